@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from pykafka_core.quorum.following import fetch
+from pykafka_core.quorum.following import fetch, fetch_part
 from pykafka_core.quorum.leading import answer_waiting, resigns_at
 from pykafka_core.quorum.roles import (
     NEVER,
@@ -84,8 +84,10 @@ def act(turn: Turn) -> None:
                     own, epoch = turn.key.node_id, turn.election.epoch
                     begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
                     turn.send(voter.replica.node_id, begin_epoch)
-        case Follower(leader_id):
+        case Follower(leader_id, download=None):
             fetch(turn, leader_id)
+        case Follower(leader_id, download=download) if download is not None:
+            fetch_part(turn, leader_id, download)
         case Resigned(unaware=unaware, preferred=preferred):
             for node_id in sorted(unaware):
                 own, epoch = turn.key.node_id, turn.election.epoch

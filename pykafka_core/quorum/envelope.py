@@ -15,6 +15,8 @@ from pykafka_core.protocol.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -27,6 +29,8 @@ from pykafka_core.quorum.rpc import (
     EpochAnswer,
     Fetch,
     FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
     Vote,
     VoteAnswer,
 )
@@ -43,8 +47,20 @@ AnyT = TypeVar("AnyT")
 NamedResponseT = TypeVar(
     "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
 )
-QuorumRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
-QuorumResponse = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+QuorumRequest = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+QuorumResponse = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
 
 
 class Endpoint(NamedTuple):
@@ -92,6 +108,8 @@ def api_versions(body: Body) -> ApiVersions:
             return ApiVersions(54, 1, 1)
         case Fetch():
             return ApiVersions(1, 17, 18)
+        case FetchSnapshot():
+            return ApiVersions(59, 1, 1)
         case _:
             assert_never(body)
 
@@ -110,6 +128,8 @@ def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
             return _end_request(envelope, body)
         case Fetch():
             return _fetch_request(envelope.cluster_id, body)
+        case FetchSnapshot():
+            return _snapshot_request(envelope.cluster_id, body)
         case _:
             assert_never(body)
 
@@ -182,6 +202,23 @@ def _fetch_request(cluster_id: str, fetch: Fetch) -> FetchRequest:
     )
 
 
+def _snapshot_request(cluster_id: str, fetch: FetchSnapshot) -> FetchSnapshotRequest:
+    of = FetchSnapshotRequest
+    end, epoch = fetch.snapshot_id
+    partition = of.PartitionSnapshot(
+        current_leader_epoch=fetch.epoch,
+        snapshot_id=of.SnapshotId(end_offset=end, epoch=epoch),
+        position=fetch.position,
+        replica_directory_id=fetch.replica.directory_id,
+    )
+    return of(
+        cluster_id=cluster_id,
+        replica_id=fetch.replica.node_id,
+        max_bytes=fetch.bytes_max,
+        topics=[of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
+    )
+
+
 def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumResponse:
     """What is asked; or the answer, where it is no question to this quorum."""
     if request.cluster_id not in (None, envelope.cluster_id):
@@ -205,6 +242,10 @@ def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumR
             if request.max_wait_ms < 0:
                 return _refusal(request, InvalidRequestError.code)
             return _fetch(request, asked)
+        case FetchSnapshotRequest():
+            if request.max_bytes < 0:
+                return _refusal(request, InvalidRequestError.code)
+            return _fetch_snapshot(request, asked)
         case _:
             assert_never(request)
 
@@ -213,7 +254,7 @@ def _epoch(request: QuorumRequest, asked: Any) -> int:
     match request:
         case VoteRequest():
             return int(asked.replica_epoch)
-        case FetchRequest():
+        case FetchRequest() | FetchSnapshotRequest():
             return int(asked.current_leader_epoch)
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return int(asked.leader_epoch)
@@ -228,11 +269,19 @@ def _only_partition(topics: Sequence[Any]) -> Any:
             place = topic, found.partition
         case [FetchResponse.FetchableTopicResponse(topic_id=topic, partitions=[found])]:
             place = topic, found.partition_index
+        case [FetchSnapshotRequest.TopicSnapshot(name=name, partitions=[found])]:
+            place = _id_of(name), found.partition
+        case [FetchSnapshotResponse.TopicSnapshot(name=name, partitions=[found])]:
+            place = _id_of(name), found.index
         case [object(topic_name=name, partitions=[found])]:
-            place = METADATA_TOPIC_ID if name == METADATA_TOPIC else b"", found.partition_index
+            place = _id_of(name), found.partition_index
         case _:
             return None
     return found if place == (METADATA_TOPIC_ID, 0) else None
+
+
+def _id_of(topic_name: str) -> bytes:
+    return METADATA_TOPIC_ID if topic_name == METADATA_TOPIC else b""
 
 
 def _vote(key: ReplicaKey, voter_id: int, asked: VoteRequest.PartitionData) -> Vote:
@@ -258,6 +307,18 @@ def _fetch(request: FetchRequest, asked: FetchRequest.FetchPartition) -> Fetch:
     )
 
 
+def _fetch_snapshot(
+    request: FetchSnapshotRequest, asked: FetchSnapshotRequest.PartitionSnapshot
+) -> FetchSnapshot:
+    return FetchSnapshot(
+        ReplicaKey(request.replica_id, asked.replica_directory_id),
+        asked.current_leader_epoch,
+        OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch),
+        asked.position,
+        request.max_bytes,
+    )
+
+
 def _voter(key: ReplicaKey, node_id: int, directory_id: bytes) -> ReplicaKey:
     """Whom a request is for; whoever receives it where it does not say (version 0)."""
     return key if node_id < 0 else ReplicaKey(node_id, directory_id)
@@ -273,6 +334,8 @@ def _refusal(request: QuorumRequest, error_code: int) -> QuorumResponse:
             return EndQuorumEpochResponse(error_code=error_code)
         case FetchRequest():
             return FetchResponse(error_code=error_code)
+        case FetchSnapshotRequest():
+            return FetchSnapshotResponse(error_code=error_code)
         case _:
             assert_never(request)
 
@@ -299,6 +362,8 @@ def encode_answer(
             return _named(EndQuorumEpochResponse, answer, leader)
         case Fetch(), FetchAnswer():
             return _fetch_response(answer, leader, records)
+        case FetchSnapshot(), SnapshotAnswer():
+            return _snapshot_response(answer, leader)
         case _:
             raise AssertionError("an answer is of its request's kind")
 
@@ -332,6 +397,22 @@ def _fetch_response(answer: FetchAnswer, leader: Endpoint | None, records: bytes
     return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
 
 
+def _snapshot_response(answer: SnapshotAnswer, leader: Endpoint | None) -> FetchSnapshotResponse:
+    of = FetchSnapshotResponse
+    partition = of.PartitionSnapshot(
+        error_code=answer.error_code,
+        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
+        size=answer.size,
+        position=answer.position,
+        unaligned_records=answer.part,
+    )
+    if answer.snapshot_id is not None:
+        end, epoch = answer.snapshot_id
+        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
+    topic = of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+
+
 def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
     if leader is None or answer.leader_id < 0:
         return []
@@ -358,6 +439,8 @@ def decode_answer(response: QuorumResponse) -> Heard:
             answer = EpochAnswer(found.error_code, found.leader_id, found.leader_epoch)
         case FetchResponse():
             answer = _fetch_answer(found)
+        case FetchSnapshotResponse():
+            answer = _snapshot_answer(found)
         case _:
             assert_never(response)
     if answer.epoch > EPOCH_MAX:
@@ -376,6 +459,19 @@ def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
         _end(diverging.end_offset, diverging.epoch),
         _end(snapshot_id.end_offset, snapshot_id.epoch),
         cut(found.records or b""),
+    )
+
+
+def _snapshot_answer(found: FetchSnapshotResponse.PartitionSnapshot) -> SnapshotAnswer:
+    snapshot_id = found.snapshot_id
+    return SnapshotAnswer(
+        found.error_code,
+        found.current_leader.leader_id,
+        found.current_leader.leader_epoch,
+        None if found.error_code else _end(snapshot_id.end_offset, snapshot_id.epoch),
+        found.size,
+        found.position,
+        found.unaligned_records or b"",
     )
 
 

@@ -53,10 +53,19 @@ class Truncated(NamedTuple):
     error_code: int = 0
 
 
-class SnapshotFetched(NamedTuple):
-    """A `FetchSnapshot` ended: snapshot and empty log are in place of what was there, or None: nothing changed."""
+class SnapshotInstalled(NamedTuple):
+    """An `InstallSnapshot` ended: snapshot and empty log are in place of what was there.
+
+    Or None: a part could not be stored, or all of them are no snapshot. Nothing changed, and no part is left.
+    """
 
     snapshot_id: OffsetAndEpoch | None
+
+
+class SnapshotTaken(NamedTuple):
+    """A snapshot of committed records is on the disk."""
+
+    snapshot_id: OffsetAndEpoch
 
 
 class LogCleaned(NamedTuple):
@@ -77,7 +86,8 @@ ReplicaEvent = (
     | Proposal
     | Appended
     | Truncated
-    | SnapshotFetched
+    | SnapshotInstalled
+    | SnapshotTaken
     | LogCleaned
     | Resign
 )
@@ -107,6 +117,7 @@ class Answer(NamedTuple):
     Attributes:
         read_from: Whole batches of the log from this offset on go with it, as many as fit one answer and
             one at least: they are there, if not yet synced.
+        body: A `SnapshotAnswer` without an error gets the part that was asked for, or an error if there is none.
     """
 
     number: int
@@ -126,13 +137,23 @@ class Truncate(NamedTuple):
     end_offset: int
 
 
-class FetchSnapshot(NamedTuple):
-    """Command: get a snapshot from a node and put it, atomically, in place of log and image.
+class StorePart(NamedTuple):
+    """Command: write a part of a snapshot to where it is collected; one at position 0 begins it anew.
 
-    It completes as `SnapshotFetched`. Until then this replica neither fetches nor stands for election.
+    If that fails, `SnapshotInstalled` says so.
     """
 
-    node_id: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    part: bytes
+
+
+class InstallSnapshot(NamedTuple):
+    """Command: put the snapshot, all parts of which are stored, atomically in place of log and image.
+
+    It completes as `SnapshotInstalled`. Until then this replica neither fetches nor stands for election.
+    """
+
     snapshot_id: OffsetAndEpoch
 
 
@@ -167,5 +188,5 @@ class Failed(NamedTuple):
 
 
 Write = Append | AppendFetched | Truncate
-Command = Persist | Send | Answer | Write | FetchSnapshot
+Command = Persist | Send | Answer | Write | StorePart | InstallSnapshot
 ReplicaOutput = Command | Committed | Advanced | InDoubt | LeaderChanged | Failed

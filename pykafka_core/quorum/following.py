@@ -1,12 +1,27 @@
-"""What a follower or an observer does: fetches, appends, truncates by epoch, and learns what is committed."""
+"""What a follower or an observer does: fetches, appends, truncates by epoch, and learns what is committed.
 
-from pykafka_core.errors import UnknownServerError
-from pykafka_core.quorum.events import Advanced, AppendFetched, FetchSnapshot, Truncate
-from pykafka_core.quorum.roles import Follower
-from pykafka_core.quorum.rpc import Fetch, FetchAnswer
+Where the leader's log begins later than its own ends, it downloads a snapshot in place of records, part by part, and
+has it installed once all of it is here (contract/replication.md#K6).
+"""
+
+from pykafka_core.errors import (
+    PositionOutOfRangeError,
+    SnapshotNotFoundError,
+    UnknownServerError,
+)
+from pykafka_core.quorum.events import (
+    Advanced,
+    AppendFetched,
+    InstallSnapshot,
+    StorePart,
+    Truncate,
+)
+from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.roles import Download, Follower
+from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
 from pykafka_core.quorum.transitions import hear_of
 from pykafka_core.quorum.turn import Turn
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch
+from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch
 
 
 def fetch(turn: Turn, node_id: int) -> None:
@@ -21,19 +36,9 @@ def fetch(turn: Turn, node_id: int) -> None:
 
 def on_fetch_answer(turn: Turn, node_id: int, answer: FetchAnswer) -> None:
     """Do what the leader says."""
-    before = turn.election
-    hear_of(turn, answer.leader_id, answer.epoch)
-    if answer.error_code and turn.election != before:
+    role = _heard_of_leader(turn, node_id, answer)
+    if role is None:
         return
-    role = turn.role
-    is_leaders = isinstance(role, Follower) and role.leader_id == node_id
-    if answer.error_code or not is_leaders or answer.epoch != turn.election.epoch:
-        turn.back_off(node_id)
-        return
-    assert isinstance(role, Follower)
-    turn.role = role = role._replace(
-        deadline_ms=turn.now_ms + turn.config.fetch_timeout_ms, has_fetched=True
-    )
     if answer.diverging is not None:
         _truncate(turn, node_id, answer.diverging)
     elif answer.snapshot_id is not None:
@@ -42,6 +47,27 @@ def on_fetch_answer(turn: Turn, node_id: int, answer: FetchAnswer) -> None:
         turn.role = role._replace(leader_high_watermark=answer.high_watermark)
         _append(turn, node_id, answer.batches)
         follow_high_watermark(turn)
+
+
+def _heard_of_leader(
+    turn: Turn, node_id: int, answer: FetchAnswer | SnapshotAnswer, expected: tuple[int, ...] = ()
+) -> Follower | None:
+    """A follower's role if its leader answered, with no error but an expected one; else the node is left alone."""
+    before = turn.election
+    hear_of(turn, answer.leader_id, answer.epoch)
+    is_error = answer.error_code and answer.error_code not in expected
+    if is_error and turn.election != before:
+        return None
+    role = turn.role
+    is_leaders = isinstance(role, Follower) and role.leader_id == node_id
+    if is_error or not is_leaders or answer.epoch != turn.election.epoch:
+        turn.back_off(node_id)
+        return None
+    assert isinstance(role, Follower)
+    turn.role = role = role._replace(
+        deadline_ms=turn.now_ms + turn.config.fetch_timeout_ms, has_fetched=True
+    )
+    return role
 
 
 def _append(turn: Turn, node_id: int, batches: tuple[Batch, ...]) -> None:
@@ -81,12 +107,75 @@ def _truncate(turn: Turn, node_id: int, diverging: OffsetAndEpoch) -> None:
         turn.back_off(node_id)
 
 
+# Snapshots.
+
+
+def may_install(turn: Turn, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a snapshot may take the place of the log: not one that lacks what is committed here."""
+    return snapshot_id.offset >= max(1, turn.high_watermark)
+
+
 def _fetch_snapshot(turn: Turn, node_id: int, snapshot_id: OffsetAndEpoch) -> None:
-    if snapshot_id.offset < turn.high_watermark:
-        turn.back_off(node_id)
+    role = turn.role
+    if isinstance(role, Follower) and may_install(turn, snapshot_id):
+        turn.role = role._replace(download=Download(snapshot_id))
     else:
+        turn.back_off(node_id)
+
+
+def fetch_part(turn: Turn, node_id: int, download: Download) -> None:
+    """Ask for the next part of a snapshot."""
+    epoch, position = turn.election.epoch, download.position
+    turn.send(node_id, FetchSnapshot(turn.key, epoch, download.snapshot_id, position))
+
+
+def on_snapshot_answer(turn: Turn, node_id: int, answer: SnapshotAnswer) -> None:
+    """Store a part; with the last one the snapshot takes the place of the log."""
+    gone = SnapshotNotFoundError.code, PositionOutOfRangeError.code
+    role = _heard_of_leader(turn, node_id, answer, gone)
+    if role is None or role.download is None:
+        return
+    download = role.download
+    if answer.error_code or not _is_next_part(download, answer):
+        # The leader has another snapshot now, and names it in its answer to a Fetch.
+        turn.role = role._replace(download=None)
+        turn.back_off(node_id)
+        return
+    end = download.position + len(answer.part)
+    turn.emit(StorePart(download.snapshot_id, download.position, answer.part))
+    if end < answer.size:
+        turn.role = role._replace(download=download._replace(position=end, size=answer.size))
+    else:
+        turn.role = role._replace(download=None)
         turn.installing = True
-        turn.emit(FetchSnapshot(node_id, snapshot_id))
+        turn.emit(InstallSnapshot(download.snapshot_id))
+
+
+def _is_next_part(download: Download, answer: SnapshotAnswer) -> bool:
+    end = answer.position + len(answer.part)
+    return (
+        answer.snapshot_id == download.snapshot_id
+        and answer.position == download.position
+        and answer.position < end <= answer.size <= SNAPSHOT_BYTES_MAX
+        and download.size in (None, answer.size)
+    )
+
+
+def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None) -> None:
+    """A snapshot is in place of the log; or not, and is fetched anew after a while."""
+    turn.installing = False
+    role = turn.role
+    if snapshot_id is not None:
+        turn.log = LogState.of_snapshot(snapshot_id)
+        turn.high_watermark = snapshot_id.offset
+    elif isinstance(role, Follower):
+        turn.back_off(role.leader_id, turn.config.fetch_timeout_ms // 2)
+    if isinstance(role, Follower):
+        deadline = turn.now_ms + turn.config.fetch_timeout_ms
+        turn.role = role._replace(deadline_ms=deadline, download=None)
+
+
+# What is committed.
 
 
 def follow_high_watermark(turn: Turn) -> None:

@@ -9,7 +9,7 @@ from pykafka_core.errors import (
 from pykafka_core.quorum.events import Advanced, Answer
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.roles import Leader, Progress, WaitingFetch
-from pykafka_core.quorum.rpc import Fetch, FetchAnswer
+from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
 from pykafka_core.quorum.transitions import append, refuse_fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
@@ -33,7 +33,7 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
         return
     note_contact(turn, fetch.replica)
     if needs_snapshot(turn, fetch):
-        _answer(turn, number, snapshot_id=turn.log.snapshot_id)
+        _answer(turn, number, snapshot_id=turn.log.newest)
         return
     diverging = diverging_end(turn, fetch)
     if diverging is not None:
@@ -51,19 +51,30 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
 
 def fetch_error(turn: Turn, fetch: Fetch) -> int:
     """Why a fetch cannot be served, or 0."""
-    if fetch.epoch < turn.election.epoch:
-        return FencedLeaderEpochError.code
-    if fetch.epoch > turn.election.epoch:
-        return UnknownLeaderEpochError.code
-    if not isinstance(turn.role, Leader):
-        return NotLeaderOrFollowerError.code
+    error = leader_error(turn, fetch.epoch)
+    if error:
+        return error
     if fetch.offset < 0 or not 0 <= fetch.last_epoch <= fetch.epoch:
         return InvalidRequestError.code
     return 0
 
 
+def leader_error(turn: Turn, epoch: int) -> int:
+    """Why this replica is not the leader that is asked in an epoch, or 0."""
+    if epoch < turn.election.epoch:
+        return FencedLeaderEpochError.code
+    if epoch > turn.election.epoch:
+        return UnknownLeaderEpochError.code
+    return 0 if isinstance(turn.role, Leader) else NotLeaderOrFollowerError.code
+
+
 def needs_snapshot(turn: Turn, fetch: Fetch) -> bool:
-    """Whether what comes after a replica's log, or the epoch it ends with, is in the leader's log no more."""
+    """Whether what comes after a replica's log, or the epoch it ends with, is in the leader's log no more.
+
+    An empty log gets the newest snapshot in any case: there is less of it than of the log that it stands for.
+    """
+    if fetch.offset == 0 and turn.log.newest is not None:
+        return True
     snapshot_id = turn.log.snapshot_id
     if snapshot_id is None:
         return False
@@ -110,6 +121,25 @@ def answer_waiting(turn: Turn) -> None:
     left = tuple(waiting for waiting in role.waiting if not answer_if_due(turn, waiting))
     if len(left) < len(role.waiting):
         turn.role = role._replace(waiting=left)
+
+
+# Snapshots.
+
+
+def on_fetch_snapshot(turn: Turn, number: int, asked: FetchSnapshot) -> None:
+    """Answer with a part, which is read when the answer leaves."""
+    own, epoch = turn.key.node_id, turn.election.epoch
+    error = leader_error(turn, asked.epoch)
+    if error:
+        turn.emit(Answer(number, SnapshotAnswer(error, turn.leader_id, epoch)))
+        return
+    note_download(turn, asked)
+    turn.emit(Answer(number, SnapshotAnswer(0, own, epoch, asked.snapshot_id)))
+
+
+def note_download(turn: Turn, asked: FetchSnapshot) -> None:
+    """A voter that downloads a snapshot is there, as one that fetches is."""
+    note_contact(turn, asked.replica)
 
 
 # Progress.

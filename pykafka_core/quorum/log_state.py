@@ -4,6 +4,7 @@
 ``synced_end`` is what a crash leaves, and all that may be counted.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch
@@ -33,6 +34,7 @@ class LogState(NamedTuple):
         epochs: Both numbers increase, but an epoch all of whose records are before ``start`` begins there too.
         snapshot_id: What is before ``start``; None if that is 0.
         writes: The writes under way, in order.
+        newest: The snapshot with the highest end, which may be behind ``start``; None if there is none.
     """
 
     end: int = 0
@@ -40,15 +42,20 @@ class LogState(NamedTuple):
     epochs: tuple[EpochStart, ...] = ()
     snapshot_id: OffsetAndEpoch | None = None
     writes: tuple[UnderWay, ...] = ()
+    newest: OffsetAndEpoch | None = None
 
     @classmethod
     def loaded(
-        cls, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch | None = None
+        cls,
+        end: int,
+        epochs: tuple[EpochStart, ...],
+        snapshot_id: OffsetAndEpoch | None = None,
+        newest: OffsetAndEpoch | None = None,
     ) -> Self:
-        """As a disk holds it."""
+        """As a disk holds it; what the log begins with is the newest snapshot if no other one is named."""
         if snapshot_id is not None:
             epochs = _from_snapshot(epochs, snapshot_id)
-        return cls(end, end, epochs, snapshot_id)
+        return cls(end, end, epochs, snapshot_id, newest=newest or snapshot_id)
 
     @property
     def start(self) -> int:
@@ -73,6 +80,13 @@ class LogState(NamedTuple):
                 return OffsetAndEpoch(end, entry.epoch)
             end = entry.start_offset
         return OffsetAndEpoch(self.start, 0)
+
+    def id_at(self, end: int) -> OffsetAndEpoch:
+        """The id of a snapshot of all before ``end``; start <= ``end`` <= the log's, and not 0."""
+        assert max(1, self.start) <= end <= self.end
+        before = (entry for entry in reversed(self.epochs) if entry.start_offset < end)
+        first = self.epochs[0]
+        return OffsetAndEpoch(end, next(before, first).epoch)
 
     # What changes it.
 
@@ -118,12 +132,53 @@ class LogState(NamedTuple):
         """Without the records before a snapshot's end."""
         assert self.start <= snapshot_id.offset <= self.synced_end
         epochs = _from_snapshot(self.epochs, snapshot_id)
-        return self._replace(epochs=epochs, snapshot_id=snapshot_id)
+        return self.with_snapshot(snapshot_id)._replace(epochs=epochs, snapshot_id=snapshot_id)
+
+    def with_snapshot(self, snapshot_id: OffsetAndEpoch) -> Self:
+        """With a snapshot of synced records."""
+        assert snapshot_id.offset <= self.synced_end
+        known = self.newest
+        is_newest = known is None or known.offset < snapshot_id.offset
+        return self._replace(newest=snapshot_id) if is_newest else self
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> Self:
         """A snapshot and no records."""
         return cls.loaded(snapshot_id.offset, (), snapshot_id)
+
+
+def recovered(
+    start: int, end: int, epochs: tuple[EpochStart, ...], snapshots: Iterable[OffsetAndEpoch]
+) -> LogState:
+    """The log of a disk on which something may have ended half way.
+
+    A snapshot holds what is committed. A log that ends before the newest one, or has records of another epoch there,
+    was about to be replaced by it, and is to be: the result then starts, and ends, at that snapshot.
+
+    Args:
+        start, end: Of the log as it was found.
+        epochs: Of its records.
+        snapshots: That are whole, in any order.
+
+    Raises:
+        ValueError: No snapshot stands for what is before ``start``.
+    """
+    held = sorted(one for one in snapshots if one.offset >= max(1, start))
+    newest = held[-1] if held else None
+    if newest is not None and not _has(start, end, epochs, newest):
+        return LogState.of_snapshot(newest)
+    first = next((one for one in held if one.offset == start), None)
+    if start and first is None:
+        raise ValueError(f"it begins at offset {start} and no snapshot ends there")
+    return LogState.loaded(end, epochs, first, newest)
+
+
+def _has(start: int, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether a log holds, or begins behind, the last record that a snapshot stands for."""
+    if snapshot_id.offset == start:
+        return True
+    before = [entry.epoch for entry in epochs if entry.start_offset < snapshot_id.offset]
+    return snapshot_id.offset <= end and before[-1:] == [snapshot_id.epoch]
 
 
 def _from_snapshot(

@@ -79,6 +79,8 @@ class Committed(NamedTuple):
     first_offset: int
     last_offset: int
     records: Sequence[Message]
+    size: int = 0
+    """Bytes of the batch, of one that was read from the log."""
 
 
 class Rejected(NamedTuple):

@@ -7,7 +7,7 @@ carries: the same value and the same event have the same outcome, anywhere.
 
 - ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
 - ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
-- ``following.py``: fetching, truncation by epoch. ``agenda.py``: what a state does by itself, and when.
+- ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: what a state does by itself, and when.
 - ``log_state.py``: the log as numbers.
 - ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
 
@@ -30,21 +30,27 @@ from pykafka_core.quorum.events import (
     Replied,
     Request,
     Resign,
-    SnapshotFetched,
+    SnapshotInstalled,
+    SnapshotTaken,
     Tick,
     Truncated,
 )
-from pykafka_core.quorum.following import follow_high_watermark, on_fetch_answer
+from pykafka_core.quorum.following import (
+    follow_high_watermark,
+    on_fetch_answer,
+    on_installed,
+    on_snapshot_answer,
+)
 from pykafka_core.quorum.leading import (
     advance,
     on_fetch,
+    on_fetch_snapshot,
     on_proposal,
 )
 from pykafka_core.quorum.log_state import TRUNCATION, LogState
 from pykafka_core.quorum.quorum import Appended, Proposal
 from pykafka_core.quorum.roles import (
     NEVER,
-    Follower,
     Leader,
     Resigned,
     Role,
@@ -57,6 +63,8 @@ from pykafka_core.quorum.rpc import (
     EpochAnswer,
     Fetch,
     FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
     Vote,
     VoteAnswer,
 )
@@ -95,7 +103,7 @@ class Replica(NamedTuple):
         correlation: Of the last `Send`.
         sent: Correlation, node and body of each request that is waited for.
         backoffs: Nodes, and until when they are left alone.
-        installing: Whether a `FetchSnapshot` is under way.
+        installing: Whether an `InstallSnapshot` is under way.
         is_failed: Whether nothing is done any more.
     """
 
@@ -193,7 +201,8 @@ def begin(
         raise ValueError("two voters have one node id")
     assert not log.writes, "the log is as the disk has it"
     blank = Unattached(NEVER)
-    turn = Turn(*Replica(key, voters, config, seed, now_ms, election, blank, log, log.start))
+    committed = log.newest.offset if log.newest is not None else 0
+    turn = Turn(*Replica(key, voters, config, seed, now_ms, election, blank, log, committed))
     before = turn.leader_id, election.epoch
     _start(turn)
     return _finished(turn, before)
@@ -267,8 +276,12 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             _on_written(turn, error_code, TRUNCATION)
         case Proposal():
             on_proposal(turn, event)
-        case SnapshotFetched():
-            _on_snapshot_fetched(turn, event)
+        case SnapshotInstalled(snapshot_id):
+            assert snapshot_id is None or turn.installing, "a snapshot is installed once"
+            on_installed(turn, snapshot_id)
+        case SnapshotTaken(snapshot_id):
+            assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
+            turn.log = turn.log.with_snapshot(snapshot_id)
         case LogCleaned(snapshot_id):
             assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
             turn.log = turn.log.cleaned(snapshot_id)
@@ -290,6 +303,8 @@ def _on_request(turn: Turn, number: int, body: Body) -> None:
             on_end_quorum_epoch(turn, number, body)
         case Fetch():
             on_fetch(turn, number, body)
+        case FetchSnapshot():
+            on_fetch_snapshot(turn, number, body)
         case _:
             assert_never(body)
 
@@ -308,6 +323,8 @@ def _on_replied(turn: Turn, event: Replied) -> None:
             on_epoch_answer(turn, node_id, asked, answer)
         case Fetch(), FetchAnswer() as answer:
             on_fetch_answer(turn, node_id, answer)
+        case FetchSnapshot(), SnapshotAnswer() as answer:
+            on_snapshot_answer(turn, node_id, answer)
         case _:
             raise AssertionError("an answer is of its request's kind")
 
@@ -337,15 +354,3 @@ def _fail(turn: Turn, error_code: int) -> None:
     if isinstance(role, Leader) and role.in_flight is not None and role.in_flight.records:
         turn.outputs.append(InDoubt())
     turn.fail(error_code)
-
-
-def _on_snapshot_fetched(turn: Turn, event: SnapshotFetched) -> None:
-    assert turn.installing, "a snapshot is fetched once"
-    turn.installing = False
-    if event.snapshot_id is not None:
-        turn.log = LogState.of_snapshot(event.snapshot_id)
-        turn.high_watermark = event.snapshot_id.offset
-    role = turn.role
-    if isinstance(role, Follower):
-        deadline = turn.now_ms + turn.config.fetch_timeout_ms
-        turn.role = role._replace(deadline_ms=deadline)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pykafka_core.protocol.messages import Message
-from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
 NEVER = 2**63 - 1
 """A deadline that does not come."""
@@ -95,6 +95,16 @@ class Leader(NamedTuple):
     waiting: tuple[WaitingFetch, ...] = ()
 
 
+class Download(NamedTuple):
+    """A snapshot that a follower gets from its leader, part by part."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int = 0
+    """Bytes that are stored."""
+    size: int | None = None
+    """Of all of it, known from the first part on."""
+
+
 class Follower(NamedTuple):
     """Fetches from a leader.
 
@@ -104,12 +114,14 @@ class Follower(NamedTuple):
     Attributes:
         has_fetched: Whether that leader answered in this epoch, and has not said that it resigns.
         leader_high_watermark: As the leader had it when it answered last.
+        download: What takes the place of fetches as long as it lasts; another state begins anew.
     """
 
     leader_id: int
     deadline_ms: int
     has_fetched: bool = False
     leader_high_watermark: int = 0
+    download: Download | None = None
 
 
 class Resigned(NamedTuple):

@@ -1,11 +1,19 @@
-"""What replicas say to each other: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch and Fetch without their envelopes.
+"""What replicas say to each other: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot.
+
+They are without their envelopes here.
 
 Cluster id, topic and endpoints are the driver's to check and to fill in.
 """
 
 from typing import NamedTuple
 
-from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, Batch, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import (
+    FETCH_WAIT_MS_MAX,
+    PART_BYTES_MAX,
+    Batch,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
 
 
 class Vote(NamedTuple):
@@ -58,7 +66,23 @@ class Fetch(NamedTuple):
     wait_ms: int = FETCH_WAIT_MS_MAX
 
 
-Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch
+class FetchSnapshot(NamedTuple):
+    """A follower or observer asks for a part of a snapshot (KIP-630).
+
+    Attributes:
+        epoch: The one in which it follows the leader.
+        position: Of the part's first byte.
+        bytes_max: Of the part.
+    """
+
+    replica: ReplicaKey
+    epoch: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    bytes_max: int = PART_BYTES_MAX
+
+
+Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch | FetchSnapshot
 
 
 class VoteAnswer(NamedTuple):
@@ -97,4 +121,21 @@ class FetchAnswer(NamedTuple):
     batches: tuple[Batch, ...] = ()
 
 
-AnswerBody = VoteAnswer | EpochAnswer | FetchAnswer
+class SnapshotAnswer(NamedTuple):
+    """To FetchSnapshot. Without an error it has a part.
+
+    Attributes:
+        size: Bytes of the whole snapshot.
+        position: Of the part's first byte.
+    """
+
+    error_code: int
+    leader_id: int
+    epoch: int
+    snapshot_id: OffsetAndEpoch | None = None
+    size: int = 0
+    position: int = 0
+    part: bytes = b""
+
+
+AnswerBody = VoteAnswer | EpochAnswer | FetchAnswer | SnapshotAnswer

@@ -151,9 +151,9 @@ class Turn:
                 return entry[1], entry[2]
         return None
 
-    def back_off(self, node_id: int) -> None:
-        """Leave a node alone for a while."""
-        until = self.now_ms + self.config.retry_backoff_ms
+    def back_off(self, node_id: int, pause_ms: int | None = None) -> None:
+        """Leave a node alone for a while, by default for ``retry_backoff_ms``."""
+        until = self.now_ms + (self.config.retry_backoff_ms if pause_ms is None else pause_ms)
         kept = (one for one in self.backoffs if one[0] != node_id and one[1] > self.now_ms)
         self.backoffs = (*kept, (node_id, until))
 

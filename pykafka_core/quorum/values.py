@@ -6,6 +6,12 @@ FETCH_WAIT_MS_MAX: Final = 500
 """As Kafka's (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
 
 
+PART_BYTES_MAX: Final = 1 << 20
+"""Of a snapshot in one answer; a turn of the control thread reads, and writes, no more."""
+SNAPSHOT_BYTES_MAX: Final = 512 << 20
+"""Of a snapshot: some five million partitions."""
+
+
 class ReplicaKey(NamedTuple):
     """Who a replica is (KIP-853): a node id, and the id of the directory that holds its log and its votes.
 

@@ -128,7 +128,7 @@ def test_replays_of_the_same_batches_agree_with_the_leader(
     found = batches(leader)
     at_once = Replay()
     for batch in found:
-        at_once.apply_batch(*batch)
+        at_once.apply_batch(batch.first_offset, batch.last_offset, batch.records)
     image, core = follower_of(found)
     assert image == at_once.image() == leader.image
     served = {key: topic for key, topic in leader.core.topics.items() if not topic.hidden}

@@ -10,6 +10,7 @@ from typing import cast
 from pykafka_core import _core
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
 from pykafka_core.broker.runtime.requests import RemoteRequest
@@ -18,6 +19,7 @@ from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.quorum_log import log_state
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import QUORUM_ROWS
 from pykafka_core.metadata.records.codec import decode_batches, encode
@@ -71,6 +73,7 @@ class LiveReplica:
             )
         )
         self._directory = DataDirectory(folder)
+        parts = SnapshotParts(self._directory)
         self.votes: dict[int, ReplicaKey] = {}
         """That it gave, by epoch."""
         self.port = core.listen("CONTROLLER", f"127.0.0.1:{port}", SERVED)
@@ -86,6 +89,7 @@ class LiveReplica:
                 foundation,
                 envelope=Envelope(cluster_id, key, own),
                 voters={**peers, key.node_id: own["CONTROLLER"]},
+                parts=parts,
             ),
             begun=replica.begin(
                 key,
@@ -96,9 +100,10 @@ class LiveReplica:
                 seed=int.from_bytes(os.urandom(8), "big"),
             ),
             persist=self._write_election,
-            next_offset=0,
+            parts=parts,
         )
         self.published: list[Committed] = []
+        self.replaced: list[Replaced] = []
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._drive)
         self._is_over = False
@@ -180,7 +185,10 @@ class LiveReplica:
         self._timers.run(self._core.horizon_ns())
         self._driver.advance()
         while (batch := self._driver.committed.take()) is not None:
-            self.published.append(batch)
+            if isinstance(batch, Replaced):
+                self.replaced.append(batch)
+            else:
+                self.published.append(batch)
         if self._proposals and self._driver.can_propose:
             self._driver.handle(self._proposals.popleft())
         self._requests.send_replies()

@@ -17,6 +17,7 @@ from pykafka_core.protocol.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -42,6 +43,8 @@ from pykafka_core.quorum.rpc import (
     EpochAnswer,
     Fetch,
     FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
     Vote,
     VoteAnswer,
 )
@@ -64,6 +67,7 @@ requests = st.one_of(
     st.builds(BeginQuorumEpoch, node_ids, keys, epochs),
     st.builds(EndQuorumEpoch, node_ids, epochs, st.lists(keys, max_size=7).map(tuple)),
     st.builds(Fetch, keys, epochs, offsets, epochs, offsets, waits),
+    st.builds(FetchSnapshot, keys, epochs, ends, offsets, waits),
 )
 codes = st.integers(-1, 200)
 leaders = st.integers(-1, 2**31 - 1)
@@ -84,7 +88,12 @@ def in_version(body: Body, request: QuorumRequest, version: int) -> QuorumReques
     wire = bytes(encode_message(request, version))
     message = decode_request_bytes(api_versions(body).api_key, version, wire)
     assert isinstance(
-        message, VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+        message,
+        VoteRequest
+        | BeginQuorumEpochRequest
+        | EndQuorumEpochRequest
+        | FetchRequest
+        | FetchSnapshotRequest,
     )
     return message
 
@@ -116,6 +125,11 @@ def test_an_answer_comes_back_as_it_was(body: Body, data: st.DataObject) -> None
         end = st.none() | ends
         answer = data.draw(st.builds(FetchAnswer, st.just(0), leaders, epochs, offsets, end, end))
         records = b"".join(data.draw(batches))
+    elif isinstance(body, FetchSnapshot):
+        parts = st.binary(max_size=50)
+        answer = data.draw(
+            st.builds(SnapshotAnswer, st.just(0), leaders, epochs, ends, offsets, offsets, parts)
+        )
     else:
         answer = data.draw(st.builds(EpochAnswer, codes, leaders, epochs))
     leader = data.draw(st.none() | st.just(LEADER))
@@ -138,7 +152,14 @@ def test_a_refused_fetch_tells_leader_and_epoch_alone(error_code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [VOTE, FETCH, BeginQuorumEpoch(1, OWN, 5), EndQuorumEpoch(1, 5, ())]
+    "body",
+    [
+        VOTE,
+        FETCH,
+        BeginQuorumEpoch(1, OWN, 5),
+        EndQuorumEpoch(1, 5, ()),
+        FetchSnapshot(OWN, 5, OffsetAndEpoch(10, 4), 0),
+    ],
 )
 def test_another_cluster_is_refused(body: Body) -> None:
     stranger = ENVELOPE._replace(cluster_id="another")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pykafka_core.quorum.log_state import TRUNCATION, EpochStart, LogState
+from pykafka_core.quorum.log_state import TRUNCATION, EpochStart, LogState, recovered
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch
 
 
@@ -77,6 +77,13 @@ class Logs(RuleBasedStateMachine):
                     starts.append(EpochStart(epoch, place))
             loaded = LogState.loaded(self.log.end, tuple(starts), self.log.snapshot_id)
             assert loaded == self.log
+            snapshots = [self.log.snapshot_id] if self.log.snapshot_id else []
+            assert recovered(self.start, self.log.end, tuple(starts), snapshots) == loaded
+
+    @invariant()
+    def a_snapshots_id_has_the_epoch_of_its_last_record(self) -> None:
+        for end in range(max(1, self.start), self.log.end + 1):
+            assert self.log.id_at(end) == (end, self.epochs[end - 1])
 
 
 TestLogs = Logs.TestCase
@@ -99,3 +106,38 @@ def test_writes_complete_in_their_order() -> None:
     with pytest.raises(AssertionError, match="in order"):
         log.written(TRUNCATION)
     assert log.written(0).written(TRUNCATION) == LogState(1, 1, (EpochStart(1, 0),))
+
+
+EPOCHS = (EpochStart(1, 4), EpochStart(3, 6))
+FIRST = OffsetAndEpoch(4, 1)
+
+
+@pytest.mark.parametrize(
+    ("newest", "is_replaced"),
+    [
+        (OffsetAndEpoch(5, 1), False),
+        (OffsetAndEpoch(6, 1), False),
+        (OffsetAndEpoch(8, 3), False),
+        (OffsetAndEpoch(8, 2), True),
+        (OffsetAndEpoch(6, 2), True),
+        (OffsetAndEpoch(9, 3), True),
+        (OffsetAndEpoch(99, 1), True),
+    ],
+)
+def test_a_snapshot_that_the_log_does_not_reach_replaces_it(
+    newest: OffsetAndEpoch, is_replaced: bool
+) -> None:
+    """A crash may have come after the snapshot got its name and before the log was empty."""
+    found = recovered(4, 8, EPOCHS, [newest, FIRST, OffsetAndEpoch(2, 1)])
+    kept = LogState.loaded(8, EPOCHS, FIRST, newest)
+    assert found == (LogState.of_snapshot(newest) if is_replaced else kept)
+
+
+def test_a_log_without_the_snapshot_that_it_begins_with_is_damaged() -> None:
+    with pytest.raises(ValueError, match="offset 4"):
+        recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1), OffsetAndEpoch(6, 1)])
+
+
+def test_what_a_cluster_was_formatted_with_is_no_snapshot_of_a_log() -> None:
+    found = recovered(0, 2, (EpochStart(1, 0),), [OffsetAndEpoch(0, 0)])
+    assert found == LogState.loaded(2, (EpochStart(1, 0),))

@@ -12,6 +12,7 @@ from pykafka_core.errors import (
     KafkaError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
+    SnapshotNotFoundError,
     UnknownLeaderEpochError,
     UnknownServerError,
 )
@@ -21,8 +22,8 @@ from pykafka_core.quorum.events import (
     Answer,
     AppendFetched,
     Failed,
-    FetchSnapshot,
     InDoubt,
+    InstallSnapshot,
     LeaderChanged,
     LogCleaned,
     Persist,
@@ -33,7 +34,9 @@ from pykafka_core.quorum.events import (
     Request,
     Resign,
     Send,
-    SnapshotFetched,
+    SnapshotInstalled,
+    SnapshotTaken,
+    StorePart,
     Tick,
     Truncate,
     Truncated,
@@ -49,6 +52,8 @@ from pykafka_core.quorum.rpc import (
     EpochAnswer,
     Fetch,
     FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
     Vote,
     VoteAnswer,
 )
@@ -127,7 +132,7 @@ class Driven:
         assert self.replica.state == "Leader"
         self.handle(Appended(0, self.replica.log.end - 1))
 
-    def fetched(self, answer: FetchAnswer) -> list[ReplicaOutput]:
+    def fetched(self, answer: FetchAnswer | SnapshotAnswer) -> list[ReplicaOutput]:
         """The fetch under way is answered."""
         ((correlation, _, _),) = self.replica.sent
         return self.handle(Replied(self.replica.now_ms, correlation, answer))
@@ -633,17 +638,141 @@ def test_nothing_committed_is_ever_cut() -> None:
     assert driven.ask(vote(9)) == []
 
 
-def test_a_snapshot_takes_the_place_of_log_and_image() -> None:
+SNAPSHOT_ID = OffsetAndEpoch(20, 4)
+
+
+def part(position: int, content: bytes, size: int = 10, epoch: int = 5) -> SnapshotAnswer:
+    return SnapshotAnswer(0, 2, epoch, SNAPSHOT_ID, size, position, content)
+
+
+def downloading() -> Driven:
     driven = follower()
-    snapshot_id = OffsetAndEpoch(20, 4)
-    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
-    assert driven.outputs == [FetchSnapshot(2, snapshot_id)]
-    assert driven.replica.deadline_ms == NEVER, "the transfer's own timeout counts"
-    driven.handle(SnapshotFetched(None))
-    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
-    driven.handle(SnapshotFetched(snapshot_id))
+    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
+    assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 0)
+    return driven
+
+
+def test_a_snapshot_takes_the_place_of_log_and_image() -> None:
+    """contract/replication.md#K6."""
+    driven = downloading()
+    driven.fetched(part(0, b"abcdef"))
+    assert driven.only(StorePart) == StorePart(SNAPSHOT_ID, 0, b"abcdef")
+    assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 6)
+    driven.fetched(part(6, b"ghij"))
+    assert driven.outputs == [StorePart(SNAPSHOT_ID, 6, b"ghij"), InstallSnapshot(SNAPSHOT_ID)]
+    assert driven.replica.deadline_ms == NEVER, "it does not stand for election meanwhile"
+    driven.handle(SnapshotInstalled(SNAPSHOT_ID))
     assert driven.only(Send).body == Fetch(ONE, 5, 20, 4, 20)
     assert (driven.replica.log.start, driven.replica.high_watermark) == (20, 20)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SnapshotAnswer(SnapshotNotFoundError.code, 2, 5),
+        part(6, b"later"),
+        part(0, b""),
+        part(0, b"longer than all of it"),
+        part(0, b"a")._replace(snapshot_id=OffsetAndEpoch(20, 5)),
+        part(0, b"a")._replace(snapshot_id=None),
+        part(0, b"a", size=2**62),
+    ],
+)
+def test_what_is_not_the_next_part_ends_the_download(answer: SnapshotAnswer) -> None:
+    driven = downloading()
+    assert driven.fetched(answer) == []
+    driven.tick()
+    assert isinstance(driven.only(Send).body, Fetch)
+
+
+def test_a_snapshot_does_not_change_its_size_half_way() -> None:
+    driven = downloading()
+    driven.fetched(part(0, b"abc"))
+    assert driven.fetched(part(3, b"d", size=11)) == []
+
+
+def test_a_part_that_does_not_come_is_asked_for_again() -> None:
+    driven = downloading()
+    driven.fetched(part(0, b"abc"))
+    ((correlation, _, _),) = driven.replica.sent
+    driven.handle(Replied(driven.replica.now_ms, correlation, None))
+    driven.tick()
+    assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 3)
+
+
+def test_each_part_counts_as_an_answer_of_the_leader() -> None:
+    driven = downloading()
+    before = driven.replica.deadline_ms
+    driven.handle(Tick(before - 1))
+    driven.fetched(part(0, b"abc"))
+    assert driven.replica.deadline_ms == before - 1 + 2000
+    driven.wait_for("Prospective")
+
+
+def test_another_leader_is_asked_for_records_first() -> None:
+    """Its snapshots are other bytes."""
+    driven = downloading()
+    driven.fetched(part(0, b"abc"))
+    driven.ask(BeginQuorumEpoch(3, ONE, 6))
+    assert driven.only(Send).body == Fetch(ONE, 6, 6, 3, 0)
+
+
+def test_a_snapshot_that_cannot_be_installed_is_fetched_anew_later() -> None:
+    driven = downloading()
+    driven.fetched(part(0, b"abc", size=3))
+    assert driven.handle(SnapshotInstalled(None)) == []
+    assert (driven.replica.log, driven.replica.high_watermark) == (LOG, 0)
+    driven.tick()
+    assert isinstance(driven.only(Send).body, Fetch)
+    assert driven.replica.now_ms == 1000
+
+
+def test_a_snapshot_that_lacks_what_is_committed_here_is_not_fetched() -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 6))
+    assert driven.replica.high_watermark == 6
+    driven.fetched(FetchAnswer(0, 2, 5, 6, snapshot_id=OffsetAndEpoch(5, 3)))
+    assert driven.outputs == []
+    driven.tick()
+    assert isinstance(driven.only(Send).body, Fetch)
+
+
+def test_a_leader_gives_parts_in_its_epoch_and_takes_them_for_fetches() -> None:
+    driven = leader()
+    for epoch, error in ((5, FencedLeaderEpochError), (7, UnknownLeaderEpochError)):
+        driven.ask(FetchSnapshot(TWO, epoch, SNAPSHOT_ID, 0))
+        assert driven.only(Answer).body == SnapshotAnswer(error.code, 1, 6)
+    for _ in range(10):
+        driven.handle(Tick(driven.replica.now_ms + 1400))
+        driven.ask(FetchSnapshot(TWO, 6, SNAPSHOT_ID, 3))
+        assert driven.only(Answer).body == SnapshotAnswer(0, 1, 6, SNAPSHOT_ID)
+        assert driven.replica.state == "Leader"
+
+
+def test_a_follower_sends_a_download_to_its_leader() -> None:
+    driven = follower()
+    driven.ask(FetchSnapshot(THREE, 5, SNAPSHOT_ID, 0))
+    assert driven.only(Answer).body == SnapshotAnswer(NotLeaderOrFollowerError.code, 2, 5)
+
+
+def test_a_log_that_is_empty_gets_the_newest_snapshot() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    newest = OffsetAndEpoch(6, 3)
+    driven.handle(SnapshotTaken(newest))
+    driven.ask(fetch_of(THREE, 0, 0))
+    body = driven.only(Answer).body
+    assert isinstance(body, FetchAnswer)
+    assert body.snapshot_id == newest
+    driven.handle(LogCleaned(OffsetAndEpoch(4, 1)))
+    driven.ask(fetch_of(THREE, 3, 1))
+    assert isinstance(body := driven.only(Answer).body, FetchAnswer)
+    assert body.snapshot_id == newest
+
+
+def test_a_start_takes_what_its_newest_snapshot_holds_for_committed() -> None:
+    log = LogState.loaded(6, (EpochStart(1, 0), EpochStart(3, 4)), newest=OffsetAndEpoch(5, 3))
+    assert Driven(log=log).replica.high_watermark == 5
 
 
 def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout() -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory
 from pykafka_core.errors import MetadataError
@@ -14,6 +16,8 @@ from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
+
+_log = GuardedLogger(__name__)
 
 READ_BYTES = 64 * 1024
 """Decoded at a time, or one batch: what a start decodes at once is memory it does not give back."""
@@ -126,3 +130,9 @@ def _naming(file: Path) -> Iterator[None]:
         raise MetadataError(
             f"{file}: {error}; start the version that wrote it, or restore the file"
         ) from error
+
+
+def report_kept(completed: Completed) -> None:
+    """After the metadata log was to make way for a snapshot."""
+    if completed.error_code:
+        _log.error("the metadata log kept its old part: error code %d", completed.error_code)

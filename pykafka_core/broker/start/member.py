@@ -24,14 +24,19 @@ from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import address_of, listen
+from pykafka_core.broker.start.loading import report_kept
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
-from pykafka_core.broker.start.quorum_log import log_state
+from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
+from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
+from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.errors import ClusterError
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
-from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum import replica
 from pykafka_core.quorum.envelope import Endpoint, Envelope
+from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
+from pykafka_core.quorum.log_state import LogState
 from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
 from pykafka_core.types import ZERO_ID
 
@@ -66,6 +71,7 @@ class _MemberStart:
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._foundation = found(core)
         self._joined = threading.Event()
+        self._parts = SnapshotParts(plan.directory)
         self._voters = plan.voters or tuple(
             VoterNode(ReplicaKey(voter.node_id, ZERO_ID), voter.host, voter.port)
             for voter in plan.settings.start.voters
@@ -75,18 +81,21 @@ class _MemberStart:
         core, start = self._core, self._plan.settings.start
         self._directory.make_room()
         core.apply(self._projection.metadata_log(0, on_disk=True))
+        self._directory.remove_unfinished_snapshots()
+        log = log_state(core, self._directory.snapshots())
+        loaded, end = newest_snapshot(self._directory)
+        exchange = self._exchange()
+        driver = self._driver(exchange, log, loaded.quorum, end)
         publisher = Publisher(
             core=core,
             projection=self._projection,
             node_id=self._identity.node_id,
-            replay=Replay(),
+            replay=loaded.replay,
             faults=self._foundation.faults,
-            snapshots=None,
+            snapshots=(snapshots := self._snapshots(driver)),
         )
         bound, endpoints = listen(core, start)
         self._listen_for_controllers()
-        exchange = self._exchange()
-        driver = self._driver(exchange)
         channel = ControllerChannel(
             self._foundation, lambda: exchange.endpoint(driver.quorum.leader_id)
         )
@@ -111,9 +120,24 @@ class _MemberStart:
             control=control,
             bound=bound,
             endpoints=endpoints,
-            snapshots=None,
+            snapshots=snapshots,
             reserve=self._directory.reserve,
             joined=self._joined,
+        )
+
+    def _snapshots(self, driver: ReplicaDriver) -> Snapshots:
+        """As those of a broker that is alone; the replica is told, too."""
+        return Snapshots(
+            core=self._core,
+            directory=self._directory,
+            settings=self._plan.settings,
+            id_at=driver.snapshot_id,
+            new_token=lambda: self._foundation.completions.open(report_kept),
+            bytes_before=0,
+            quorum=lambda: driver.committed.quorum,
+            taken=lambda snapshot_id: driver.tell(SnapshotTaken(snapshot_id)),
+            cleaned=lambda snapshot_id: driver.tell(LogCleaned(snapshot_id)),
+            and_finish=driver.finish,
         )
 
     def _listen_for_controllers(self) -> None:
@@ -132,6 +156,7 @@ class _MemberStart:
                 {name: told[own] for name in start.controller_names if own in told},
             ),
             voters={key.node_id: at for key, at in told.items()},
+            parts=self._parts,
         )
 
     def _role(self, driver: ReplicaDriver, publisher: Publisher) -> ControllerRole | None:
@@ -153,13 +178,15 @@ class _MemberStart:
             watched_listener=listener if is_watching else None,
         )
 
-    def _driver(self, exchange: Exchange) -> ReplicaDriver:
+    def _driver(
+        self, exchange: Exchange, log: LogState, quorum: QuorumRecords, next_offset: int
+    ) -> ReplicaDriver:
         settings, core = self._plan.settings, self._core
         begun = replica.begin(
             ReplicaKey(self._identity.node_id, self._identity.directory_id),
             tuple(voter.key for voter in self._voters),
             self._directory.election(),
-            log_state(core, self._directory.snapshots()),
+            log,
             now_ms=core.now_ns() // NS_PER_MS,
             seed=int.from_bytes(self._plan.new_id()[:8], "big"),
             config=QuorumConfig(
@@ -175,7 +202,9 @@ class _MemberStart:
             exchange=exchange,
             begun=begun,
             persist=self._directory.write_election,
-            next_offset=0,
+            parts=self._parts,
+            next_offset=next_offset,
+            quorum=quorum,
         )
 
     def _lifecycle(

@@ -107,12 +107,9 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
 def _voters(
     directory: DataDirectory | None, identity: Identity, listeners: Sequence[str]
 ) -> "tuple[VoterNode, ...]":
-    """Those of the first snapshot, which is small, or of the newest where the settings speak of controllers."""
-    if directory is None:
-        return ()
-    newest = directory.latest_snapshot() if listeners else None
-    snapshot = newest or directory.first_snapshot()
-    if snapshot is None:
+    """Those of the newest snapshot; the first one may be gone, as any other."""
+    snapshot = None if directory is None else directory.latest_snapshot_head()
+    if directory is None or snapshot is None:
         return ()
     # Not before: a broker that is alone has no use for them.
     from pykafka_core.broker.storage.voters import has_others, voters_of

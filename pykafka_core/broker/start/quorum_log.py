@@ -1,27 +1,41 @@
-"""What a replica of the quorum finds on its disk: its metadata log as numbers."""
+"""What a replica of the quorum finds on its disk: its metadata log as numbers, and what its newest snapshot holds."""
 
 from collections.abc import Sequence
 
-from pykafka_core._core import Core
+from pykafka_core._core import Core, Maintained
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.storage.data_directory import SnapshotFile
-from pykafka_core.errors import MetadataError
+from pykafka_core.broker.start.loading import apply_snapshot
+from pykafka_core.broker.storage.data_directory import DataDirectory, SnapshotFile
+from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
+from pykafka_core.errors import MetadataError, StorageError, error_of
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum.batches import cut
-from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.log_state import EpochStart, LogState, recovered
 from pykafka_core.quorum.values import OffsetAndEpoch
 
 READ_BYTES = 64 * 1024
+WAIT_NS = 30 * 10**9
+"""A disk that takes longer to empty a log is a failure."""
+RESTART_TOKEN = 2**64 - 1
+"""No other command is under way before the control thread runs."""
+
+_log = GuardedLogger(__name__)
 
 
 def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
     """The metadata log, whose headers are read from its start to its end.
 
+    Where a snapshot was installed and the log of before is still there, it is emptied now.
+
     Args:
-        core: Has opened the log.
-        snapshots: Those of the data directory, oldest first.
+        core: Has opened the log; no event of it was taken yet.
+        snapshots: Those of the data directory.
 
     Raises:
         MetadataError: No snapshot stands for what is before the log's start.
+        StorageError: The log cannot be emptied.
     """
     offsets = core.offsets(METADATA_PARTITION)
     epochs: list[EpochStart] = []
@@ -31,18 +45,45 @@ def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
             at = batch.end_offset
-    start = _snapshot_at(offsets.log_start_offset, snapshots)
-    return LogState.loaded(offsets.log_end_offset, tuple(epochs), start)
+    ids = [OffsetAndEpoch(found.end_offset, found.leader_epoch) for found in snapshots]
+    start, end = offsets.log_start_offset, offsets.log_end_offset
+    try:
+        found = recovered(start, end, tuple(epochs), ids)
+    except ValueError as error:
+        raise MetadataError(
+            f"the metadata log cannot be used: {error}: "
+            "restore the .checkpoint files of __cluster_metadata-0"
+        ) from error
+    if found.start != start:
+        _log.warning("the metadata log %d-%d ends before snapshot %d-%d", start, end, *found.last)
+        _restart(core, found.start)
+    return found
 
 
-def _snapshot_at(start: int, snapshots: Sequence[SnapshotFile]) -> OffsetAndEpoch | None:
-    """The snapshot that stands for what is before ``start``; None if nothing is."""
-    if not start:
-        return None
-    for snapshot in snapshots:
-        if snapshot.end_offset == start:
-            return OffsetAndEpoch(start, snapshot.leader_epoch)
-    raise MetadataError(
-        f"the metadata log begins at offset {start} and no snapshot ends there: "
-        "restore the .checkpoint files of __cluster_metadata-0"
-    )
+def _restart(core: Core, offset: int) -> None:
+    core.restart_log(RESTART_TOKEN, METADATA_PARTITION, offset)
+    deadline_ns = core.now_ns() + WAIT_NS
+    while core.now_ns() < deadline_ns:
+        for event in core.wait(deadline_ns):
+            if isinstance(event, Maintained) and event.token == RESTART_TOKEN:
+                if event.error_code:
+                    name = error_of(event.error_code).name
+                    raise StorageError(f"the metadata log cannot begin at {offset}: {name}")
+                return
+    raise StorageError("the metadata log was not emptied in time")
+
+
+def newest_snapshot(directory: DataDirectory) -> tuple[LoadedSnapshot, int]:
+    """What the newest snapshot holds, and its end; an empty image, and 0, without any.
+
+    Raises:
+        StorageError: It cannot be read.
+        MetadataError: It is damaged, or holds what this version does not know.
+    """
+    snapshot = directory.latest_snapshot()
+    replay, quorum = Replay(), QuorumRecords()
+    if snapshot is None:
+        return LoadedSnapshot(replay, quorum), 0
+    if snapshot.end_offset:
+        apply_snapshot(replay, snapshot)
+    return LoadedSnapshot(replay, quorum.after(snapshot.bytes)), snapshot.end_offset

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
@@ -23,7 +22,7 @@ from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import listen
-from pykafka_core.broker.start.loading import Loaded, formatted_records, load
+from pykafka_core.broker.start.loading import Loaded, formatted_records, load, report_kept
 from pykafka_core.broker.start.plan import Plan, Started
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
@@ -41,9 +40,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.quorum.quorum import BATCH_BYTES_SOFT_MAX, Committed, Proposal
 from pykafka_core.quorum.single_voter import SingleVoter
-from pykafka_core.quorum.values import ElectionState
-
-_log = GuardedLogger(__name__)
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
@@ -118,10 +115,10 @@ class _Startup:
             core=self._core,
             directory=directory,
             settings=self._plan.settings,
-            leader_epoch=epoch,
-            new_token=lambda: self._completions.open(_report_kept),
+            id_at=lambda end: OffsetAndEpoch(end, epoch),
+            new_token=lambda: self._completions.open(report_kept),
             bytes_before=loaded.log_bytes,
-            quorum=loaded.quorum,
+            quorum=lambda: loaded.quorum,
         )
 
     def _serve(
@@ -161,14 +158,14 @@ class _Startup:
         clean = self._plan.clean_epoch is not None
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
         records += self._bootstrap_records() if not replay.image().features else []
-        replay.apply_batch(*self._commit(quorum, quorum.begin_epoch))
+        _apply(replay, self._commit(quorum, quorum.begin_epoch))
         end = quorum.quorum.log_end_offset
         records.append(self._registration(end + len(records), endpoints))
         records += elections(replay.image(), self._identity.node_id, clean=clean)
         for batch in _batches(records):
             values = [encode(record) for record in batch]
             proposal = Proposal(batch, values)
-            replay.apply_batch(*self._commit(quorum, partial(quorum.propose, proposal)))
+            _apply(replay, self._commit(quorum, partial(quorum.propose, proposal)))
 
     def _bootstrap_records(self) -> list[Message]:
         """Those the directory was formatted with, or this version's."""
@@ -214,10 +211,8 @@ class _Startup:
         raise StorageError("the metadata log did not take its first records in time")
 
 
-def _report_kept(completed: Completed) -> None:
-    """After the metadata log was to make way for a snapshot."""
-    if completed.error_code:
-        _log.error("the metadata log kept its old part: error code %d", completed.error_code)
+def _apply(replay: Replay, batch: Committed) -> None:
+    replay.apply_batch(batch.first_offset, batch.last_offset, batch.records)
 
 
 def _batches(records: list[Message]) -> list[list[Message]]:

@@ -26,7 +26,7 @@ from pykafka_core.broker.storage.identity import (
 from pykafka_core.broker.storage.quorum_state import EPOCH_MAX
 from pykafka_core.broker.storage.reserve import RESERVE_FILE, Reserve
 from pykafka_core.errors import StorageError
-from pykafka_core.quorum.values import ElectionState
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -49,6 +49,10 @@ _BATCH_OVERHEAD = 12
 _MAX_TIMESTAMP_AT = 35
 """Of a record batch: the snapshot's first holds the time of the last record it stands for."""
 _SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_UNFINISHED = re.compile(r"[0-9]{20}-[0-9]{10}(?:-fetched)?\.checkpoint\.part")
+"""Of a snapshot that is being written, or fetched; Kafka removes both at its start, too."""
+HEAD_BYTES = 64 * 1024
+"""Of a snapshot: the batch with the quorum's own records, which stands first, is much smaller."""
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
 """A partition's directory that was renamed for removal, as Kafka names it."""
 
@@ -217,13 +221,18 @@ class DataDirectory:
         newest = max(self._snapshot_names(), default=None)
         return None if newest is None else _content(int(newest[:20]), self._metadata / newest)
 
-    def first_snapshot(self) -> Content | None:
-        """What a controller was formatted with: the first voters of its quorum.
+    def latest_snapshot_head(self) -> Content | None:
+        """The first `HEAD_BYTES` of the newest metadata snapshot: the quorum's own records stand there.
 
         Raises:
             StorageError: It cannot be read.
         """
-        return _content(0, self._metadata / f"{0:020}-{0:010}.checkpoint")
+        newest = max(self._snapshot_names(), default=None)
+        if newest is None:
+            return None
+        path = self._metadata / newest
+        with storage_errors("read", path), open(open_regular(path, os.O_RDONLY), "rb") as file:
+            return Content(int(newest[:20]), path, file.read(HEAD_BYTES))
 
     def _snapshot_names(self) -> list[str]:
         return [name for name in _names(self._metadata) if _is_snapshot(name)]
@@ -242,9 +251,18 @@ class DataDirectory:
         Raises:
             StorageError: It cannot be written. The reserve is not touched: the log holds all of it.
         """
-        file = self._metadata / f"{end_offset:020}-{leader_epoch:010}.checkpoint"
+        file = self.snapshot_path(OffsetAndEpoch(end_offset, leader_epoch))
         with storage_errors("write", file):
             write_atomically(file, content, PART)
+
+    def snapshot_path(self, snapshot_id: OffsetAndEpoch) -> Path:
+        """Where a metadata snapshot stands, if it is there."""
+        return self._metadata / f"{snapshot_id.offset:020}-{snapshot_id.epoch:010}.checkpoint"
+
+    def fetched_path(self, snapshot_id: OffsetAndEpoch) -> Path:
+        """Where the parts of a metadata snapshot are collected that comes from another node."""
+        path = self.snapshot_path(snapshot_id)
+        return path.with_name(f"{path.stem}-fetched{path.suffix}{PART}")
 
     def remove_snapshot(self, snapshot: SnapshotFile) -> None:
         """Remove one that another stands in for.
@@ -262,7 +280,7 @@ class DataDirectory:
             StorageError: The system does not let go of it.
         """
         for name in _names(self._metadata):
-            if name.endswith(PART) and _is_snapshot(name.removesuffix(PART)):
+            if _UNFINISHED.fullmatch(name):
                 with storage_errors("remove", self._metadata / name):
                     (self._metadata / name).unlink()
 

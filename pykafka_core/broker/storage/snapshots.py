@@ -25,11 +25,16 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
+from pykafka_core.quorum.values import OffsetAndEpoch
 
 RETRY_MS = 60_000
 """After a snapshot that could not be written."""
 
 _log = GuardedLogger(__name__)
+
+
+def _nobody(*_: object) -> None:
+    """Tell nobody."""
 
 
 class Snapshots:
@@ -39,10 +44,13 @@ class Snapshots:
         core: Moves the log start, and knows the time.
         directory: Where the files are.
         settings: As given at start; these cannot be altered afterwards.
-        leader_epoch: Of this start: every snapshot ends with a record of it.
+        id_at: The id of a snapshot that ends at an offset: the epoch of the record before it; None if there is one.
         new_token: Gives a token that is not open.
         bytes_before: Of the log behind the newest snapshot, as the start found it.
-        quorum: The quorum's own records, as the start found them; nothing changes them while a broker runs.
+        quorum: The quorum's own records as they are now.
+        taken: Called with the id of each snapshot that is on the disk, and cleaned: with that of the snapshot at
+            which the log begins; by the thread that writes.
+        and_finish: Waits for what else reads and writes snapshots.
     """
 
     def __init__(
@@ -51,14 +59,17 @@ class Snapshots:
         core: Core,
         directory: DataDirectory,
         settings: BrokerConfigs,
-        leader_epoch: int,
+        id_at: Callable[[int], OffsetAndEpoch | None],
         new_token: Callable[[], int],
         bytes_before: int,
-        quorum: QuorumRecords,
+        quorum: Callable[[], QuorumRecords],
+        taken: Callable[[OffsetAndEpoch], object] = _nobody,
+        cleaned: Callable[[OffsetAndEpoch], object] = _nobody,
+        and_finish: Callable[[], object] = _nobody,
     ) -> None:
         self._core = core
         self._directory = directory
-        self._leader_epoch = leader_epoch
+        self._id_at = id_at
         self._new_token = new_token
         self._bytes_max = settings.int("metadata.log.max.record.bytes.between.snapshots")
         self._interval_ms = settings.int("metadata.log.max.snapshot.interval.ms")
@@ -66,6 +77,9 @@ class Snapshots:
         self._retention_ms = settings.int("metadata.max.retention.ms")
         self._bytes = bytes_before
         self._quorum = quorum
+        self._taken = taken
+        self._cleaned = cleaned
+        self._and_finish = and_finish
         self._not_before_ms = 0
         self._last_ms = core.time_ms()
         self._last_offset = -1
@@ -95,8 +109,12 @@ class Snapshots:
             return
         self._bytes = 0
         self._last_ms, self._last_offset = now_ms, image.offset
+        snapshot_id = self._id_at(image.offset + 1)
+        if snapshot_id is None:
+            return
+        what = image, snapshot_id, self._quorum(), now_ms
         self._writing = Thread(
-            target=self._run, args=(image, now_ms), name="pykafka-core-snapshot", daemon=True
+            target=self._run, args=what, name="pykafka-core-snapshot", daemon=True
         )
         self._writing.start()
 
@@ -105,6 +123,7 @@ class Snapshots:
         if self._writing is not None:
             self._writing.join()
             self._note_failure(self._core.time_ms())
+        self._and_finish()
 
     def _note_failure(self, now_ms: int) -> None:
         if self._error is not None:
@@ -114,21 +133,27 @@ class Snapshots:
             self._bytes += self._bytes_max
             self._not_before_ms = now_ms + RETRY_MS
 
-    def _run(self, image: MetadataImage, now_ms: int) -> None:
+    def _run(
+        self, image: MetadataImage, snapshot_id: OffsetAndEpoch, quorum: QuorumRecords, now_ms: int
+    ) -> None:
         """Write, then drop what that makes needless; on the thread of this one snapshot."""
         never_raise_here()
         try:
-            self._write(image, now_ms)
+            self._write(image, snapshot_id, quorum, now_ms)
+            self._taken(snapshot_id)
             self._clean(now_ms)
         except BaseException as error:
             self._error = error
 
-    def _write(self, image: MetadataImage, now_ms: int) -> None:
+    def _write(
+        self, image: MetadataImage, snapshot_id: OffsetAndEpoch, quorum: QuorumRecords, now_ms: int
+    ) -> None:
         # Not before: a start has no use for it.
         from pykafka_core.metadata.records.snapshot import encode_snapshot, records_of
 
-        content = encode_snapshot(records_of(image), self._leader_epoch, now_ms, self._quorum)
-        self._directory.write_snapshot(image.offset + 1, self._leader_epoch, content)
+        end, epoch = snapshot_id
+        content = encode_snapshot(records_of(image), epoch, now_ms, quorum)
+        self._directory.write_snapshot(end, epoch, content)
 
     def _clean(self, now_ms: int) -> None:
         """Drop the oldest snapshots that retention lets go, and the log below those that follow them."""
@@ -140,6 +165,7 @@ class Snapshots:
             if not is_expired and not 0 <= self._retention_bytes < size:
                 return
             self._core.delete_before(self._new_token(), METADATA_PARTITION, following.end_offset)
+            self._cleaned(OffsetAndEpoch(following.end_offset, following.leader_epoch))
             self._directory.remove_snapshot(oldest)
             snapshots = snapshots[1:]
             size -= oldest.size

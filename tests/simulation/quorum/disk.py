@@ -1,12 +1,40 @@
 """A replica's disk: what was asked for, and what a crash leaves of it."""
 
+import zlib
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable
 from random import Random
 
-from pykafka_core.quorum.events import AppendFetched, Truncate
-from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.events import AppendFetched, StorePart, Truncate
+from pykafka_core.quorum.log_state import EpochStart, LogState, recovered
 from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch
+
+
+def digest_of(batches: Iterable[Batch], before: int = 0) -> int:
+    """Of all records up to some offset, where ``before`` is that of those before the batches."""
+    for batch in batches:
+        before = zlib.crc32(repr(batch).encode(), before)
+    return before
+
+
+class Snapshot:
+    """A snapshot as bytes: the digest of what it stands for, twice, and between them what only its writer wrote.
+
+    Nodes write other bytes for the same records, so parts of two of them are no snapshot.
+    """
+
+    @staticmethod
+    def encode(digest: int, node_id: int, padding: int) -> bytes:
+        edge = digest.to_bytes(4, "big")
+        return edge + bytes((node_id,)) * padding + edge
+
+    @staticmethod
+    def digest(content: bytes) -> int | None:
+        """None if it is no snapshot."""
+        head, middle, foot = content[:4], content[4:-4], content[-4:]
+        is_whole = len(content) >= 8 and head == foot and len(set(middle)) <= 1
+        return int.from_bytes(head, "big") if is_whole else None
 
 
 class Disk:
@@ -15,19 +43,20 @@ class Disk:
     Attributes:
         states: Quorum-states that are being written, the oldest first.
         writes: Likewise of the log.
+        start: The log start offset.
+        snapshots: Those that are whole.
+        parts: What was stored of one that is downloaded.
     """
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.synced: list[Batch] = []
-        self.snapshot_id: OffsetAndEpoch | None = None
+        self.start = 0
+        self.snapshots: dict[OffsetAndEpoch, bytes] = {}
+        self.parts = b""
         self.state = ElectionState(0)
         self.states: deque[ElectionState] = deque()
         self.writes: deque[AppendFetched | Truncate] = deque()
-
-    @property
-    def start(self) -> int:
-        return self.snapshot_id.offset if self.snapshot_id else 0
 
     @property
     def end(self) -> int:
@@ -42,7 +71,17 @@ class Disk:
         """The end, with all that is being written."""
         if self.batches:
             return OffsetAndEpoch(self.batches[-1].end_offset, self.batches[-1].leader_epoch)
-        return self.snapshot_id or OffsetAndEpoch(0, 0)
+        return self.snapshot_at(self.start) or OffsetAndEpoch(0, 0)
+
+    def snapshot_at(self, offset: int) -> OffsetAndEpoch | None:
+        return next((one for one in self.snapshots if one.offset == offset), None)
+
+    def digest(self, end: int) -> int:
+        """Of all synced records before ``end``, with those of the snapshot at the log's start."""
+        first = self.snapshot_at(self.start)
+        before = Snapshot.digest(self.snapshots[first]) if first else 0
+        assert before is not None
+        return digest_of((one for one in self.synced if one.end_offset <= end), before)
 
     def read(self, offset: int, batches_max: int) -> tuple[Batch, ...]:
         """Batches from one that begins at ``offset``."""
@@ -68,18 +107,30 @@ class Disk:
         """The oldest quorum-state is safe."""
         self.state = self.states.popleft()
 
-    def clean(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Batches before a snapshot's end are deleted."""
-        self.snapshot_id = snapshot_id
-        for log in (self.batches, self.synced):
-            log[:] = [batch for batch in log if batch.base_offset >= snapshot_id.offset]
+    # Snapshots.
 
-    def install(self, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot takes the place of the log."""
+    def take(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
+        self.snapshots[snapshot_id] = content
+
+    def clean(self, offset: int) -> None:
+        """What is before a snapshot's end is deleted."""
+        self.start = offset
+        for log in (self.batches, self.synced):
+            log[:] = [batch for batch in log if batch.base_offset >= offset]
+        self.snapshots = {one: at for one, at in self.snapshots.items() if one.offset >= offset}
+
+    def store(self, command: StorePart) -> None:
+        """A part begins a snapshot anew, or continues it."""
+        kept = self.parts if command.position else b""
+        assert len(kept) == command.position, "parts follow each other"
+        self.parts = kept + command.part
+
+    def restart_log(self, offset: int) -> None:
+        """The log is empty and begins at a snapshot's end."""
         assert not self.writes
-        self.snapshot_id = snapshot_id
         self.batches.clear()
         self.synced.clear()
+        self.clean(offset)
 
     # Crashes.
 
@@ -95,6 +146,7 @@ class Disk:
             batches = self.writes[0].batches
             _carry_out(AppendFetched(batches[: random.randrange(len(batches))]), self.synced)
         self.writes.clear()
+        self.parts = b""
         self.batches = list(self.synced)
         return before - self.end
 
@@ -104,7 +156,10 @@ class Disk:
         for batch in self.synced:
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
-        return LogState.loaded(self.synced_end, tuple(epochs), self.snapshot_id)
+        log = recovered(self.start, self.synced_end, tuple(epochs), self.snapshots)
+        if log.start != self.start:
+            self.restart_log(log.start)
+        return log
 
 
 def _carry_out(command: AppendFetched | Truncate, log: list[Batch]) -> None:

@@ -15,7 +15,6 @@ ACTIONS = (
     "wipe",
     "disk_error",
     "resign",
-    "clean",
 )
 
 
@@ -29,6 +28,7 @@ class Faults(NamedTuple):
         actions: Their weights, in the order of `ACTIONS`.
         pause_ms_mean: Between two actions.
         ambush: Chance that a leader is lost just after it appended.
+        snapshot_ms_mean: Between two snapshots of some node, behind which its log may go; 0 for none.
     """
 
     lost: float
@@ -38,6 +38,7 @@ class Faults(NamedTuple):
     actions: tuple[float, ...]
     pause_ms_mean: int
     ambush: float
+    snapshot_ms_mean: int
 
     @staticmethod
     def drawn(random: Random) -> "Faults":
@@ -51,8 +52,9 @@ class Faults(NamedTuple):
             actions=tuple(random.choice((0.0, 1.0, 1.0, 4.0)) for _ in ACTIONS),
             pause_ms_mean=random.choice((150, 400, 1000)),
             ambush=random.choice((0.0, 0.2, 0.5)),
+            snapshot_ms_mean=random.choice((0, 50, 200, 1000)),
         )
 
 
-NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0)
+NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0, 0)
 """Of a history's end, in which the quorum must heal."""

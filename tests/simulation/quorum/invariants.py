@@ -16,8 +16,16 @@ from pykafka_core.quorum.events import (
 from pykafka_core.quorum.quorum import Append, Committed
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import Leader
-from pykafka_core.quorum.rpc import Fetch, FetchAnswer, Vote, VoteAnswer
-from pykafka_core.quorum.values import Batch, ReplicaKey
+from pykafka_core.quorum.rpc import (
+    Fetch,
+    FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey
+from tests.simulation.quorum.disk import Snapshot, digest_of
 from tests.simulation.quorum.node import Node
 
 
@@ -79,14 +87,14 @@ class Invariants:
         after = node.replica
         assert after is not None
         self._monotonic(node, before, after)
+        self._snapshots(node, after)
         if after.high_watermark > before.high_watermark:
             self._advanced(node, before.high_watermark, after)
         role = after.role
-        if isinstance(role, Leader):
-            if not isinstance(before.role, Leader):
-                self._elected(node, after)
-            elif isinstance(event, Tick):
-                self._check_quorum(node, after)
+        if isinstance(role, Leader) and not isinstance(before.role, Leader):
+            self._elected(node, after)
+        elif isinstance(before.role, Leader) and isinstance(event, Tick):
+            self._check_quorum(node, after)
         for output in outputs:
             self._put_out(node, after, output)
 
@@ -124,19 +132,23 @@ class Invariants:
             own = disk.batches[place] if place < len(disk.batches) else None
             _require(own == batch, name, node.key, "has", own, "not", batch)
 
-    def _check_quorum(self, node: Node, leader: Replica) -> None:
-        """CheckQuorum: nobody leads without a majority's fetches."""
-        contacts = self._contacts[node.key, node.life, leader.leader_epoch]
+    def _check_quorum(self, node: Node, after: Replica) -> None:
+        """CheckQuorum: nobody leads without a majority's fetches, and nobody resigns who has them."""
+        contacts = self._contacts[node.key, node.life, after.leader_epoch]
         needed = self.majority - 1
         if not needed:
             return
         times = sorted(contacts.values(), reverse=True)
-        limit = leader.config.fetch_timeout_ms * 3 // 2
-        silent_ms = leader.now_ms - times[needed - 1]
-        _require(silent_ms <= limit, "CheckQuorum", node.key, "leads after ms alone:", silent_ms)
+        limit = after.config.fetch_timeout_ms * 3 // 2
+        silent_ms = after.now_ms - times[needed - 1]
+        if isinstance(after.role, Leader):
+            is_right, what = silent_ms <= limit, "leads after ms alone:"
+        else:
+            is_right, what = silent_ms >= limit, "resigns after ms alone:"
+        _require(is_right, "CheckQuorum", node.key, what, silent_ms)
 
-    def fetched(self, node: Node, fetch: Fetch, now_ms: int) -> None:
-        """A Fetch of the leader's epoch has arrived at it."""
+    def fetched(self, node: Node, fetch: Fetch | FetchSnapshot, now_ms: int) -> None:
+        """A Fetch, or FetchSnapshot, of the leader's epoch has arrived at it."""
         contacts = self._contacts.get((node.key, node.life, fetch.epoch))
         if contacts is not None and fetch.replica in contacts:
             contacts[fetch.replica] = max(contacts[fetch.replica], now_ms)
@@ -185,6 +197,8 @@ class Invariants:
                 what = node.key, "at", own, "encourages", asked.candidate, "at", other
                 _require(other >= own, "PreVoteOfNewerLog", *what)
             case Fetch(), FetchAnswer(error_code=0):
+                _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
+            case FetchSnapshot(), SnapshotAnswer(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
 
     def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:
@@ -241,6 +255,32 @@ class Invariants:
             first = self._appended.setdefault(place, seen)
             _require(first == seen, "LogMatching", place, first, "and", seen)
             before = before._replace(offset=batch.end_offset, epoch=batch.leader_epoch)
+
+    # Snapshots.
+
+    def _snapshots(self, node: Node, after: Replica) -> None:
+        """SnapshotAtLogStart: a snapshot stands for what is before the log; the replica knows it, and the newest."""
+        log, disk = after.log, node.disk
+        _require(log.start == disk.start, "SnapshotAtLogStart", node.key, log.start, disk.start)
+        known = log.snapshot_id, log.newest
+        for snapshot_id in known:
+            is_there = snapshot_id is None or snapshot_id in disk.snapshots
+            _require(is_there, "SnapshotAtLogStart", node.key, snapshot_id, "is not there")
+        is_named = known[0] is None if not log.start else known[0] == disk.snapshot_at(log.start)
+        _require(is_named, "SnapshotAtLogStart", node.key, log.start, "is the end of", known[0])
+
+    def installed(self, node: Node, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
+        """SnapshotContent: what takes the place of a log is what was committed, and all that the log had of it."""
+        replica, end = node.replica, snapshot_id.offset
+        _require(end in self.ends, "SnapshotContent", snapshot_id, "ends within a batch")
+        committed = self.committed[: self.ends[end]]
+        is_it = Snapshot.digest(content) == digest_of(committed)
+        _require(is_it, "SnapshotContent", node.key, snapshot_id, "is not what was committed")
+        is_last = committed[-1].leader_epoch == snapshot_id.epoch
+        _require(is_last, "SnapshotContent", snapshot_id, "is of", committed[-1])
+        assert replica is not None
+        is_ahead = replica.high_watermark <= end
+        _require(is_ahead, "CommittedDataSurvives", node.key, replica.high_watermark, snapshot_id)
 
     def _advanced(self, node: Node, before: int, after: Replica) -> None:
         """Synced, CommittedDataSurvives: a high watermark has moved."""

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pykafka_core.quorum.events import LogCleaned, Persisted, Resign, Tick
+from pykafka_core.quorum.events import Persisted, Resign, Tick
 from pykafka_core.quorum.quorum import Appended
-from pykafka_core.quorum.values import OffsetAndEpoch
 from tests.simulation.quorum.disk import Disk
 from tests.simulation.quorum.faults import ACTIONS
 from tests.simulation.quorum.node import Node, Promises
@@ -126,15 +125,3 @@ class Mischief:
         leader = self._leader()
         if leader.replica is not None:
             self._world.handle(leader, Resign())
-
-    def _clean_fault(self, node: Node) -> None:
-        cleaned = self._leader() if self._world.chance(0.5) else node
-        replica, disk = cleaned.replica, cleaned.disk
-        if replica is None or disk.writes or replica.installing:
-            return
-        ends = [batch for batch in disk.synced if batch.end_offset <= replica.high_watermark]
-        if ends:
-            last = self._world.random.choice(ends)
-            snapshot_id = OffsetAndEpoch(last.end_offset, last.leader_epoch)
-            disk.clean(snapshot_id)
-            self._world.handle(cleaned, LogCleaned(snapshot_id))

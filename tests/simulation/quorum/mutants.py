@@ -8,14 +8,22 @@ from typing import Any, Final
 
 import pytest
 
-from pykafka_core.quorum import agenda, following, leading, replica, transitions, voting
+from pykafka_core.quorum import (
+    agenda,
+    following,
+    leading,
+    log_state,
+    replica,
+    transitions,
+    voting,
+)
 from pykafka_core.quorum.events import Command
 from pykafka_core.quorum.leading import fetch_error
 from pykafka_core.quorum.log_state import LogState
 from pykafka_core.quorum.roles import Candidate, Follower, Leader, Unattached
 from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
-from pykafka_core.quorum.values import ElectionState, ReplicaKey
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 from tests.simulation.quorum import world
 from tests.support.wrong_rules import WrongRules
 
@@ -201,3 +209,58 @@ def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None
         turn.send(node_id, body)
 
     patch.setattr(agenda, "fetch", fetch)
+
+
+# Snapshots.
+
+
+@wrong_rule
+def a_voter_that_downloads_a_snapshot_is_taken_for_gone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "note_download", lambda turn, asked: None)
+
+
+@wrong_rule
+def a_snapshot_is_served_in_another_epoch(patch: pytest.MonkeyPatch) -> None:
+    right = leading.leader_error
+
+    def error(turn: Turn, epoch: int) -> int:
+        asked = isinstance(turn.role, Leader) and epoch < turn.election.epoch
+        return 0 if asked else right(turn, epoch)
+
+    patch.setattr(leading, "leader_error", error)
+
+
+@wrong_rule
+def a_snapshot_leaves_the_epochs_of_the_log_it_replaces(patch: pytest.MonkeyPatch) -> None:
+    right = following.on_installed
+
+    def installed(turn: Turn, snapshot_id: OffsetAndEpoch | None) -> None:
+        epochs = turn.log.epochs
+        right(turn, snapshot_id)
+        if snapshot_id is not None and epochs:
+            turn.log = turn.log._replace(epochs=epochs)
+
+    patch.setattr(replica, "on_installed", installed)
+
+
+@wrong_rule
+def a_start_keeps_a_log_that_a_snapshot_was_to_replace(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(log_state, "_has", lambda *_: True)
+
+
+@wrong_rule
+def the_epoch_of_a_snapshot_is_not_compared(patch: pytest.MonkeyPatch) -> None:
+    def needed(turn: Turn, fetch: Fetch) -> bool:
+        return fetch.offset < turn.log.start
+
+    patch.setattr(leading, "needs_snapshot", needed)
+
+
+@wrong_rule
+def a_start_forgets_what_its_newest_snapshot_has_committed(patch: pytest.MonkeyPatch) -> None:
+    right = log_state.LogState.loaded
+    patch.setattr(
+        log_state.LogState,
+        "loaded",
+        lambda end, epochs, first=None, newest=None: right(end, epochs, first, first),
+    )

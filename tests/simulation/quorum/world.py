@@ -11,12 +11,13 @@ from heapq import heappop, heappush
 from itertools import count
 from random import Random
 
+from pykafka_core.errors import PositionOutOfRangeError, SnapshotNotFoundError
 from pykafka_core.protocol.messages import ProducerIdsRecord
 from pykafka_core.quorum.events import (
     Answer,
     AppendFetched,
     Failed,
-    FetchSnapshot,
+    InstallSnapshot,
     Persist,
     Persisted,
     ReplicaEvent,
@@ -24,7 +25,8 @@ from pykafka_core.quorum.events import (
     Replied,
     Request,
     Send,
-    SnapshotFetched,
+    SnapshotInstalled,
+    StorePart,
     Tick,
     Truncate,
     Truncated,
@@ -32,9 +34,11 @@ from pykafka_core.quorum.events import (
 from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import NEVER
-from pykafka_core.quorum.rpc import AnswerBody, Fetch, FetchAnswer
-from pykafka_core.quorum.values import Batch, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.rpc import AnswerBody, Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch, QuorumConfig, ReplicaKey
+from tests.simulation.quorum.disk import Snapshot
 from tests.simulation.quorum.faults import NO_FAULTS, Faults
+from tests.simulation.quorum.housekeeping import Housekeeping
 from tests.simulation.quorum.invariants import Invariants, Violation
 from tests.simulation.quorum.mischief import Mischief
 from tests.simulation.quorum.node import Asked, Node, Promises, proposed
@@ -81,6 +85,7 @@ class World:
         self.nodes = [Node(key, Promises()) for key in keys]
         self.invariants = Invariants(self.voters, self.nodes)
         self.mischief = Mischief(self)
+        self._housekeeping = Housekeeping(self)
         self.is_calm = False
         self._wanted: int | None = None
 
@@ -100,6 +105,7 @@ class World:
             self.at(self.random.randrange(50), self.starter(node))
         self.at(self.mischief.until_fault(), self.mischief.misbehave)
         self.at(self._until_proposal(), self._propose)
+        self._housekeeping.begin()
         self._run_until(FAULTS_MS, lambda: False)
         self._heal()
         if not self._run_until(FAULTS_MS + HEALING_MS, self._is_healed):
@@ -190,7 +196,7 @@ class World:
             f"{replica.leader_epoch} {replica.log.end} {replica.high_watermark}"
         )
         self.digest = zlib.crc32(step.encode(), self.digest)
-        if isinstance(event, Request) and isinstance(event.body, Fetch):
+        if isinstance(event, Request) and isinstance(event.body, Fetch | FetchSnapshot):
             self.invariants.fetched(node, event.body, event.now_ms)
         self.invariants.stepped(node, before, event, outputs)
         self._carry_out(node, outputs)
@@ -216,8 +222,10 @@ class World:
                 self._send(node, output)
             case Answer():
                 self._answer(node, output)
-            case FetchSnapshot():
-                self._fetch_snapshot(node, output)
+            case StorePart():
+                self._store(node, output)
+            case InstallSnapshot(snapshot_id):
+                self._install(node, snapshot_id)
             case Failed():
                 self.mischief.crash(node)
 
@@ -262,18 +270,43 @@ class World:
             return Truncated()
         return Appended(0, command.batches[0].base_offset)
 
-    def _fetch_snapshot(self, node: Node, command: FetchSnapshot) -> None:
-        server = self.nodes[command.node_id - 1]
+    # Snapshots.
 
-        def arrive(_: int) -> ReplicaEvent:
-            has_it = server.replica is not None and server.disk.snapshot_id == command.snapshot_id
-            is_cut = (server.node_id, node.node_id) in self.blocked
-            if not has_it or is_cut:
-                return SnapshotFetched(None)
-            node.disk.install(command.snapshot_id)
-            return SnapshotFetched(command.snapshot_id)
+    def _store(self, node: Node, command: StorePart) -> None:
+        node.disk.store(command)
+        if self.chance(self.faults.lost):
+            node.disk.parts = b""
+            self.later(node, 0, lambda _: SnapshotInstalled(None))
 
-        self.later(node, self.random.randint(1, 500), arrive)
+    def _install(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
+        """In steps that take their time: first the snapshot has its name, then the log is empty."""
+
+        def name(_: int) -> ReplicaEvent | None:
+            content, node.disk.parts = node.disk.parts, b""
+            if Snapshot.digest(content) is None:
+                return SnapshotInstalled(None)
+            self.invariants.installed(node, snapshot_id, content)
+            node.disk.take(snapshot_id, content)
+            self.later(node, self._sync_ms(), replace)
+            return None
+
+        def replace(_: int) -> ReplicaEvent:
+            node.disk.restart_log(snapshot_id.offset)
+            return SnapshotInstalled(snapshot_id)
+
+        if node.disk.parts:
+            self.later(node, self._sync_ms(), name)
+
+    def _part(self, node: Node, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
+        """What of a snapshot goes with an answer."""
+        content = node.disk.snapshots.get(asked.snapshot_id)
+        if content is None:
+            return answer._replace(error_code=SnapshotNotFoundError.code)
+        if not 0 <= asked.position < len(content):
+            return answer._replace(error_code=PositionOutOfRangeError.code)
+        end = asked.position + self.random.randint(1, 20)
+        part = content[asked.position : end]
+        return answer._replace(size=len(content), position=asked.position, part=part)
 
     # The network.
 
@@ -323,6 +356,9 @@ class World:
             body = body._replace(
                 batches=node.disk.read(command.read_from, self.random.randint(1, 4))
             )
+        if isinstance(body, SnapshotAnswer) and not body.error_code:
+            assert isinstance(asked.body, FetchSnapshot)
+            body = self._part(node, asked.body, body)
         sender = self.nodes[asked.node_id - 1]
         if self._is_lost(node.node_id, sender.node_id):
             return

@@ -114,15 +114,18 @@ class Membership:
         """After what is committed was published."""
         if self.role is not None:
             self.role.end_turn()
-        offset = self._publisher.image.offset
-        if offset == self._known_offset:
+        if not self._publisher.is_begun:
+            self._begin_if_current()
             return
-        self._known_offset = offset
-        if self._publisher.is_begun:
+        offset = self._publisher.image.offset
+        if offset != self._known_offset:
+            self._known_offset = offset
             self._lifecycle.beat_soon()
             self._serve_if_unfenced()
-        elif self._publisher.image.features and not self._driver.committed:
-            # Before its first records a cluster is nothing that a broker could join.
+
+    def _begin_if_current(self) -> None:
+        # Before its first records a cluster is nothing that a broker could join.
+        if self._publisher.image.features and self._driver.is_current:
             self._publisher.publish_whole()
             self._lifecycle.register()
 

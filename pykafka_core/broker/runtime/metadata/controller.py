@@ -25,7 +25,7 @@ from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
+from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort, Replaced
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
@@ -163,6 +163,8 @@ class Controller:
 
     def _next(self) -> Slices[None] | None:
         committed = self._quorum.take_committed()
+        if isinstance(committed, Replaced):
+            return self._publisher.replace(committed.replay)
         if committed is not None:
             return self._commit(committed)
         return self._decide() if self._can_decide else None
@@ -239,9 +241,9 @@ class Controller:
         """Publish a batch: the one in flight, if it has records and one is."""
         batch = self._in_flight if committed.records else None
         yield from self._publisher.publish(committed)
+        self._publisher.note_size(committed.size if batch is None else batch.size)
         if batch is None:
             return
-        self._publisher.note_size(batch.size)
         self._in_flight = None
         self._release(batch, 0)
 

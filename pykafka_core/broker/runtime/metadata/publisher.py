@@ -16,6 +16,7 @@ from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError
 from pykafka_core.handlers.outcome import Slices, finish
 from pykafka_core.metadata.image.delta import Delta, delta_in_slices, whole, with_all_topics
+from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.image.replay import Replay
@@ -97,6 +98,19 @@ class Publisher:
             yield
         self._replay.apply_batch(committed.first_offset, committed.last_offset, ())
         image, changes = self._replay.take()
+        yield from self._step(image, changes)
+
+    def replace(self, replay: Replay) -> Slices[None]:
+        """Go on with the image of a snapshot. What differs is one step, for the core and for whoever follows."""
+        # Not before: a broker that is alone has no use for it.
+        from pykafka_core.metadata.image.difference import difference
+
+        self._replay = replay
+        image, _ = replay.take()
+        changes = yield from difference(self._image, image)
+        yield from self._step(image, changes)
+
+    def _step(self, image: MetadataImage, changes: Changes) -> Slices[None]:
         if not self.is_begun:
             self._image, self._settings = image, self._projection.settings(image)
             return
@@ -145,6 +159,8 @@ class Publisher:
 
     def note_commits(self) -> None:
         """Let a snapshot begin if enough was committed; after the answers, as nobody waits for it."""
+        if self.in_transaction:
+            return  # the image has nothing of it, and a snapshot of its offset would say that it is over
         size, self._unsaved_bytes = self._unsaved_bytes, 0
         snapshots = self._snapshots
         if snapshots is not None and size:
@@ -152,5 +168,5 @@ class Publisher:
 
     def write_snapshot_if_due(self) -> None:
         """What has to be done now and then, when nothing is committed for long."""
-        if self._snapshots is not None:
+        if self._snapshots is not None and not self.in_transaction:
             self._snapshots.write_if_due(self._image)

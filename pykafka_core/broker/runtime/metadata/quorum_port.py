@@ -1,9 +1,17 @@
 """What the controller needs of the metadata quorum: of one voter, or of a replica among several."""
 
 from collections.abc import Callable
-from typing import Never, Protocol
+from typing import NamedTuple, Never, Protocol
 
+from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.quorum.quorum import Committed, MetadataQuorum, Proposal
+
+
+class Replaced(NamedTuple):
+    """A snapshot of the leader's stands for all that was committed before."""
+
+    replay: Replay
+    """What it holds; whoever takes this may change it."""
 
 
 def _nothing(*_: object) -> None:
@@ -42,5 +50,5 @@ class QuorumPort(Protocol):
     def propose(self, proposal: Proposal) -> None:
         """Have a batch committed; it comes back among the committed ones, or its end is told."""
 
-    def take_committed(self) -> Committed | None:
+    def take_committed(self) -> Committed | Replaced | None:
         """The next committed batch, in the order of the log; whose it is does not matter."""

@@ -1,23 +1,29 @@
 """What the quorum has committed, batch by batch in the order of the log.
 
 What this node proposed is at hand; what others wrote, or an earlier run, is read from its log. More is read once all
-that was read is taken, so what waits is bounded however far the image is behind.
+that was read is taken, so what waits is bounded however far the image is behind. A snapshot that takes the place of the
+log stands for all that was not taken yet.
 """
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
 from pykafka_core.errors import MetadataError, error_of
 from pykafka_core.metadata.records.codec import decode_batches, split_batches
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum.events import Advanced
 from pykafka_core.quorum.quorum import Committed
 
 if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead
 
+NO_QUORUM_RECORDS = QuorumRecords()
 READ_BYTES = 64 * 1024
 """At a time, or one batch."""
 
@@ -29,16 +35,26 @@ class CommittedLog:
         core: Has the log.
         completions: Where reads of it are waited for.
         next_offset: End of what the image holds.
+        quorum: The quorum's own records of what is before.
     """
 
-    def __init__(self, core: Core, completions: Completions, next_offset: int) -> None:
+    def __init__(
+        self,
+        core: Core,
+        completions: Completions,
+        next_offset: int,
+        quorum: QuorumRecords = NO_QUORUM_RECORDS,
+    ) -> None:
         self._core = core
         self._completions = completions
         self._notices: deque[Committed | Advanced] = deque()
-        self._ready: deque[Committed] = deque()
+        self._ready: deque[Committed | Replaced] = deque()
+        self.quorum = quorum
+        """The quorum's own records of all that was read."""
         self._read_to = next_offset
         """End of what is in ``_ready``, or was taken."""
         self._is_reading = False
+        self._replacements = 0
         self._failure: MetadataError | None = None
 
     def __bool__(self) -> bool:
@@ -55,8 +71,18 @@ class CommittedLog:
         self._notices.append(notice)
         self._prepare()
 
-    def take(self) -> Committed | None:
-        """The next batch; None if there is none, or it is being read.
+    def replace(self, loaded: LoadedSnapshot, end_offset: int) -> None:
+        """Go on behind a snapshot that took the place of the log: it is the next to be taken."""
+        self._replacements += 1
+        self._is_reading = False
+        self._notices.clear()
+        self._ready.clear()
+        self._ready.append(Replaced(loaded.replay))
+        self.quorum = loaded.quorum
+        self._read_to = end_offset
+
+    def take(self) -> Committed | Replaced | None:
+        """The next batch, or a snapshot; None if there is none, or it is being read.
 
         Raises:
             MetadataError: It cannot be read, or holds what this version does not know.
@@ -81,10 +107,12 @@ class CommittedLog:
 
     def _read(self) -> None:
         self._is_reading = True
-        token = self._completions.open(self._on_read)
+        token = self._completions.open(partial(self._on_read, self._replacements))
         self._core.read_records(token, METADATA_PARTITION, self._read_to, READ_BYTES)
 
-    def _on_read(self, completed: Completed) -> None:
+    def _on_read(self, replacements: int, completed: Completed) -> None:
+        if replacements != self._replacements:
+            return  # of a log that is not there any more
         self._is_reading = False
         try:
             self._add(completed)
@@ -105,7 +133,8 @@ class CommittedLog:
                 break
             begin, self._read_to = self._read_to, next_offset
             messages = [record for at, record in records if at >= begin]
-            self._ready.append(Committed(begin, next_offset - 1, messages))
+            self._ready.append(Committed(begin, next_offset - 1, messages, len(batch)))
+            self.quorum = self.quorum.after(batch)
         if not read.records:
             raise MetadataError(
                 f"{place}: it ends before offset {end}, up to which it is committed"

@@ -10,24 +10,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
-from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd
-from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
+from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
+from pykafka_core.broker.runtime.quorum.committed_log import NO_QUORUM_RECORDS, CommittedLog
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.quorum.installation import Installation
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
 from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
 from pykafka_core.errors import StorageError, error_of
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum import events
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.replica import Replica
-from pykafka_core.quorum.roles import NEVER, Leader
+from pykafka_core.quorum.roles import NEVER, Follower, Leader
 from pykafka_core.quorum.rpc import AnswerBody
-from pykafka_core.quorum.values import ElectionState
-
-_log = GuardedLogger(__name__)
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
 
 class ReplicaDriver:
@@ -38,7 +38,9 @@ class ReplicaDriver:
         exchange: Talks to other replicas.
         begun: The value to begin with, and what followed from its beginning.
         persist: Writes and syncs quorum-state.
+        parts: Where a snapshot of the leader's is collected.
         next_offset: End of what the image holds.
+        quorum: The quorum's own records of what is before.
     """
 
     def __init__(
@@ -48,7 +50,9 @@ class ReplicaDriver:
         exchange: Exchange,
         begun: tuple[Replica, list[events.ReplicaOutput]],
         persist: Callable[[ElectionState], object],
-        next_offset: int,
+        parts: SnapshotParts,
+        next_offset: int = 0,
+        quorum: QuorumRecords = NO_QUORUM_RECORDS,
     ) -> None:
         core, completions = foundation.core, foundation.completions
         self._core = core
@@ -56,7 +60,10 @@ class ReplicaDriver:
         self._exchange = exchange
         self._persist = persist
         self._writes = LogWrites(core, completions, self.handle)
-        self.committed = CommittedLog(core, completions, next_offset)
+        self.committed = CommittedLog(core, completions, next_offset, quorum)
+        self._installation = Installation(core, completions, parts, self._on_installed)
+        self._told: deque[events.SnapshotTaken | events.LogCleaned] = deque()
+        """By other threads."""
         self.proposal_end = ProposalEnd()
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
@@ -83,12 +90,23 @@ class ReplicaDriver:
         """Whether `take_committed` has something to give."""
         return self.committed.is_ready
 
+    @property
+    def is_current(self) -> bool:
+        """Whether this node knows, and has taken, what was committed when its leader answered last."""
+        role = self._replica.role
+        known = self._replica.high_watermark
+        if isinstance(role, Leader):
+            return known > role.epoch_start and not self.committed
+        if not isinstance(role, Follower) or role.download is not None or self._replica.installing:
+            return False
+        return known >= role.leader_high_watermark > 0 and not self.committed
+
     def propose(self, proposal: Proposal) -> None:
         """Have a batch committed."""
         self.handle(proposal)
 
-    def take_committed(self) -> Committed | None:
-        """The next committed batch.
+    def take_committed(self) -> Committed | Replaced | None:
+        """The next committed batch, or a snapshot in place of those before.
 
         Raises:
             MetadataError: It cannot be read, or holds what this version does not know.
@@ -109,8 +127,30 @@ class ReplicaDriver:
             now_ms = heard.received_ns // NS_PER_MS
             self.handle(events.Request(now_ms, heard.number, heard.body))
 
+    def tell(self, event: events.SnapshotTaken | events.LogCleaned) -> None:
+        """What this node did with its snapshots, from any thread."""
+        self._told.append(event)
+        self._core.wake()
+
+    def snapshot_id(self, end: int) -> OffsetAndEpoch | None:
+        """The id of a snapshot of all before ``end``, which the image holds; None if there is one that has it."""
+        log = self._replica.log
+        known = 0 if log.newest is None else log.newest.offset
+        return log.id_at(end) if end > known else None
+
+    def finish(self) -> None:
+        """Wait for what is done on other threads, once the control thread does nothing any more."""
+        self._installation.finish()
+
     def advance(self) -> None:
-        """Let timers of the replica go off whose time the core's horizon has passed."""
+        """Take in what other threads have done, and let timers go off whose time the core's horizon has passed."""
+        self._installation.advance()
+        while self._told:
+            event = self._told.popleft()
+            log, end = self._replica.log, event.snapshot_id.offset
+            # A snapshot of the leader's may have taken the place of the log that it is of.
+            if log.start < end <= self._replica.high_watermark:
+                self.handle(event)
         now_ms = self._core.horizon_ns() // NS_PER_MS
         if now_ms >= self._replica.deadline_ms:
             self.handle(events.Tick(now_ms))
@@ -164,12 +204,10 @@ class ReplicaDriver:
                     )
                 case Append() | events.AppendFetched() | events.Truncate():
                     self._writes.add(output)
-                case events.FetchSnapshot():
-                    _log.error(
-                        "the metadata log of the leader begins after the end of this node's, and its snapshot "
-                        "cannot be fetched: copy the leader's newest .checkpoint of __cluster_metadata-0 here"
-                    )
-                    self._events.append(events.SnapshotFetched(None))
+                case events.StorePart():
+                    self._installation.store(output)
+                case events.InstallSnapshot(snapshot_id):
+                    self._installation.install(snapshot_id)
                 case Committed() | events.Advanced():
                     self.committed.note(output)
                 case events.InDoubt():
@@ -182,6 +220,11 @@ class ReplicaDriver:
                     )
                 case _:
                     assert_never(output)
+
+    def _on_installed(self, snapshot_id: OffsetAndEpoch, loaded: LoadedSnapshot | None) -> None:
+        if loaded is not None:
+            self.committed.replace(loaded, snapshot_id.offset)
+        self.handle(events.SnapshotInstalled(None if loaded is None else snapshot_id))
 
     def _leads_in(self, epoch: int) -> bool:
         return self.leads and self._replica.leader_epoch == epoch

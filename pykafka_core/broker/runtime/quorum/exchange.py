@@ -5,15 +5,24 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.errors import CorruptMessageError
+from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
+from pykafka_core.errors import (
+    CorruptMessageError,
+    KafkaStorageError,
+    PositionOutOfRangeError,
+    SnapshotNotFoundError,
+    StorageError,
+)
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.envelope import (
+    EPOCH_MAX,
     Endpoint,
     Envelope,
     api_versions,
@@ -23,7 +32,8 @@ from pykafka_core.quorum.envelope import (
     encode_request,
 )
 from pykafka_core.quorum.events import Answer, Send
-from pykafka_core.quorum.rpc import AnswerBody, Body
+from pykafka_core.quorum.rpc import AnswerBody, Body, FetchSnapshot, SnapshotAnswer
+from pykafka_core.quorum.values import PART_BYTES_MAX
 
 if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead, Replied
@@ -31,6 +41,8 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20
 """Of records in an answer to Fetch, or one batch."""
 PURPOSE = "quorum"
+
+_log = GuardedLogger(__name__)
 
 
 class Heard(NamedTuple):
@@ -48,6 +60,7 @@ class Exchange:
         foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
         envelope: Around all that is said.
         voters: Where voters are, by node id; of a leader it is learned from answers, too.
+        parts: Of this node's snapshots.
     """
 
     def __init__(
@@ -56,12 +69,14 @@ class Exchange:
         *,
         envelope: Envelope,
         voters: Mapping[int, Endpoint],
+        parts: SnapshotParts,
     ) -> None:
         self._core = foundation.core
         self._completions = foundation.completions
         self._requests = foundation.requests
         self._envelope = envelope
         self._endpoints = dict(voters)
+        self._parts = parts
         self._numbers = count(1)
         self._open: dict[int, tuple[RemoteRequest, Body]] = {}
 
@@ -115,7 +130,38 @@ class Exchange:
         if answer.number in self._open:
             asked, body = self._open[answer.number]
             leader = self._endpoints.get(answer.body.leader_id)
-            self._respond(asked, encode_answer(body, answer.body, leader, records))
+            told = answer.body
+            if isinstance(body, FetchSnapshot) and isinstance(told, SnapshotAnswer):
+                told = self._with_part(body, told)
+            self._respond(asked, encode_answer(body, told, leader, records))
+
+    def _with_part(self, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
+        """What of a snapshot was asked for. What a cluster was formatted with is none that Kafka would give."""
+        if answer.error_code:
+            return answer
+        error, part = 0, None
+        if asked.snapshot_id.offset <= 0 or not 0 <= asked.snapshot_id.epoch <= EPOCH_MAX:
+            error = SnapshotNotFoundError.code
+        elif asked.position < 0:
+            error = PositionOutOfRangeError.code
+        else:
+            part, error = self._read_part(asked)
+        if part is None:
+            return answer._replace(error_code=error, snapshot_id=None)
+        return answer._replace(size=part.size, position=asked.position, part=part.data)
+
+    def _read_part(self, asked: FetchSnapshot) -> tuple[Part | None, int]:
+        bytes_max = min(asked.bytes_max, PART_BYTES_MAX)
+        try:
+            part = self._parts.read(asked.snapshot_id, asked.position, bytes_max)
+        except StorageError as error:
+            _log.error("a metadata snapshot cannot be given to another node: %s", error)
+            return None, KafkaStorageError.code
+        if part is None:
+            return None, SnapshotNotFoundError.code
+        if asked.position >= part.size:
+            return None, PositionOutOfRangeError.code
+        return part, 0
 
     def _respond(self, asked: RemoteRequest, message: Message) -> None:
         finish(self._requests.answer(asked, message))

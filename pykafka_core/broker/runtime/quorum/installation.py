@@ -1,0 +1,128 @@
+"""How a snapshot of the leader's takes the place of a node's metadata log.
+
+Theory of operation. Parts are written to a file as they come, by the control thread, which waits for no disk there. The
+rest is steps, each of which leaves a directory that a start can go on from:
+
+1. On a thread of its own the file is checked and understood, synced, and gets the name of a snapshot. A start that
+   finds it ahead of the log, or contradicted by it, does the next step.
+2. The log is emptied and begins at the snapshot's end.
+3. Snapshots of before are removed.
+4. The image that was read in step 1 takes the place of the one of before.
+
+What is no snapshot, or cannot be written, changes nothing: it is logged, and fetched again.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+
+from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
+from pykafka_core.errors import MetadataError, StorageError, error_of
+from pykafka_core.quorum.events import StorePart
+from pykafka_core.quorum.values import OffsetAndEpoch
+
+_log = GuardedLogger(__name__)
+
+
+class Installation:
+    """Carries out what a replica commands of snapshots. Belongs to the control thread, but for `finish`.
+
+    Args:
+        core: Has the log.
+        completions: Where the emptying of the log is waited for.
+        parts: The files.
+        installed: Called once the log is replaced, with what the snapshot holds; with None if nothing changed.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        completions: Completions,
+        parts: SnapshotParts,
+        installed: Callable[[OffsetAndEpoch, LoadedSnapshot | None], object],
+    ) -> None:
+        self._core = core
+        self._completions = completions
+        self._parts = parts
+        self._installed = installed
+        self._lost: OffsetAndEpoch | None = None
+        """A snapshot of which a part could not be written; those that follow are not, until it begins anew."""
+        self._thread: Thread | None = None
+        self._loaded: tuple[OffsetAndEpoch, LoadedSnapshot | BaseException] | None = None
+        """What the thread has come to; the control thread has not seen it yet."""
+
+    def store(self, command: StorePart) -> None:
+        """Write a part; `installed` is called if that fails."""
+        snapshot_id, position, part = command
+        if position == 0:
+            self._lost = None
+        elif self._lost == snapshot_id:
+            return
+        try:
+            self._parts.store(snapshot_id, position, part)
+        except StorageError as error:
+            self._lost = snapshot_id
+            self._give_up(snapshot_id, error)
+
+    def install(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Put a snapshot, all of which is written, in place of the log; unless that a part was lost was told."""
+        if self._lost == snapshot_id:
+            return
+        self._thread = Thread(
+            target=self._load, args=(snapshot_id,), name="pykafka-core-snapshot", daemon=True
+        )
+        self._thread.start()
+
+    def advance(self) -> None:
+        """Go on with what the thread has come to.
+
+        Raises:
+            BaseException: A bug in what it did.
+        """
+        if self._loaded is None:
+            return
+        (snapshot_id, loaded), self._loaded = self._loaded, None
+        if isinstance(loaded, LoadedSnapshot):
+            token = self._completions.open(partial(self._on_restarted, snapshot_id, loaded))
+            self._core.restart_log(token, METADATA_PARTITION, snapshot_id.offset)
+        elif isinstance(loaded, MetadataError | StorageError):
+            self._give_up(snapshot_id, loaded)
+        else:
+            raise loaded
+
+    def finish(self) -> None:
+        """Wait for the thread; nothing is begun any more."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _load(self, snapshot_id: OffsetAndEpoch) -> None:
+        """On the thread of this one snapshot."""
+        never_raise_here()
+        loaded: LoadedSnapshot | BaseException
+        try:
+            loaded = self._parts.load(snapshot_id)
+        except BaseException as error:
+            loaded = error
+        self._loaded = snapshot_id, loaded
+        self._core.wake()
+
+    def _give_up(self, snapshot_id: OffsetAndEpoch, error: BaseException) -> None:
+        end, epoch = snapshot_id
+        text = "the leader's metadata snapshot %d-%d was not installed, and is fetched again: %s"
+        _log.error(text, end, epoch, error)
+        self._installed(snapshot_id, None)
+
+    def _on_restarted(
+        self, snapshot_id: OffsetAndEpoch, loaded: LoadedSnapshot, completed: Completed
+    ) -> None:
+        end, epoch = snapshot_id
+        if completed.error_code:
+            name = error_of(completed.error_code).name
+            raise StorageError(f"the metadata log cannot begin at {end} after a snapshot: {name}")
+        self._parts.remove_before(end)
+        _log.info("the metadata log begins at %d: snapshot %d-%d was installed", end, end, epoch)
+        self._installed(snapshot_id, loaded)

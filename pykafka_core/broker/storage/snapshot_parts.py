@@ -1,0 +1,129 @@
+"""Parts of metadata snapshots (KIP-630): those in a data directory, and the file that collects another node's.
+
+A snapshot of another node is collected in a file of its own name, which a start removes. Once all of it is there,
+synced and understood, it gets the name of a snapshot. From then on a start has the log begin at its end, whatever else
+is still to be done.
+"""
+
+import os
+from typing import NamedTuple
+
+from pykafka_core._core import check_batches
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.files import (
+    open_regular,
+    read_file,
+    storage_errors,
+    sync_directory,
+)
+from pykafka_core.errors import CorruptMessageError, MetadataError
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
+from pykafka_core.metadata.records.snapshot import decode_snapshot
+from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, OffsetAndEpoch
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Part(NamedTuple):
+    """Bytes of a snapshot from a position on; none behind its end. ``size`` is that of all of it."""
+
+    size: int
+    data: bytes
+
+
+class LoadedSnapshot(NamedTuple):
+    """What a snapshot holds."""
+
+    replay: Replay
+    quorum: QuorumRecords
+
+
+class SnapshotParts:
+    """The snapshots of one data directory, in parts.
+
+    Args:
+        directory: Where they are.
+    """
+
+    def __init__(self, directory: DataDirectory) -> None:
+        self._directory = directory
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, bytes_max: int) -> Part | None:
+        """A part of a snapshot; None if there is no such snapshot.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        path = self._directory.snapshot_path(snapshot_id)
+        with storage_errors("read", path):
+            try:
+                descriptor = open_regular(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return None
+            try:
+                return Part(os.fstat(descriptor).st_size, os.pread(descriptor, bytes_max, position))
+            finally:
+                os.close(descriptor)
+
+    def store(self, snapshot_id: OffsetAndEpoch, position: int, part: bytes) -> None:
+        """Write a part of another node's; the first one begins the file anew. It is not synced yet.
+
+        Raises:
+            StorageError: It cannot be written, or does not follow what was written before.
+        """
+        path = self._directory.fetched_path(snapshot_id)
+        with storage_errors("write", path):
+            if position == 0:
+                path.unlink(missing_ok=True)
+                descriptor = os.open(path, _NEW_FILE, 0o666)
+            else:
+                descriptor = open_regular(path, os.O_WRONLY)
+            with open(descriptor, "ab") as file:
+                if file.seek(0, os.SEEK_END) != position:
+                    raise OSError(f"the part at {position} does not follow what is there")
+                file.write(part)
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
+        """Sync what was collected, understand it, and give it the name of a snapshot. On any thread.
+
+        Raises:
+            StorageError: The disk failed; there may be a snapshot of that name then.
+            MetadataError: It is no whole snapshot, or holds what this version does not know.
+        """
+        fetched = self._directory.fetched_path(snapshot_id)
+        content = read_file(fetched, SNAPSHOT_BYTES_MAX)
+        if content is None:
+            raise MetadataError(f"{fetched} is gone")
+        loaded = _understood(content, snapshot_id)
+        with storage_errors("write", fetched):
+            descriptor = open_regular(fetched, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(fetched, self._directory.snapshot_path(snapshot_id))
+            sync_directory(fetched.parent)
+        return loaded
+
+    def remove_before(self, offset: int) -> None:
+        """Remove the snapshots that end before ``offset``, and what is left of those that were not finished.
+
+        Raises:
+            StorageError: The system does not let go of one.
+        """
+        self._directory.remove_unfinished_snapshots()
+        for snapshot in self._directory.snapshots():
+            if snapshot.end_offset < offset:
+                self._directory.remove_snapshot(snapshot)
+
+
+def _understood(content: bytes, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
+    try:
+        if check_batches(content) != len(content):
+            raise MetadataError("it ends within a batch")
+        replay, quorum = Replay(), QuorumRecords().after(content)
+    except CorruptMessageError as error:
+        raise MetadataError(f"a batch is damaged: {error}") from error
+    replay.apply_snapshot(decode_snapshot(content), snapshot_id.offset)
+    return LoadedSnapshot(replay, quorum)
