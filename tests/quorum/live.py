@@ -22,15 +22,22 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import QUORUM_ROWS
+from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches, encode
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
+from pykafka_core.metadata.records.snapshot import (
+    NO_QUORUM_RECORDS,
+    encode_snapshot,
+    records_of,
+)
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum import replica
 from pykafka_core.quorum.envelope import Endpoint, Envelope
-from pykafka_core.quorum.events import Send
+from pykafka_core.quorum.events import LogCleaned, Send, SnapshotTaken
 from pykafka_core.quorum.quorum import Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.rpc import AnswerBody, Vote
-from pykafka_core.quorum.values import ElectionState, ReplicaKey
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 
 ROWS = {row.api_key: row for row in QUORUM_ROWS}
 SERVED = {row.api_key: row.versions for row in QUORUM_ROWS}
@@ -72,8 +79,8 @@ class LiveReplica:
                 data_dir=str(folder), node_id=key.node_id, cluster_id=cluster_id, durability="os"
             )
         )
-        self._directory = DataDirectory(folder)
-        parts = SnapshotParts(self._directory)
+        self.directory = DataDirectory(folder)
+        parts = SnapshotParts(self.directory)
         self.votes: dict[int, ReplicaKey] = {}
         """That it gave, by epoch."""
         self.port = core.listen("CONTROLLER", f"127.0.0.1:{port}", SERVED)
@@ -94,8 +101,8 @@ class LiveReplica:
             begun=replica.begin(
                 key,
                 voters,
-                self._directory.election(),
-                log_state(core, self._directory.snapshots()),
+                self.directory.election(),
+                log_state(core, self.directory.snapshots()),
                 now_ms=core.now_ns() // 1_000_000,
                 seed=int.from_bytes(os.urandom(8), "big"),
             ),
@@ -108,6 +115,7 @@ class LiveReplica:
         self._thread = threading.Thread(target=self._drive)
         self._is_over = False
         self._proposals: deque[Proposal] = deque()
+        self._asked: deque[Callable[[], object]] = deque()
         self.failure: BaseException | None = None
 
     def __enter__(self) -> "LiveReplica":
@@ -131,6 +139,7 @@ class LiveReplica:
         self._is_over = True
         self._core.wake()
         self._thread.join()
+        self._driver.finish()
         self._core.stop(0)
 
     def propose(self, records: Sequence[Message]) -> None:
@@ -153,10 +162,37 @@ class LiveReplica:
         """All before ``end``."""
         self.wait_for(lambda: self.replica.high_watermark >= end, f"{end} is committed")
 
+    def take_snapshot(self, quorum: QuorumRecords = NO_QUORUM_RECORDS) -> OffsetAndEpoch:
+        """Write a snapshot of all that is committed, and give up the log before it."""
+        taken: list[OffsetAndEpoch] = []
+        self._asked.append(lambda: taken.append(self._take_snapshot(quorum)))
+        self._core.wake()
+        self.wait_for(lambda: taken and self.log_start == taken[0].offset, "the log begins there")
+        return taken[0]
+
+    def _take_snapshot(self, quorum: QuorumRecords) -> OffsetAndEpoch:
+        replay = Replay()
+        for batch in self.published:
+            replay.apply_batch(batch.first_offset, batch.last_offset, batch.records)
+        end = replay.image().offset + 1
+        snapshot_id = self._driver.snapshot_id(end)
+        assert snapshot_id is not None
+        content = encode_snapshot(records_of(replay.image()), snapshot_id.epoch, 1000, quorum)
+        self.directory.write_snapshot(end, snapshot_id.epoch, content)
+        self._driver.tell(SnapshotTaken(snapshot_id))
+        token = self._completions.open(lambda _: self._driver.tell(LogCleaned(snapshot_id)))
+        self._core.delete_before(token, METADATA_PARTITION, end)
+        return snapshot_id
+
+    @property
+    def log_start(self) -> int:
+        """Of its replica."""
+        return self.replica.log.start
+
     @property
     def committed(self) -> bytes:
         """Batches up to the high watermark."""
-        parts, at = [], 0
+        parts, at = [], self._core.offsets(METADATA_PARTITION).log_start_offset
         while data := self._core.read(METADATA_PARTITION, at, READ_BYTES, "high_watermark"):
             parts.append(data)
             at = decode_batches(data).next_offset
@@ -165,7 +201,7 @@ class LiveReplica:
     # The thread.
 
     def _write_election(self, state: ElectionState) -> None:
-        self._directory.write_election(state)
+        self.directory.write_election(state)
         if state.voted is not None:
             self.votes[state.epoch] = state.voted
 
@@ -189,6 +225,8 @@ class LiveReplica:
                 self.replaced.append(batch)
             else:
                 self.published.append(batch)
+        while self._asked:
+            self._asked.popleft()()
         if self._proposals and self._driver.can_propose:
             self._driver.handle(self._proposals.popleft())
         self._requests.send_replies()
