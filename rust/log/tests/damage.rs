@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{LEADER, NOW_MS, append, batch};
+use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     CleanupPolicy, Damage, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory,
     ManualClock, MemoryDisk, OpenMode, ReadError, RealDisk, Recovery, Repair, StorageError,
@@ -418,6 +419,34 @@ fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
     let (_, log, recovery) = home.open();
     let offsets = (log.log_start_offset(), log.log_end_offset());
     assert_eq!((recovery.damage, offsets), (None, (100, 102)));
+}
+
+/// A kill, at any operation on files.
+#[test]
+fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
+    for operation in 0.. {
+        let disk = FaultyDisk::default();
+        let home = Home { disk: Arc::new(disk.clone()), ..Home::new(1) };
+        home.filled(false);
+        let (directory, log, _) = home.open();
+        log.flush().unwrap();
+        directory.checkpoint(&[("t".to_owned(), 0, 20)]).unwrap();
+        disk.arm(Fault::PowerCut, Operations::All, operation);
+        let ended = directory.restart_log(&log, 100);
+        let killed = Home { disk: Arc::new(disk.after_power_cut(1)), ..Home::new(1) };
+        drop((directory, log));
+        let (directory, log, recovery) = killed.open();
+        assert_eq!(recovery.damage, None, "operation {operation}");
+        let offsets = (log.log_start_offset(), log.log_end_offset());
+        let is_old = offsets.0 == 0 && offsets.1 <= 30;
+        assert!(is_old || offsets == (100, 100), "operation {operation}: {offsets:?}");
+        directory.restart_log(&log, 100).unwrap();
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (100, 100));
+        if ended.is_ok() {
+            assert!(operation > 10, "it has {operation} operations only");
+            break;
+        }
+    }
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    fn mark_segment_deleted(
+    pub(crate) fn mark_segment_deleted(
         &mut self,
         shared: &Shared,
         segment: &Segment,

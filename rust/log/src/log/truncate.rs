@@ -126,7 +126,10 @@ impl State {
         shared: &Shared,
         withdrawn: &Withdrawn,
     ) -> Result<(), StorageError> {
-        self.mark_deleted(shared, withdrawn)?;
+        // From the end: what a kill leaves is a log that begins where it did, and ends earlier.
+        for segment in withdrawn.segments().iter().rev() {
+            self.mark_segment_deleted(shared, segment)?;
+        }
         recovery::remove_snapshots_behind(shared, i64::MIN)?;
         self.snapshot_offset = 0;
         self.store_epochs(shared)?;
