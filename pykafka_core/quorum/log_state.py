@@ -147,13 +147,21 @@ class LogState(NamedTuple):
         return cls.loaded(snapshot_id.offset, (), snapshot_id)
 
 
+class Recovered(NamedTuple):
+    """The log of a disk, and whether it is still to be emptied, to begin at its snapshot's end."""
+
+    log: LogState
+    is_replaced: bool = False
+
+
 def recovered(
     start: int, end: int, epochs: tuple[EpochStart, ...], snapshots: Iterable[OffsetAndEpoch]
-) -> LogState:
+) -> Recovered:
     """The log of a disk on which something may have ended half way.
 
     A snapshot holds what is committed. A log that ends before the newest one, or has records of another epoch there,
-    was about to be replaced by it, and is to be: the result then starts, and ends, at that snapshot.
+    was about to be replaced by it, and is to be. One that begins before the oldest snapshot, and not at 0, was about to
+    lose what is before: it counts from there on.
 
     Args:
         start, end: Of the log as it was found.
@@ -166,11 +174,10 @@ def recovered(
     held = sorted(one for one in snapshots if one.offset >= max(1, start))
     newest = held[-1] if held else None
     if newest is not None and not _has(start, end, epochs, newest):
-        return LogState.of_snapshot(newest)
-    first = next((one for one in held if one.offset == start), None)
-    if start and first is None:
-        raise ValueError(f"it begins at offset {start} and no snapshot ends there")
-    return LogState.loaded(end, epochs, first, newest)
+        return Recovered(LogState.of_snapshot(newest), is_replaced=True)
+    if start and not held:
+        raise ValueError(f"it begins at offset {start} and no snapshot reaches up to it")
+    return Recovered(LogState.loaded(end, epochs, held[0] if start else None, newest))
 
 
 def _has(start: int, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch) -> bool:

@@ -1,23 +1,27 @@
 """Snapshots of the metadata in a cluster: who comes late gets one, as the log has no beginning any more."""
 
+import os
+import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_directory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.types import random_id
-from tests.cluster.clients import consume, create, eventually, produce
-from tests.cluster.nodes import Nodes, nodes
+from tests.cluster.clients import PATIENCE_S, consume, create, eventually, leaders_of, produce
+from tests.cluster.nodes import Nodes, Processes, nodes, processes
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": 1,
     "metadata.max.retention.bytes": 0,
-    "internal.metadata.log.segment.bytes": 1000,
     "log.retention.check.interval.ms": 50,
 }
 ALL = [1, 2, 3]
@@ -58,7 +62,8 @@ def snapshots(data: Path) -> list[tuple[int, int]]:
 
 def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
     drop_the_beginning(cluster)
-    before = set(cluster.up[1].topics())
+    before = {f"topic-{number}" for number in range(5)}
+    eventually(lambda: topics_of(cluster) == [before] * 3)
     cluster.stop(*ALL)
     for node in ALL:
         (newest,) = snapshots(cluster.data(node))[-1:]
@@ -90,10 +95,12 @@ def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
     assert consume(cluster.bootstrap, "later", 2) == ["a", "b"]
 
 
-def join_with_an_empty_disk(cluster: Nodes, node: int, data: Path) -> Broker:
-    identity = DataDirectory(cluster.data(next(iter(cluster.up)))).identity()
-    assert identity is not None
-    format_directory(data, Identity(identity.cluster_id, node, random_id(_random)))
+def join(cluster: Nodes, node: int, data: Path) -> Broker:
+    """A broker without a vote; its disk is empty the first time."""
+    if not data.exists():
+        identity = DataDirectory(cluster.data(next(iter(cluster.up)))).identity()
+        assert identity is not None
+        format_directory(data, Identity(identity.cluster_id, node, random_id(os.urandom)))
     controllers = cluster.config(1)["controller.quorum.bootstrap.servers"]
     voters = ",".join(
         f"{one}@{at}" for one, at in zip(ALL, str(controllers).split(","), strict=True)
@@ -112,17 +119,14 @@ def join_with_an_empty_disk(cluster: Nodes, node: int, data: Path) -> Broker:
     return Broker(data, config=config)
 
 
-def _random(count: int) -> bytes:
-    return bytes(range(count))
-
-
 def test_a_node_with_an_empty_disk_joins_after_the_beginning_of_the_log_is_gone(
     cluster: Nodes, tmp_path: Path
 ) -> None:
     create(cluster.bootstrap, "orders", 1, 2, 3)
     drop_the_beginning(cluster)
     late = tmp_path / "late"
-    with join_with_an_empty_disk(cluster, 4, late) as broker:
+    agree(cluster)
+    with join(cluster, 4, late) as broker:
         assert set(broker.topics()) == set(cluster.up[1].topics())
         assert log_start(broker) > 0
         create(cluster.bootstrap, "on-four", 4)
@@ -130,23 +134,65 @@ def test_a_node_with_an_empty_disk_joins_after_the_beginning_of_the_log_is_gone(
         assert consume(cluster.bootstrap, "on-four", 1) == ["x"]
         drop_the_beginning(cluster)
         eventually(lambda: set(broker.topics()) == set(cluster.up[1].topics()))
-    with join_again(cluster, late) as broker:
+    with join(cluster, 4, late) as broker:
         eventually(lambda: set(broker.topics()) == set(cluster.up[1].topics()))
     content = DataDirectory(late).latest_snapshot()
     assert content is not None
     assert None not in QuorumRecords().after(content.bytes), "they come from the snapshot"
 
 
-def join_again(cluster: Nodes, data: Path) -> Broker:
-    controllers = cluster.config(1)["controller.quorum.bootstrap.servers"]
-    config = {
-        "process.roles": "broker",
-        "node.id": 4,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "controller.listener.names": CONTROLLER_LISTENER,
-        "controller.quorum.bootstrap.servers": controllers,
-        "inter.broker.listener.name": "PLAINTEXT",
-        "broker.session.timeout.ms": 2000,
-        "broker.heartbeat.interval.ms": 200,
-    }
-    return Broker(data, config=config)
+def seen(data: Path, suffixes: tuple[str, ...], known: set[str]) -> bool:
+    """Whether there is a file of the metadata log's that was not there before."""
+    found = os.listdir(data / METADATA_DIRECTORY)
+    return any(name not in known for name in found if name.endswith(suffixes))
+
+
+PART, WHOLE, DELETED = ".part", ".checkpoint", ".deleted"
+
+
+@pytest.mark.parametrize("suffixes", [(PART, WHOLE), (WHOLE,), (DELETED,)], ids=lambda all: all[0])
+def test_a_node_that_is_killed_while_it_installs_a_snapshot_comes_back(
+    tmp_path: Path, suffixes: tuple[str, ...]
+) -> None:
+    """At the first sight of a part, of the whole snapshot, and of the segments that go."""
+    with processes(tmp_path) as cluster:
+        cluster.settings = dict(EACH_COMMIT)
+        cluster.start(*ALL)
+        away = 3
+        cluster.kill(away)
+        data = cluster.data(away)
+        create_topics(cluster, 8)
+        known = {file.name for file in (data / METADATA_DIRECTORY).iterdir()}
+        saved = tmp_path / "saved"
+        shutil.copytree(data, saved)
+        for _ in range(3):
+            shutil.rmtree(data)
+            shutil.copytree(saved, data)
+            kill_once_seen(cluster, away, suffixes, known)
+            cluster.start(away)
+            topics = [f"topic-{number}" for number in range(8)]
+            bootstrap = cluster.bootstrap_of([away])
+            assert {name: leaders_of(bootstrap, name) for name in topics} == {
+                name: [1, 1] for name in topics
+            }
+            cluster.kill(away)
+
+
+def create_topics(cluster: Processes, count: int) -> None:
+    for number in range(count):
+        create(cluster.bootstrap, f"topic-{number}", 1, 1)
+
+
+def kill_once_seen(
+    cluster: Processes, node: int, suffixes: tuple[str, ...], known: set[str]
+) -> None:
+    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "error"]
+    settings = ["--config", str(cluster.properties(node)), "--data", str(cluster.data(node))]
+    process = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not seen(cluster.data(node), suffixes, known):  # some are there for a moment only
+            assert time.monotonic() < deadline
+    finally:
+        process.kill()
+        process.communicate()

@@ -78,7 +78,7 @@ class Logs(RuleBasedStateMachine):
             loaded = LogState.loaded(self.log.end, tuple(starts), self.log.snapshot_id)
             assert loaded == self.log
             snapshots = [self.log.snapshot_id] if self.log.snapshot_id else []
-            assert recovered(self.start, self.log.end, tuple(starts), snapshots) == loaded
+            assert recovered(self.start, self.log.end, tuple(starts), snapshots) == (loaded, False)
 
     @invariant()
     def a_snapshots_id_has_the_epoch_of_its_last_record(self) -> None:
@@ -130,14 +130,19 @@ def test_a_snapshot_that_the_log_does_not_reach_replaces_it(
     """A crash may have come after the snapshot got its name and before the log was empty."""
     found = recovered(4, 8, EPOCHS, [newest, FIRST, OffsetAndEpoch(2, 1)])
     kept = LogState.loaded(8, EPOCHS, FIRST, newest)
-    assert found == (LogState.of_snapshot(newest) if is_replaced else kept)
+    assert found == (LogState.of_snapshot(newest) if is_replaced else kept, is_replaced)
 
 
-def test_a_log_without_the_snapshot_that_it_begins_with_is_damaged() -> None:
+def test_a_log_that_was_about_to_lose_its_beginning_counts_from_the_oldest_snapshot_on() -> None:
+    found = recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1), OffsetAndEpoch(6, 1)])
+    assert found == (LogState.loaded(8, EPOCHS, OffsetAndEpoch(6, 1)), False)
+
+
+def test_a_log_without_a_snapshot_of_what_is_before_is_damaged() -> None:
     with pytest.raises(ValueError, match="offset 4"):
-        recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1), OffsetAndEpoch(6, 1)])
+        recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1)])
 
 
 def test_what_a_cluster_was_formatted_with_is_no_snapshot_of_a_log() -> None:
     found = recovered(0, 2, (EpochStart(1, 0),), [OffsetAndEpoch(0, 0)])
-    assert found == LogState.loaded(2, (EpochStart(1, 0),))
+    assert found == (LogState.loaded(2, (EpochStart(1, 0),)), False)

@@ -54,10 +54,11 @@ def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
             f"the metadata log cannot be used: {error}: "
             "restore the .checkpoint files of __cluster_metadata-0"
         ) from error
-    if found.start != start:
-        _log.warning("the metadata log %d-%d ends before snapshot %d-%d", start, end, *found.last)
-        _restart(core, found.start)
-    return found
+    if found.is_replaced:
+        text = "the metadata log from %d to %d gives way to snapshot %d-%d"
+        _log.warning(text, start, end, *found.log.last)
+        _restart(core, found.log.start)
+    return found.log
 
 
 def _restart(core: Core, offset: int) -> None:

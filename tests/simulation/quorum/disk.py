@@ -156,10 +156,10 @@ class Disk:
         for batch in self.synced:
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
-        log = recovered(self.start, self.synced_end, tuple(epochs), self.snapshots)
-        if log.start != self.start:
-            self.restart_log(log.start)
-        return log
+        found = recovered(self.start, self.synced_end, tuple(epochs), self.snapshots)
+        if found.is_replaced:
+            self.restart_log(found.log.start)
+        return found.log
 
 
 def _carry_out(command: AppendFetched | Truncate, log: list[Batch]) -> None:
