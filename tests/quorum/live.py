@@ -185,6 +185,11 @@ class LiveReplica:
         return snapshot_id
 
     @property
+    def quorum_records(self) -> QuorumRecords:
+        """The last that it read."""
+        return self._driver.committed.quorum
+
+    @property
     def log_start(self) -> int:
         """Of its replica."""
         return self.replica.log.start

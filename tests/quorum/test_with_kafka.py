@@ -3,17 +3,19 @@
 import base64
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, TopicRecord
 from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
+from tests.cluster.clients import eventually
 from tests.quorum.live import LiveReplica
 
 OWN = ReplicaKey(2, bytes(range(1, 17)))
@@ -62,16 +64,33 @@ def log_of(data: Path) -> bytes:
 @contextmanager
 def standby(folder: Path, port: int, cluster_id: str, voters: str) -> Iterator[Path]:
     """A node of theirs that is a controller alone, and leaves it to others to stand for election; its data."""
+    quorum = ["-t", cluster_id, "--initial-controllers", voters]
+    with controller_alone(folder, port, port, quorum) as data:
+        yield data
+
+
+@contextmanager
+def observer(folder: Path, port: int, leader: int, cluster_id: str) -> Iterator[Path]:
+    """A node of theirs that is a controller alone without a vote; its data."""
+    quorum = ["-t", cluster_id, "--no-initial-controllers"]
+    with controller_alone(folder, port, leader, quorum) as data:
+        yield data
+
+
+@contextmanager
+def controller_alone(
+    folder: Path, port: int, bootstrap: int, quorum: Sequence[str]
+) -> Iterator[Path]:
     properties = folder / "controller.properties"
     properties.write_text(
         "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-        f"controller.quorum.bootstrap.servers=127.0.0.1:{port}\nlisteners=CONTROLLER://127.0.0.1:{port}\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{bootstrap}\n"
+        f"listeners=CONTROLLER://127.0.0.1:{port}\n"
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT\n"
         "controller.quorum.election.timeout.ms=600000\ncontroller.quorum.fetch.timeout.ms=600000\n"
         f"log.dirs={folder / 'data'}\n"
     )
     java = ["java", *QUICK_TO_START, "-cp", ApacheKafka.classpath()]
-    quorum = ["-t", cluster_id, "--initial-controllers", voters]
     subprocess.run(
         [*java, "kafka.tools.StorageTool", "format", *quorum, "-c", str(properties)],
         check=True,
@@ -116,6 +135,77 @@ def test_an_observer_holds_their_log_through_a_restart(
         assert log_of(kafka.data).startswith(held)
     finally:
         kafka.stop()
+
+
+SNAPSHOT_EACH_KILOBYTE = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
+
+
+def snapshots_in(data: Path) -> list[Path]:
+    """Those of a log, oldest first; not what a node was formatted with."""
+    found = sorted((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    return [path for path in found if not path.name.startswith(f"{0:020}")]
+
+
+def test_an_observer_that_comes_late_gets_their_snapshot(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    kafka = ApacheKafka(tmp_path, SNAPSHOT_EACH_KILOBYTE, jvm=QUICK_TO_START, controller=controller)
+    try:
+        for number in range(10):
+            create(kafka, f"topic-{number}")
+        eventually(lambda: bool(snapshots_in(kafka.data)))
+        directory_id = base64.urlsafe_b64decode(property_of(kafka, "directory.id") + "==")
+        peers = {1: Endpoint("127.0.0.1", controller.getsockname()[1])}
+        cluster_id, own = property_of(kafka, "cluster.id"), tmp_path / "own"
+        leader = ReplicaKey(1, directory_id)
+        with LiveReplica(OWN, (leader,), cluster_id, peers, own) as live:
+            live.wait_for(lambda: live.replaced, "a snapshot comes")
+            create(kafka, "later")
+            live.wait_for(lambda: "later" in topics_in(live), "later comes")
+            held = live.committed
+            start = live.log_start
+            known = live.replaced[-1].replay.image()
+            records = live.quorum_records
+        assert {f"topic-{number}" for number in range(10)} >= set(known.topics.by_name)
+        assert start > 0
+        (own_snapshot,) = snapshots_in(own)
+        theirs = kafka.data / "__cluster_metadata-0" / own_snapshot.name
+        assert own_snapshot.read_bytes() == theirs.read_bytes()
+        assert held in log_of(kafka.data)
+        assert records.kraft_version is not None
+        assert records.voters is not None
+        assert directory_id in records.voters
+    finally:
+        kafka.stop()
+
+
+def test_their_controller_that_comes_late_gets_our_snapshot(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    with reserve_port() as own_port:
+        own_at, their_at = own_port.getsockname()[1], controller.getsockname()[1]
+        voter = LiveReplica(OWN, (OWN,), CLUSTER_ID, {}, tmp_path / "own", own_at)
+        with voter as live:
+            live.wait_for(lambda: live.leads, "ours leads")
+            live.propose([FeatureLevelRecord(name="metadata.version", feature_level=29)])
+            for number in range(50):
+                topic = TopicRecord(name=f"topic-{number}", topic_id=number.to_bytes(16, "big"))
+                live.propose([topic])
+            live.wait_until_committed(52)
+            live.wait_for(lambda: sum(len(b.records) for b in live.published) == 51, "all is told")
+            node = VoterNode(OWN, "127.0.0.1", own_at)
+            snapshot_id = live.take_snapshot(quorum_records([node], "CONTROLLER"))
+            with observer(tmp_path, their_at, own_at, CLUSTER_ID) as data:
+                eventually(lambda: bool(snapshots_in(data)))
+                live.propose([NoOpRecord()])
+                live.wait_until_committed(snapshot_id.offset + 1)
+                held = live.committed
+                eventually(lambda: log_of(data).startswith(held))
+            (ours,), (theirs,) = snapshots_in(tmp_path / "own"), snapshots_in(data)
+            assert theirs.name == ours.name
+            assert theirs.read_bytes() == ours.read_bytes()
+            (segment,) = (data / "__cluster_metadata-0").glob("*.log")
+            assert segment.name == f"{snapshot_id.offset:020}.log"
 
 
 def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
