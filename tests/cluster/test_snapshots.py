@@ -18,6 +18,7 @@ from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.types import random_id
 from tests.cluster.clients import PATIENCE_S, consume, create, eventually, leaders_of, produce
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
+from tests.support.java import java
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": 1,
@@ -196,3 +197,17 @@ def kill_once_seen(
     finally:
         process.kill()
         process.communicate()
+
+
+def test_kafkas_tool_reads_a_snapshot_of_a_member(cluster: Nodes) -> None:
+    drop_the_beginning(cluster)
+    cluster.stop(*ALL)
+    newest = DataDirectory(cluster.data(2)).snapshots()[-1]
+    printed = java(
+        "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(newest.path)
+    )
+    for record in ("SnapshotHeader", "KRaftVersion", "KRaftVoters", "SnapshotFooter"):
+        assert record in printed
+    assert "isvalid: false" not in printed
+    assert '"name":"topic-0"' in printed
+    assert str(newest.path) in printed
