@@ -101,7 +101,28 @@ class TransactionOperation(NamedTuple):
     run: Callable[[TransactionShard, Waiter, Turn], None]
 
 
-ShardOperation = GroupOperation | TransactionOperation
+class TransactionQuestion(NamedTuple):
+    """Ask the coordinator of a transaction, on whichever node it is, about partitions (KIP-890).
+
+    Answered as `add_partitions` or `verify_partitions` of `pykafka_core.coordinator.transaction` answer, or with an
+    error code: that of the coordinator, or NETWORK_EXCEPTION without an answer of it.
+
+    Args:
+        transactional_id: Decides who coordinates it.
+        producer_id: Of the transaction.
+        producer_epoch: Likewise.
+        partitions: By topic and index.
+        add: Whether they become part of the transaction, or must be so.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[tuple[str, int]]
+    add: bool
+
+
+ShardOperation = GroupOperation | TransactionOperation | TransactionQuestion
 
 
 class Coordinated(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from pykafka_core._core import VerifyTransaction
 from pykafka_core.broker.runtime.verification import RETRY_NS, RETRY_NS_MAX, Verification
 from pykafka_core.errors import ConcurrentTransactionsError
-from pykafka_core.handlers.outcome import Coordinated, ShardOperation
+from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import topic_id
 from tests.handlers.transaction_requests import (
@@ -34,7 +34,7 @@ class World:
             publisher=coordinators._verification._publisher,
             timers=coordinators._verification._timers,
             faults=coordinators._verification._faults,
-            run=self._run,
+            ask=self._ask,
         )
 
     def begin(self) -> None:
@@ -43,7 +43,7 @@ class World:
         event = VerifyTransaction(7, "transfers", *self.producer, partitions, True, now_ns)
         self._verification.begin(event)
 
-    def _run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
+    def _ask(self, _question: TransactionQuestion, settle: Callable[[Coordinated], None]) -> None:
         self.asked_ns.append(self.broker.core.clock_ns)
         settle(Coordinated(0 if self.is_complete else ConcurrentTransactionsError.code))
 

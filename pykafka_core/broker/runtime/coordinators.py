@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import assert_never
 
 from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
@@ -15,6 +17,7 @@ from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.runtime.topic_shards import TopicShards
 from pykafka_core.broker.runtime.transaction_markers import TransactionMarkers
+from pykafka_core.broker.runtime.transaction_questions import TransactionQuestions
 from pykafka_core.broker.runtime.verification import Verification
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Waiter
@@ -27,6 +30,8 @@ from pykafka_core.handlers.outcome import (
     GroupOperation,
     ShardOperation,
     Slices,
+    TransactionOperation,
+    TransactionQuestion,
 )
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 
@@ -84,16 +89,22 @@ class Coordinators:
         self._core = core
         self._requests = requests
         self._settling = Settling(core)
+        channel = BrokerChannel(core, completions, publisher)
         self._markers = TransactionMarkers(
             core=core,
+            node_id=node_id,
             publisher=publisher,
+            channel=channel,
             completions=completions,
             timers=timers,
             faults=faults,
             run=self.run,
         )
+        self._questions = TransactionQuestions(
+            node_id=node_id, publisher=publisher, channel=channel, faults=faults, run=self.run
+        )
         self._verification = Verification(
-            core=core, publisher=publisher, timers=timers, faults=faults, run=self.run
+            core=core, publisher=publisher, timers=timers, faults=faults, ask=self.run
         )
         self._groups = TopicShards(
             GROUP_TOPIC,
@@ -153,12 +164,14 @@ class Coordinators:
             self._groups.is_busy
             or self._transactions.is_busy
             or self._markers.is_busy
+            or self._questions.is_busy
             or self._settling.is_busy
         )
 
     def advance(self, deadline_ns: int) -> None:
-        """Write markers, replay what was read, append what operations came to, and tell what is committed."""
+        """Write markers, ask other nodes, replay what was read, append what operations left, tell what is committed."""
         self._markers.advance()
+        self._questions.advance()
         self._transactions.advance(deadline_ns)
         self._groups.advance(deadline_ns)
         self._settling.advance(deadline_ns)
@@ -168,6 +181,7 @@ class Coordinators:
         self._groups.drop_all()
         self._transactions.drop_all()
         self._markers.drop_all()
+        self._questions.drop_all()
         self._settling.drop_all()
 
     def answered(self, waiter: Waiter, answer: object) -> None:
@@ -188,14 +202,20 @@ class Coordinators:
         self._settling.settle(waiter, result)
 
     def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, now_ns: int) -> None:
-        if isinstance(operation, GroupOperation):
-            groups = self._groups.get(operation.partition)
-            if groups is not None:
-                groups.submit(operation.run, waiter, now_ns)
+        match operation:
+            case GroupOperation(partition, run_group):
+                groups = self._groups.get(partition)
+                if groups is not None:
+                    groups.submit(run_group, waiter, now_ns)
+                    return
+            case TransactionOperation(partition, run_transaction):
+                transactions = self._transactions.get(partition)
+                if transactions is not None:
+                    transactions.submit(run_transaction, waiter, now_ns)
+                    return
+            case TransactionQuestion():
+                self._questions.ask(operation, partial(self._settle, waiter))
                 return
-        else:
-            transactions = self._transactions.get(operation.partition)
-            if transactions is not None:
-                transactions.submit(operation.run, waiter, now_ns)
-                return
+            case _:
+                assert_never(operation)
         waiter.settle(Coordinated(NotCoordinatorError.code))

@@ -1,27 +1,42 @@
 """From a decided transaction to its markers: every partition gets one before the transaction is complete.
 
-Theory of operation. The decision is committed before this begins (contract/replication.md#T1). Markers of
-partitions with clients' records are written by the core, those of `__consumer_offsets` by the group shards, which hold
-the offsets that wait for them. What fails is tried again until it is written or the partition is gone. Then the
-shard of the transaction is told. A shard that is loaded again asks for its markers again; a marker may be written
-twice.
+Theory of operation. The decision is committed before this begins (contract/replication.md#T1). Where this node leads,
+markers of partitions with clients' records are written by the core, those of `__consumer_offsets` by the group shards,
+which hold the offsets that wait for them. Other leaders are asked by WriteTxnMarkers, as by Kafka's
+``TransactionMarkerChannelManager``: one request is under way to a node, with partitions of many transactions. What
+fails is tried again, at whoever leads the partition then, until it is written or the partition is gone. Then the
+shard of the transaction is told. A shard that is loaded again, here or elsewhere, asks for its markers again; a marker
+may be written twice. One that this node does not lead any more writes none: its epoch is over.
 
 A commit, or a load, may decide thousands of transactions, and one may have thousands of partitions. So they wait in
 a queue, `PARTITIONS_AT_ONCE` by `PARTITIONS_AT_ONCE`, which is worked off in slices.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.interbroker.batched_requests import BatchedRequests
+from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerChannel
+from pykafka_core.broker.runtime.interbroker.marker_batch import (
+    PARTITIONS_MAX,
+    WRITE_TXN_MARKERS,
+    MarkedPart,
+    codes_of,
+    divide,
+    request_of,
+)
+from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.shard_host import ShardPlace
-from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
@@ -46,6 +61,7 @@ from pykafka_core.handlers.outcome import (
     ShardOperation,
     TransactionOperation,
 )
+from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.types import GROUP_TOPIC
 
 RETRY_NS = 100_000_000
@@ -77,7 +93,7 @@ Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
 class _Ending:
     """One transaction that ends. ``left`` are partitions without a marker, of which ``waiting`` are under way."""
 
-    __slots__ = "effect", "left", "pause_ns", "place", "waiting"
+    __slots__ = "effect", "epochs", "left", "pause_ns", "place", "timer", "waiting"
 
     def __init__(self, place: ShardPlace, effect: WriteMarkers) -> None:
         self.place = place
@@ -85,6 +101,10 @@ class _Ending:
         self.left = set(effect.partitions)
         self.waiting = 0
         self.pause_ns = RETRY_NS
+        self.timer: Timer | None = None
+        """Of the next try."""
+        self.epochs: Mapping[TopicPartition, int] = MappingProxyType({})
+        """Leader epochs of what is left, as they were when it had to be tried again."""
 
     def end(self) -> TransactionEnd:
         effect = self.effect
@@ -97,12 +117,25 @@ class _Ending:
         )
 
 
+class _Part(NamedTuple):
+    """Some partitions of a transaction, which another node leads."""
+
+    ending: _Ending
+    partitions: Sequence[TopicPartition]
+
+    @property
+    def marked(self) -> MarkedPart:
+        return MarkedPart(self.ending.end(), self.partitions)
+
+
 class TransactionMarkers:
     """Writes markers. Belongs to the control thread.
 
     Args:
         core: Has the logs.
-        publisher: Has the committed image, which says what partitions there are.
+        node_id: This node.
+        publisher: Has the committed image, which says what partitions there are and who leads them.
+        channel: To their other leaders.
         completions: Where the core's markers are waited for.
         timers: For what is tried again.
         faults: Takes note of a call of the core that fails alone: it is tried again.
@@ -113,13 +146,16 @@ class TransactionMarkers:
         self,
         *,
         core: Core,
+        node_id: int,
         publisher: Publisher,
+        channel: BrokerChannel,
         completions: Completions,
         timers: Timers,
         faults: Faults,
         run: Run,
     ) -> None:
         self._core = core
+        self._node_id = node_id
         self._publisher = publisher
         self._completions = completions
         self._timers = timers
@@ -129,6 +165,20 @@ class TransactionMarkers:
         self._queue: deque[tuple[ShardPlace, Callable[[], None]]] = deque()
         """What is to be done now, and for which shard."""
         self._notices = Notices(core.now_ns)
+        self._elsewhere = BatchedRequests[_Part](
+            channel,
+            faults,
+            api=WRITE_TXN_MARKERS,
+            outbox=Outbox(
+                key=id,
+                size=lambda part: len(part.partitions),
+                size_max=PARTITIONS_MAX,
+                is_wanted=lambda part: self._is_current(part.ending),
+            ),
+            request=lambda parts: request_of(part.marked for part in parts),
+            answered=self._on_answered,
+        )
+        publisher.followers.append(self.follow)
 
     def __len__(self) -> int:
         return len(self._endings)
@@ -136,7 +186,7 @@ class TransactionMarkers:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do."""
-        return bool(self._queue)
+        return bool(self._queue) or self._elsewhere.is_busy
 
     def begin(self, place: ShardPlace, effect: WriteMarkers) -> None:
         """End a transaction on all its partitions; `advance` does it.
@@ -145,8 +195,19 @@ class TransactionMarkers:
             place: The shard that decided it; its leader epoch is the coordinator's.
             effect: What was decided.
         """
+        self._forget(effect.transactional_id)
         ending = self._endings[effect.transactional_id] = _Ending(place, effect)
         self._write_soon(ending)
+
+    def follow(
+        self, image: MetadataImage, _deleted: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        """Take in a committed image: what waits may have another leader now, and this node may not lead the shard."""
+        for ending in list(self._endings.values()):
+            if not self._leads(ending.place):
+                self._forget(ending.effect.transactional_id)
+            elif ending.timer is not None and ending.epochs != _epochs(image, ending.left):
+                self._write_soon(ending)
 
     def advance(self) -> None:
         """Write markers, for as long as one may."""
@@ -154,16 +215,37 @@ class TransactionMarkers:
         while self._queue and self._core.now_ns() < stop_ns:
             place, work = self._queue.popleft()
             self._faults.guard(f"markers of {place}", work)
+        self._elsewhere.advance()
 
     def drop_all(self) -> None:
         """The broker stops: the next start asks again."""
         self._endings.clear()
         self._queue.clear()
+        self._elsewhere.drop_all()
 
     def _is_current(self, ending: _Ending) -> bool:
         return self._endings.get(ending.effect.transactional_id) is ending
 
+    def _forget(self, transactional_id: str) -> None:
+        ending = self._endings.pop(transactional_id, None)
+        if ending is not None and ending.timer is not None:
+            ending.timer.cancel()
+
+    def _leads(self, place: ShardPlace) -> bool:
+        """Whether this node leads the shard still, in the same epoch."""
+        topic = self._publisher.image.topics.by_id.get(place.topic_id)
+        partition = topic.partitions.get(place.partition) if topic else None
+        epoch = partition.leader_epoch if partition else -1
+        return (
+            partition is not None
+            and partition.leader == self._node_id
+            and epoch == place.leader_epoch
+        )
+
     def _write_soon(self, ending: _Ending) -> None:
+        if ending.timer is not None:
+            ending.timer.cancel()
+            ending.timer = None
         self._queue.append((ending.place, partial(self._write, ending)))
 
     def _write(self, ending: _Ending) -> None:
@@ -180,21 +262,24 @@ class TransactionMarkers:
     def _write_some(self, ending: _Ending, partitions: Sequence[TopicPartition]) -> None:
         if not self._is_current(ending):
             return
-        own, others = self._divide(ending, partitions)
+        division = divide(self._publisher.image.topics.by_name, partitions, self._node_id)
+        ending.left.difference_update(division.gone)
         # This slice is waited for too until the end: a shard that is not there refuses at once, and with two tries for
         # each one that failed there would soon be millions.
-        ending.waiting += len(own) + bool(others)
+        ending.waiting += len(division.groups) + bool(division.logs) + len(division.by_node)
         end = ending.end()
-        if others:
-            self._write_others(ending, others, end)
-        for index in own:
+        if division.logs:
+            self._write_others(ending, division.logs, end)
+        for node_id, places in division.by_node.items():
+            self._elsewhere.put(node_id, _Part(ending, places))
+        for index in division.groups:
             operation = GroupOperation(index, partial(end_transaction, end))
             self._run(operation, partial(self._on_own, ending, index))
         ending.waiting -= 1
         self._go_on(ending)
 
     def _write_others(
-        self, ending: _Ending, others: list[TopicPartition], end: TransactionEnd
+        self, ending: _Ending, others: Sequence[TopicPartition], end: TransactionEnd
     ) -> None:
         ids = self._publisher.image.topics.by_name
         markers = [(ids[topic].topic_id, index, *end) for topic, index in others]
@@ -205,29 +290,13 @@ class TransactionMarkers:
             codes = MarkerCodes([UnknownServerError.code] * len(markers))
             self._completions.complete(token, Completed(0, -1, codes))
 
-    def _divide(
-        self, ending: _Ending, partitions: Sequence[TopicPartition]
-    ) -> tuple[list[int], list[TopicPartition]]:
-        """Partitions of groups, and those of clients; without those that are gone."""
-        own: list[int] = []
-        others: list[TopicPartition] = []
-        for topic, index in partitions:
-            found = self._publisher.image.topics.by_name.get(topic)
-            if found is None or index not in found.partitions:
-                ending.left.discard((topic, index))
-            elif topic == GROUP_TOPIC:
-                own.append(index)
-            else:
-                others.append((topic, index))
-        return own, others
-
     def _on_own(self, ending: _Ending, index: int, result: Coordinated) -> None:
         self._note(ending, (GROUP_TOPIC, index), result.error_code)
         ending.waiting -= 1
         self._go_on(ending)
 
     def _on_written(
-        self, ending: _Ending, partitions: list[TopicPartition], completed: Completed
+        self, ending: _Ending, partitions: Sequence[TopicPartition], completed: Completed
     ) -> None:
         written = completed.answer
         assert isinstance(written, MarkerCodes), "markers complete with a code for each"
@@ -235,6 +304,18 @@ class TransactionMarkers:
             self._note(ending, partition, code)
         ending.waiting -= 1
         self._go_on(ending)
+
+    def _on_answered(self, parts: Sequence[_Part], answer: Answer) -> None:
+        """Each part is gone on with in a slice of its own: there may be thousands of transactions."""
+        all_codes = codes_of([part.marked for part in parts], answer)
+        for part, codes in zip(parts, all_codes, strict=True):
+            self._queue.append((part.ending.place, partial(self._on_part, part, codes)))
+
+    def _on_part(self, part: _Part, codes: Sequence[int]) -> None:
+        for place, code in zip(part.partitions, codes, strict=True):
+            self._note(part.ending, place, code)
+        part.ending.waiting -= 1
+        self._go_on(part.ending)
 
     def _note(self, ending: _Ending, partition: TopicPartition, code: int) -> None:
         named = (ending.effect.transactional_id, *partition)
@@ -249,7 +330,7 @@ class TransactionMarkers:
             )
         elif code == TransactionCoordinatorFencedError.code and self._is_current(ending):
             # A newer coordinator has written there, and ends all of it.
-            del self._endings[ending.effect.transactional_id]
+            self._forget(ending.effect.transactional_id)
             _log.error("the transaction of %r cannot end in %s-%d: %s", *named, error_of(code).name)
         elif code != NotLeaderOrFollowerError.code and self._notices.admit(code) is not None:
             # Of thousands of partitions that fail ten times a second, one is named.
@@ -276,17 +357,27 @@ class TransactionMarkers:
     def _try_again(self, ending: _Ending) -> None:
         due_ns = self._core.now_ns() + ending.pause_ns
         ending.pause_ns = min(2 * ending.pause_ns, RETRY_NS_MAX)
-        self._timers.once("transaction markers", due_ns, partial(self._write_soon, ending))
+        ending.epochs = _epochs(self._publisher.image, ending.left)
+        write = partial(self._write_soon, ending)
+        ending.timer = self._timers.once("transaction markers", due_ns, write)
 
     def _on_complete(self, ending: _Ending, result: Coordinated) -> None:
         if not self._is_current(ending):
             return
         code = result.error_code
         if code == 0 or code in _LOADED_AGAIN:
-            del self._endings[ending.effect.transactional_id]
+            self._forget(ending.effect.transactional_id)
             return
         # Such as RECORD_LIST_TOO_LARGE, where ``max.message.bytes`` was lowered: it may be raised again.
         if self._notices.admit(("complete", code)) is not None:
             name, transactional_id = error_of(code).name, ending.effect.transactional_id
             _log.warning("the transaction of %r cannot be completed: %s", transactional_id, name)
         self._try_again(ending)
+
+
+def _epochs(image: MetadataImage, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+    """Leader epochs of the partitions that exist."""
+    by_name = image.topics.by_name
+    named = ((place, by_name.get(place[0])) for place in places)
+    found = ((place, topic.partitions.get(place[1])) for place, topic in named if topic is not None)
+    return {place: partition.leader_epoch for place, partition in found if partition is not None}

@@ -8,19 +8,12 @@ from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.coordinator.partitions import coordinator_partition
-from pykafka_core.coordinator.transaction.add_partitions import add_partitions
-from pykafka_core.coordinator.transaction.transaction import TV2
-from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
 from pykafka_core.errors import (
     NONE,
     ConcurrentTransactionsError,
-    CoordinatorNotAvailableError,
     UnknownTopicOrPartitionError,
 )
-from pykafka_core.handlers.coordinators.shards import RunTransaction
-from pykafka_core.handlers.outcome import Coordinated, ShardOperation, TransactionOperation
-from pykafka_core.types import TRANSACTION_TOPIC
+from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
 
 RETRY_NS = 2_000_000
 """A transaction that ends is complete soon, and a client begins the next one at once."""
@@ -28,7 +21,7 @@ RETRY_NS_MAX = 20_000_000
 """The pause doubles up to this, Kafka's ``add.partitions.to.txn.retry.backoff.ms``: a slow disk holds up the ends of
 all transactions, and a thousand questions each 2 ms are all that the control thread does."""
 
-Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
+Ask = Callable[[TransactionQuestion, Callable[[Coordinated], None]], None]
 """`Coordinators.run`."""
 
 _Place = tuple[str, int]
@@ -51,17 +44,17 @@ class Verification:
         publisher: Has the committed image.
         timers: For what is asked again.
         faults: Takes note of an answer that fails alone: its request times out.
-        run: Runs an operation of a shard.
+        ask: Asks the coordinator of a transaction.
     """
 
     def __init__(
-        self, *, core: Core, publisher: Publisher, timers: Timers, faults: Faults, run: Run
+        self, *, core: Core, publisher: Publisher, timers: Timers, faults: Faults, ask: Ask
     ) -> None:
         self._core = core
         self._publisher = publisher
         self._timers = timers
         self._faults = faults
-        self._run = run
+        self._ask_coordinator = ask
 
     def begin(self, event: VerifyTransaction) -> None:
         """Ask the coordinator of the transaction."""
@@ -76,19 +69,14 @@ class Verification:
 
     def _ask(self, asked: _Verified) -> None:
         event = asked.event
-        topic = self._publisher.image.topics.by_name.get(TRANSACTION_TOPIC)
-        if topic is None or not topic.partitions:
-            self._answer(asked, CoordinatorNotAvailableError.code, {})
-            return
-        shard = coordinator_partition(event.transactional_id, len(topic.partitions))
-        places = [place for place in asked.places if place]
-        wanted = (event.transactional_id, event.producer_id, event.producer_epoch, places)
-        run: RunTransaction = (
-            partial(add_partitions, *wanted, TV2)
-            if event.add
-            else partial(verify_partitions, *wanted)
+        question = TransactionQuestion(
+            event.transactional_id,
+            event.producer_id,
+            event.producer_epoch,
+            [place for place in asked.places if place],
+            event.add,
         )
-        self._run(TransactionOperation(shard, run), partial(self._on_result, asked))
+        self._ask_coordinator(question, partial(self._on_result, asked))
 
     def _on_result(self, asked: _Verified, result: Coordinated) -> None:
         code, now_ns = result.error_code, self._core.now_ns()

@@ -4,7 +4,7 @@ The group's shard takes them at once if the transaction has offsets there alread
 asked first: up to version 4 whether the group's partition is in the transaction, from version 5 on to add it (KIP-890).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, StoredOffset
@@ -14,26 +14,29 @@ from pykafka_core.coordinator.group.offsets.transaction import (
     commit_in_transaction,
 )
 from pykafka_core.coordinator.group.offsets.transactions import Guard
-from pykafka_core.coordinator.transaction.add_partitions import add_partitions
-from pykafka_core.coordinator.transaction.transaction import TV2
-from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
 from pykafka_core.errors import (
     NONE,
+    CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     InvalidGroupIdError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
+    NetworkError,
     ProducerFencedError,
     TransactionAbortableError,
+    UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets
-from pykafka_core.handlers.coordinators.shards import (
-    RunTransaction,
-    coordinate_transaction,
-    shard_of,
+from pykafka_core.handlers.coordinators.shards import shard_of
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    GroupOperation,
+    Reply,
+    Slices,
+    TransactionQuestion,
 )
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Reply, Slices
 from pykafka_core.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from pykafka_core.types import GROUP_TOPIC
 
@@ -71,9 +74,10 @@ def handle(
         guard = results[0].answer
         if not isinstance(guard, Guard):
             return answer(results[0].error_code)
-        return _verify(context, request, shard, partial(verified, guard))
+        return Coordinate([_question(context, request, shard)], partial(verified, guard))
 
-    def verified(guard: Guard, result: Coordinated) -> Reply:
+    def verified(guard: Guard, results: Sequence[Coordinated]) -> Reply:
+        (result,) = results
         codes = result.answer if isinstance(result.answer, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
@@ -87,25 +91,27 @@ def handle(
     return Coordinate([GroupOperation(shard, partial(begin_commit, asked))], begun)
 
 
-def _verify(
-    context: Context,
-    request: TxnOffsetCommitRequest,
-    shard: int,
-    reply: Callable[[Coordinated], Reply],
-) -> Reply:
-    places = [(GROUP_TOPIC, shard)]
-    wanted = (request.transactional_id, request.producer_id, request.producer_epoch, places)
-    adds = context.caller.api_version >= ADDS_VERSION
-    run: RunTransaction = (
-        partial(add_partitions, *wanted, TV2) if adds else partial(verify_partitions, *wanted)
+def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> TransactionQuestion:
+    return TransactionQuestion(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [(GROUP_TOPIC, shard)],
+        add=context.caller.api_version >= ADDS_VERSION,
     )
-    return coordinate_transaction(context, request.transactional_id, run, reply)
 
 
 def _told(context: Context, code: int) -> int:
-    """What clients are told of the transaction coordinator's refusal, as by ``AddPartitionsToTxnManager``."""
+    """What clients are told of the transaction coordinator's refusal, as by ``AddPartitionsToTxnManager``.
+
+    Without an answer of the coordinator they are to ask again, and need not look for their own.
+    """
     if code == ProducerFencedError.code:
         return InvalidProducerEpochError.code
+    if code == NetworkError.code:
+        return CoordinatorLoadInProgressError.code
+    if code == UnknownTopicOrPartitionError.code:
+        return CoordinatorNotAvailableError.code
     is_old = context.caller.api_version < ABORTABLE_VERSION
     is_abortable = code == TransactionAbortableError.code
     return InvalidTxnStateError.code if is_old and is_abortable else code

@@ -1,10 +1,11 @@
 """WriteTxnMarkers (27): ends transactions on partitions, as brokers do for each other and administrators if one hangs.
 
-The coordinator of this node needs no request for its own partitions. A client may abort what its log has open
+The coordinator of this node needs no request for its own partitions. Another broker's is carried out: its coordinator
+has decided, and the log judges the epochs (contract/replication.md#T5). A client may abort what its log has open
 (``Admin.abortTransaction``, KIP-664), and nothing else: everything but that is CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -13,12 +14,20 @@ from pykafka_core.coordinator.shard import TransactionEnd
 from pykafka_core.coordinator.transaction.transaction import TV2
 from pykafka_core.errors import (
     ClusterAuthorizationFailedError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidProducerEpochError,
+    KafkaStorageError,
+    NotCoordinatorError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    RequestTimedOutError,
     TransactionCoordinatorFencedError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.inter_broker import is_from_broker
 from pykafka_core.handlers.outcome import (
     Coordinate,
     Coordinated,
@@ -26,6 +35,7 @@ from pykafka_core.handlers.outcome import (
     GroupOperation,
     Maintain,
     Maintained,
+    Outcome,
     Reply,
     Slices,
     WriteMarker,
@@ -36,6 +46,34 @@ from pykafka_core.types import GROUP_TOPIC
 
 if TYPE_CHECKING:
     from pykafka_core._core import ProducerState
+
+TIMEOUT_MS = 30_000
+"""Kafka's default of ``request.timeout.ms``: as long as the coordinator waits for the answer."""
+
+_NOT_READY = frozenset(
+    {
+        CoordinatorLoadInProgressError.code,
+        CoordinatorNotAvailableError.code,
+        NotCoordinatorError.code,
+    }
+)
+"""A group shard's, which a transaction coordinator does not expect: NOT_LEADER_OR_FOLLOWER has it try again."""
+
+_EXPECTED = frozenset(
+    {
+        0,
+        InvalidProducerEpochError.code,
+        KafkaStorageError.code,
+        NotEnoughReplicasAfterAppendError.code,
+        NotEnoughReplicasError.code,
+        NotLeaderOrFollowerError.code,
+        RequestTimedOutError.code,
+        TransactionCoordinatorFencedError.code,
+        UnknownTopicOrPartitionError.code,
+    }
+)
+"""Codes that ``TransactionMarkerRequestCompletionHandler`` knows. Any other one makes it drop the answer, and the
+transaction never ends there."""
 
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
@@ -52,18 +90,28 @@ class _Wanted(NamedTuple):
     row: WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain]:
-    """Look which transactions are open, then abort those; each partition has a result."""
+def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Outcome]:
+    """Write a broker's markers; of a client's, look which transactions are open and abort those.
+
+    Each partition has a result. A request without markers has an answer without any.
+    """
     response = WriteTxnMarkersResponse(markers=[])
     wanted: list[_Wanted] = []
+    is_trusted = is_from_broker(context)
     for marker in request.markers:
-        response.markers.append((yield from _judge(context, marker, wanted)))
+        may_end = is_trusted or not marker.transaction_result
+        response.markers.append((yield from _judge(context, marker, wanted, may_end)))
+    if is_trusted:
+        return _write(response, wanted, _of_broker, TIMEOUT_MS)
     commands = [DescribeLogProducers(one.topic.topic_id, one.partition) for one in wanted]
     return Maintain(commands, None, partial(_abort, response, wanted))
 
 
 def _judge(
-    context: Context, marker: WriteTxnMarkersRequest.WritableTxnMarker, wanted: list[_Wanted]
+    context: Context,
+    marker: WriteTxnMarkersRequest.WritableTxnMarker,
+    wanted: list[_Wanted],
+    may_end: bool,
 ) -> Slices[WriteTxnMarkersResponse.WritableTxnMarkerResult]:
     result = _Result(producer_id=marker.producer_id, topics=[])
     end = TransactionEnd(
@@ -78,7 +126,8 @@ def _judge(
         rows = []
         for index in asked.partition_indexes:
             yield
-            row = _Row(partition_index=index, error_code=_code(context, topic, index, end))
+            code = _code(context, topic, index) if may_end else ClusterAuthorizationFailedError.code
+            row = _Row(partition_index=index, error_code=code)
             rows.append(row)
             if topic is not None and not row.error_code:
                 wanted.append(_Wanted(topic, index, end, row))
@@ -86,9 +135,7 @@ def _judge(
     return result
 
 
-def _code(context: Context, topic: Topic | None, index: int, end: TransactionEnd) -> int:
-    if end.committed:
-        return ClusterAuthorizationFailedError.code
+def _code(context: Context, topic: Topic | None, index: int) -> int:
     partition = topic.partitions.get(index) if topic else None
     if partition is None:
         return UnknownTopicOrPartitionError.code
@@ -98,24 +145,48 @@ def _code(context: Context, topic: Topic | None, index: int, end: TransactionEnd
 
 def _abort(
     response: WriteTxnMarkersResponse, wanted: Sequence[_Wanted], described: Sequence[Maintained]
-) -> Reply:
-    hanging = list(_hanging(wanted, described))
-    own = [one for one in hanging if one.topic.name == GROUP_TOPIC]
-    others = [one for one in hanging if one.topic.name != GROUP_TOPIC]
+) -> Maintain:
+    return _write(response, list(_hanging(wanted, described)), _of_client, None)
+
+
+def _write(
+    response: WriteTxnMarkersResponse,
+    wanted: Sequence[_Wanted],
+    told: Callable[[int], int],
+    timeout_ms: int | None,
+) -> Maintain:
+    """Have the core write markers, then group shards theirs.
+
+    Args:
+        told: The code for the sender of a core's, or a shard's, code.
+        timeout_ms: For the core's.
+    """
+    own = [one for one in wanted if one.topic.name == GROUP_TOPIC]
+    others = [one for one in wanted if one.topic.name != GROUP_TOPIC]
     operations = [GroupOperation(one.partition, partial(end_transaction, one.end)) for one in own]
 
     def written(results: Sequence[Maintained]) -> Reply:
         for one, result in zip(others, results, strict=True):
-            one.row.error_code = result.error_code
+            one.row.error_code = told(result.error_code)
         return Coordinate(operations, ended)
 
     def ended(results: Sequence[Coordinated]) -> Reply:
         for one, result in zip(own, results, strict=True):
-            one.row.error_code = result.error_code
+            one.row.error_code = told(result.error_code)
         return response
 
     commands = [WriteMarker(one.topic.topic_id, one.partition, one.end) for one in others]
-    return Maintain(commands, None, written)
+    return Maintain(commands, timeout_ms, written)
+
+
+def _of_client(code: int) -> int:
+    return code
+
+
+def _of_broker(code: int) -> int:
+    if code in _NOT_READY:
+        return NotLeaderOrFollowerError.code
+    return code if code in _EXPECTED else KafkaStorageError.code
 
 
 def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iterator[_Wanted]:

@@ -1,0 +1,99 @@
+"""One request to another broker, by its node id: where the committed image has it, in a version that it knows.
+
+Nothing is sent again: who asks knows whether that may be, and whether another node is the one to ask by then.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.errors import BrokerNotAvailableError, CorruptMessageError
+from pykafka_core.handlers.inter_broker import endpoint_of
+from pykafka_core.protocol import ProtocolError, decode_response, encode_message
+from pykafka_core.protocol.messages import Message
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Replied
+
+REQUEST_TIMEOUT_MS = 30_000
+"""Kafka's default of ``request.timeout.ms``."""
+
+
+class BrokerApi(NamedTuple):
+    """An API that brokers ask each other, the versions of ours, and what its connections are for."""
+
+    key: int
+    versions: tuple[int, int]
+    purpose: str
+
+
+class Answer(NamedTuple):
+    """What a broker answered, or the code of why it did not, as of `_core.Replied`.
+
+    Without a place where the broker is reached that is BROKER_NOT_AVAILABLE; an answer that cannot be read is
+    CORRUPT_MESSAGE.
+    """
+
+    error_code: int
+    message: Message | None
+
+
+class _Ask(NamedTuple):
+    api: BrokerApi
+    node_id: int
+    request: Message
+    answered: Callable[[Answer], object]
+
+
+class BrokerChannel:
+    """Asks other brokers. Belongs to the control thread.
+
+    Args:
+        core: Sends.
+        completions: Where answers are waited for.
+        publisher: Has the committed image, which says where brokers are.
+    """
+
+    def __init__(self, core: Core, completions: Completions, publisher: Publisher) -> None:
+        self._core = core
+        self._completions = completions
+        self._publisher = publisher
+
+    def ask(
+        self, api: BrokerApi, node_id: int, request: Message, answered: Callable[[Answer], object]
+    ) -> None:
+        """Send a request; ``answered`` is called once, in this turn or in a later one, unless the broker stops."""
+        self._try(_Ask(api, node_id, request, answered), api.versions[1])
+
+    def _try(self, ask: _Ask, version: int) -> None:
+        image, settings = self._publisher.image, self._publisher.settings
+        at = endpoint_of(image, settings, ask.node_id)
+        if at is None:
+            ask.answered(Answer(BrokerNotAvailableError.code, None))
+            return
+        body = encode_message(ask.request, version)
+        token = self._completions.open(partial(self._on_replied, ask, version))
+        peer = ask.api.purpose, at.host, at.port
+        self._core.send(token, peer, ask.api.key, version, body, REQUEST_TIMEOUT_MS)
+
+    def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
+        replied = cast("Replied", completed.answer)
+        if not completed.error_code:
+            ask.answered(_decoded(ask.api.key, version, replied.body))
+            return
+        lowest, highest = ask.api.versions
+        common = version if replied.versions is None else min(replied.versions[1], highest)
+        if lowest <= common < version:
+            self._try(ask, common)
+        else:
+            ask.answered(Answer(completed.error_code, None))
+
+
+def _decoded(api_key: int, version: int, body: bytes) -> Answer:
+    try:
+        return Answer(0, decode_response(api_key, version, body))
+    except ProtocolError:
+        return Answer(CorruptMessageError.code, None)

@@ -1,0 +1,75 @@
+"""Questions to another coordinator as one request, and what its answer says of each (KIP-890)."""
+
+import pytest
+
+from pykafka_core.broker.runtime.interbroker.broker_channel import Answer
+from pykafka_core.broker.runtime.interbroker.question_batch import request_of, results_of
+from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
+from pykafka_core.protocol import decode_request, encode_message
+from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+
+ADD = TransactionQuestion("transfers", 7, 3, [("orders", 0), ("orders", 1)], True)
+VERIFY = TransactionQuestion("copies", 8, 0, [("orders", 0)], False)
+BOTH = [ADD, VERIFY]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_request_asks_about_many_transactions(version: int) -> None:
+    body = bytes(encode_message(request_of(BOTH), version))
+    read = decode_request(24, version, body)
+    assert isinstance(read, AddPartitionsToTxnRequest)
+    add, verify = read.transactions
+    assert (add.transactional_id, add.producer_id, add.producer_epoch) == ("transfers", 7, 3)
+    assert (add.verify_only, verify.verify_only) == (False, True)
+    assert [(one.name, one.partitions) for one in add.topics] == [("orders", [0, 1])]
+
+
+def answer(**codes: list[int]) -> Answer:
+    results = [
+        AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
+            transactional_id=name,
+            topic_results=[
+                AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
+                    name="orders",
+                    results_by_partition=[
+                        AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                            partition_index=index, partition_error_code=code
+                        )
+                        for index, code in enumerate(of_one)
+                    ],
+                )
+            ],
+        )
+        for name, of_one in codes.items()
+    ]
+    return Answer(0, AddPartitionsToTxnResponse(results_by_transaction=results))
+
+
+def test_each_question_has_the_codes_of_its_partitions() -> None:
+    first, second = results_of(BOTH, answer(copies=[120], transfers=[0, 3]))
+    assert first == Coordinated(0, {("orders", 0): 0, ("orders", 1): 3})
+    assert second == Coordinated(120)
+
+
+def test_what_was_not_attempted_is_asked_for_again() -> None:
+    """Kafka's coordinator refuses all partitions of a transaction if it does not know one of them yet."""
+    (first, _) = results_of(BOTH, answer(copies=[0], transfers=[3, 55]))
+    assert first == Coordinated(0, {("orders", 0): 3, ("orders", 1): 13})
+
+
+def test_a_question_that_the_answer_does_not_name_has_none() -> None:
+    assert list(results_of(BOTH, answer(copies=[0]))) == [
+        Coordinated(13),
+        Coordinated(0, {("orders", 0): 0}),
+    ]
+
+
+@pytest.mark.parametrize(("code", "told"), [(31, 48), (15, 15)])
+def test_an_answer_with_an_error_is_one_to_all(code: int, told: int) -> None:
+    refused = Answer(0, AddPartitionsToTxnResponse(error_code=code))
+    assert list(results_of(BOTH, refused)) == [Coordinated(told)] * 2
+
+
+def test_without_an_answer_the_coordinator_may_be_asked_again() -> None:
+    for code in (7, 8, 13, 35):
+        assert list(results_of(BOTH, Answer(code, None))) == [Coordinated(13)] * 2

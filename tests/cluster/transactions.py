@@ -1,0 +1,69 @@
+"""What transactional clients do with a cluster, by confluent-kafka."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+
+from tests.cluster.clients import PATIENCE_S, eventually, leaders_of
+
+
+def transactional_producer(bootstrap: str, name: str) -> Producer:
+    """One that is initialised: it has fenced the one before of that name."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0})
+    producer.init_transactions(PATIENCE_S)
+    return producer
+
+
+def send_offsets(
+    producer: Producer, bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]
+) -> None:
+    """Have a group's offsets, by partition, be part of the transaction."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    places = [TopicPartition(topic, index, offset) for index, offset in offsets.items()]
+    producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), PATIENCE_S)
+    consumer.close()
+
+
+def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
+    """Those that count, by partition; asked for until no transaction is undecided there."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    places = [TopicPartition(topic, index) for index in range(partitions)]
+    found = consumer.committed(places, PATIENCE_S)
+    consumer.close()
+    for place in found:
+        assert place.error is None
+    return {place.partition: place.offset for place in found if place.offset >= 0}
+
+
+def read_committed(bootstrap: str, topic: str) -> list[str]:
+    """Values of all partitions, sorted, once no transaction is open there."""
+    eventually(lambda: _ends(bootstrap, topic, "read_committed") == _ends(bootstrap, topic))
+    config = {"enable.partition.eof": True, "isolation.level": "read_committed"}
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", **config})
+    count = len(leaders_of(bootstrap, topic))
+    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(count)])
+    values: list[str] = []
+    at_end: set[int] = set()
+    while len(at_end) < count:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None, f"{len(at_end)} of {count} partitions were read"
+        error = message.error()
+        if error is None:
+            values.append(message.value().decode())
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            at_end.add(message.partition())
+    consumer.close()
+    return sorted(values)
+
+
+def _ends(bootstrap: str, topic: str, level: str = "read_uncommitted") -> list[int]:
+    """Last stable offset, or high watermark, of each partition."""
+    config = {"group.id": "readers", "isolation.level": level}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **config})
+    ends = []
+    for index in range(len(leaders_of(bootstrap, topic))):
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)
+        ends.append(end)
+    consumer.close()
+    return ends
