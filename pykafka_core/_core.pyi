@@ -164,6 +164,14 @@ class Core:
         from transaction version 2 on also the same one while the transaction is open), an older coordinator epoch
         (``TRANSACTION_COORDINATOR_FENCED``). The same marker again is written again.
         """
+    def when_committed(
+        self, token: Token, partition: PartitionId, leader_epoch: int, offset: int
+    ) -> None:
+        """`Maintained` comes with the high watermark once that is ``offset`` or more.
+
+        With an error it comes when this node does not lead the partition in ``leader_epoch`` (any more), and when the
+        partition is gone or the core stops. Before that it may take as long as followers need.
+        """
     def verified(self, token: Token, error_codes: Sequence[int]) -> None:
         """Answer ``VerifyTransaction``: one code for each of its partitions, in their order.
 

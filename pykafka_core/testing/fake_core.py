@@ -195,6 +195,16 @@ class _Append:
 
 
 @dataclass(frozen=True, slots=True)
+class _Awaited:
+    """A question of `FakeCore.when_committed`."""
+
+    token: int
+    partition: PartitionId
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A request to another node."""
 
@@ -241,6 +251,7 @@ class FakeCore:
         self.retention_runs = 0
         self._events: deque[Event] = deque()
         self._held: deque[_Append] = deque()
+        self._awaited: list[_Awaited] = []
         self._ports = 40000
 
     # The test's side.
@@ -263,6 +274,7 @@ class FakeCore:
         else:
             base_offset = -1 if error_code else append.base_offset
             self.push(Appended(append.token, error_code, base_offset))
+        self._tell_awaited()
 
     def reply(self, token: int, body: bytes) -> None:
         """Let the other node answer."""
@@ -343,6 +355,7 @@ class FakeCore:
                 place = (topic.topic_id, partition.index)
                 log = self.logs.setdefault(place, _Log(-1, topic.hidden))
                 log.leader_epoch = partition.leader_epoch
+        self._tell_awaited()
 
     def _put(self, topic: TopicImage) -> None:
         begun = self.unfinished.pop(topic.topic_id, None)
@@ -476,6 +489,28 @@ class FakeCore:
         settling.remaining -= 1
         if settling.remaining == 0:
             self.push(MarkersWritten(settling.token, settling.error_codes))
+
+    def when_committed(
+        self, token: int, partition: PartitionId, leader_epoch: int, offset: int
+    ) -> None:
+        """All is committed but what is held: this node is the only replica."""
+        self._awaited.append(_Awaited(token, partition, leader_epoch, offset))
+        self._tell_awaited()
+
+    def _tell_awaited(self) -> None:
+        awaited, self._awaited = self._awaited, []
+        for one in awaited:
+            log = self.logs.get(one.partition)
+            error = _fence(log, one.leader_epoch)
+            if log is None or error:
+                self.push(Maintained(one.token, error, -1))
+            elif any(append.base_offset < one.offset for append in self._held_of(one.partition)):
+                self._awaited.append(one)
+            else:
+                self.push(Maintained(one.token, 0, max(log.high_watermark, one.offset)))
+
+    def _held_of(self, partition: PartitionId) -> Iterator[_Append]:
+        return (append for append in self._held if append.partition == partition)
 
     def verified(self, token: int, error_codes: Sequence[int]) -> None:
         """Keep it for the test, whatever the token."""

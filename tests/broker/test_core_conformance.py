@@ -288,6 +288,25 @@ def test_records_of_an_unknown_partition_are_refused(subject: Subject) -> None:
     assert (read.token, read.error_code, read.records, read.offset) == (5, 100, b"", -1)
 
 
+def test_what_is_committed_is_told_with_the_high_watermark(subject: Subject) -> None:
+    for offset in (0, 3):
+        subject.appended(token=7)
+        subject.core.when_committed(9, PARTITION, EPOCH, offset)
+        told = subject.event(_core.Maintained)
+        assert (told.token, told.error_code) == (9, 0)
+        assert told.offset >= offset
+
+
+@pytest.mark.parametrize(("index", "epoch", "code"), [(1, EPOCH, 100), (0, EPOCH + 1, 75)])
+def test_what_another_epoch_commits_is_not_waited_for(
+    subject: Subject, index: int, epoch: int, code: int
+) -> None:
+    subject.appended(token=7)
+    subject.core.when_committed(9, (TOPIC, index), epoch, 99)
+    told = subject.event(_core.Maintained)
+    assert (told.token, told.error_code, told.offset) == (9, code, -1)
+
+
 @pytest.fixture
 def metadata(subject: Subject) -> Subject:
     """One that has the metadata log too."""

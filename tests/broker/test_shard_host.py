@@ -1,6 +1,7 @@
 """A shard's life: loaded before it is used, answered behind its records, dropped when they are refused."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count as numbers
 
@@ -159,7 +160,7 @@ class World:
         idle = 0
         while idle < 2:  # what is flushed at the end of a turn completes in the next one
             for event in (events := self.core.wait(self.core.clock_ns)):
-                if isinstance(event, _core.Appended):
+                if isinstance(event, _core.Appended | _core.Maintained):
                     done = Completed(event.error_code, event.offset)
                 elif isinstance(event, _core.MarkersWritten):
                     done = Completed(0, -1, MarkerCodes(event.error_codes))
@@ -294,6 +295,50 @@ def test_a_load_that_takes_long_sends_clients_away() -> None:
     world.run()
     assert world.refusals == {late: LOADING, early: LOADING}
     assert world.ask(b"k") == b"v"
+
+
+def test_a_shard_is_used_once_what_it_was_loaded_from_is_committed() -> None:
+    """A decision that the leader before had not replicated led to markers, and was lost with this node."""
+    world = World(load=False)
+    world.core.hold_appends = True
+    world.write((b"k", b"v"))
+    world.host = world.make_host()
+    early = world.submit(partial(get, b"k"))
+    world.run()
+    assert world.host.is_loading
+    world.core.complete_append()
+    world.run()
+    assert world.answers == {early: b"v"}
+
+
+def test_a_load_that_is_not_committed_for_long_sends_clients_away() -> None:
+    world = World(load=False)
+    world.core.hold_appends = True
+    world.write((b"k", b"v"))
+    world.host = world.make_host()
+    early = world.submit(partial(get, b"k"))
+    world.run()
+    world.core.clock_ns += LOAD_PATIENCE_NS + 1
+    world.timers.run(world.core.clock_ns)
+    assert world.refusals == {early: LOADING}
+    world.core.complete_append()
+    world.run()
+    assert world.ask(b"k") == b"v"
+
+
+def test_another_epoch_ends_a_load_without_a_complaint(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(load=False)
+    world.core.hold_appends = True
+    world.write((b"k", b"v"))
+    world.host = world.make_host()
+    early = world.submit(partial(get, b"k"))
+    world.run()
+    partition = replace(world.core.applied[0].topics[0].partitions[0], leader_epoch=4)
+    topic = replace(world.core.applied[0].topics[0], partitions=[partition])
+    world.core.apply(ImageDelta(metadata_offset=2, topics=[topic]))
+    world.run()
+    assert world.refusals == {early: NOT_COORDINATOR}
+    assert caplog.text == ""
 
 
 def test_a_damaged_record_keeps_the_shard_closed_and_says_where(

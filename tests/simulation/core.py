@@ -1,7 +1,7 @@
 """A fake core whose appends wait, partition by partition, and which takes produce requests of transactions."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -154,6 +154,10 @@ class SimulatedCore(FakeCore):
                 del self._guards[place]
         if not held:
             del self.waiting[partition]
+        self._tell_awaited()
+
+    def _held_of(self, partition: PartitionId) -> Iterator[_Append]:
+        return (held.append for held in self.waiting.get(partition, ()))
 
     def _end(self, held: _Held, error_code: int) -> None:
         self._held.append(held.append)

@@ -8,6 +8,9 @@ seen what is not committed yet. Without anything in flight an answer leaves at o
 Operations wait in the queue while the shard is loaded, and while `UNCOMMITTED_BYTES_MAX` or
 `UNCOMMITTED_ANSWERS_MAX` wait for the disk: their connections are mute meanwhile.
 
+A shard is loaded up to the log end and used once all of that is committed: what the leader before wrote last may be
+lost with this node, and no marker or answer may follow from it (contract/replication.md#T1).
+
 When an append fails, whoever waits is refused, the machine is dropped, and the partition is loaded again: what was not
 committed is forgotten as a whole. If that fails again and again, loads are ever further apart (`Reloads`).
 """
@@ -34,6 +37,7 @@ from pykafka_core.coordinator.shard import (
     Within,
 )
 from pykafka_core.errors import (
+    BrokerNotAvailableError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     KafkaError,
@@ -58,7 +62,8 @@ _BATCH_OVERHEAD = 128
 """What a batch takes beside its records, and more."""
 
 _NOT_HERE = frozenset({3, 6, 74, 75, 100})
-"""Codes of an append that say that another node, or nobody, has the partition."""
+"""Codes of an append, or a load, that say that another node, or nobody, has the partition, or an epoch is over."""
+_STOPS = BrokerNotAvailableError.code
 
 _OF_PRODUCER = frozenset({45, 47, 48, 52, 59, 90, 120})
 """Codes of an append that judge the producer of a transaction; the others judge the log."""
@@ -183,6 +188,8 @@ class ShardHost(Generic[S]):
         self._in_flight: _Batch | None = None
         self._token = 0
         self._timer: Timer | None = None
+        self._patience: Timer | None = None
+        """Ends the wait of operations for a load whose records are not committed for long."""
         self._replaying: Slices[None] | None = None
         self._load_began_ns = 0
         self._reloads = Reloads()
@@ -359,6 +366,7 @@ class ShardHost(Generic[S]):
     def _drop(self, error_code: int) -> None:
         """Refuse all, and forget the machine."""
         self._completions.cancel(self._token)
+        self._end_patience()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -388,7 +396,7 @@ class ShardHost(Generic[S]):
         read = completed.answer
         assert isinstance(read, RecordsRead), "a read completes as RecordsRead"
         if completed.error_code:
-            self._load_failed(error_of(completed.error_code).name)
+            self._load_refused(completed.error_code)
             return
         self._replaying = self._replay(machine, read)
         self._ready(self)
@@ -409,13 +417,47 @@ class ShardHost(Generic[S]):
             self._refuse_queued(CoordinatorLoadInProgressError.code)
         if read.next_offset < read.log_end_offset:
             self._read(machine, read.next_offset)
+        elif read.log_end_offset == 0:
+            self._loaded(machine)
+        else:
+            self._await_commit(machine, read.log_end_offset)
+
+    def _await_commit(self, machine: S, log_end_offset: int) -> None:
+        due_ns = self._load_began_ns + LOAD_PATIENCE_NS
+        refuse = partial(self._refuse_queued, CoordinatorLoadInProgressError.code)
+        self._patience = self._timers.once(f"the load of {self.place}", due_ns, refuse)
+        self._token = self._completions.open(partial(self._on_committed, machine))
+        partition = (self.place.topic_id, self.place.partition)
+        epoch = self.place.leader_epoch
+        try:
+            self._core.when_committed(self._token, partition, epoch, log_end_offset)
+        except SURVIVED as fault:
+            self._completions.cancel(self._token)
+            self._load_failed(f"{type(fault).__name__}: {fault}")
+
+    def _on_committed(self, machine: S, completed: Completed) -> None:
+        self._end_patience()
+        if completed.error_code:
+            self._load_refused(completed.error_code)
         else:
             self._loaded(machine)
+
+    def _end_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def _loaded(self, machine: S) -> None:
         self._machine = machine
         self._take(machine.loaded, self._core.now_ns())
         self._work_off()
+
+    def _load_refused(self, error_code: int) -> None:
+        if error_code in _NOT_HERE or error_code == _STOPS:
+            # The image that says so follows, and closes this host.
+            self.close(NotCoordinatorError.code)
+        else:
+            self._load_failed(error_of(error_code).name)
 
     def _load_failed(self, reason: str) -> None:
         self._refusal = NotCoordinatorError.code

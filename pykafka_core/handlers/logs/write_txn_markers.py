@@ -35,7 +35,6 @@ from pykafka_core.handlers.outcome import (
     GroupOperation,
     Maintain,
     Maintained,
-    Outcome,
     Reply,
     Slices,
     WriteMarker,
@@ -90,7 +89,7 @@ class _Wanted(NamedTuple):
     row: WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Outcome]:
+def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain]:
     """Write a broker's markers; of a client's, look which transactions are open and abort those.
 
     Each partition has a result. A request without markers has an answer without any.

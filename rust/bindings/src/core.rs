@@ -560,6 +560,23 @@ impl PyCore {
         })
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn when_committed(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        leader_epoch: i32,
+        offset: i64,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        let leader_epoch = LeaderEpoch::new(leader_epoch);
+        self.detached(py, |core| {
+            core.when_committed(token, &id, leader_epoch, offset);
+            Ok(())
+        })
+    }
+
     fn enforce_retention(&self, py: Python<'_>, token: u64) -> PyResult<()> {
         self.detached(py, |core| {
             core.enforce_retention(token);

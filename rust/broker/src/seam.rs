@@ -1,6 +1,7 @@
 //! The seam to Python: what it calls, and what it is sent (docs/SEAM.md).
 
 pub(crate) mod clock;
+pub(crate) mod committed;
 pub(crate) mod core;
 pub(crate) mod event;
 pub(crate) mod image;

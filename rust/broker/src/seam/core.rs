@@ -27,6 +27,7 @@ use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::threads::pool::MayWait;
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
+use crate::seam::committed::{self, Wanted};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;
 use crate::seam::image::delta::ImageDelta;
@@ -313,6 +314,23 @@ impl Core {
             return self.ctx.events.push(Event::MarkersWritten { token, error_codes });
         }
         self.ctx.partitions.write_markers(token, markers);
+    }
+
+    /// Waits for the high watermark of a partition that this node leads; `Maintained` carries it once it is `offset` or
+    /// more, or the error with which the leader epoch ends.
+    pub fn when_committed(
+        &self,
+        token: Token,
+        partition: &PartitionId,
+        leader_epoch: LeaderEpoch,
+        offset: i64,
+    ) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Maintained { token, error_code, offset: -1 });
+        }
+        let wanted = Wanted { partition: *partition, leader_epoch, offset };
+        self.engine.handle().spawn(committed::wait(self.ctx.clone(), token, wanted));
     }
 
     /// Answers `VerifyTransaction`: one code for each of its partitions. An unknown token is dropped.
