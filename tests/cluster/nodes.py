@@ -185,10 +185,12 @@ def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
 
 
 @contextmanager
-def processes(folder: Path, count: int = 3) -> Iterator[Processes]:
+def processes(
+    folder: Path, count: int = 3, kind: type[Processes] = Processes
+) -> Iterator[Processes]:
     """Processes that do not run yet; those that do at the end are killed."""
     with _ports(count) as ports:
-        made = Processes(folder, ports)
+        made = kind(folder, ports)
         try:
             yield made
         finally:
