@@ -13,6 +13,9 @@ from confluent_kafka import (
 
 from tests.cluster.clients import PATIENCE_S, eventually, leaders_of
 
+ATTEMPT_S = 2
+"""For offsets of a partition: librdkafka waits for the leader that it knew, even once another one is elected."""
+
 
 def transactional_producer(bootstrap: str, name: str) -> Producer:
     """One that is initialised: it has fenced the one before of that name."""
@@ -78,7 +81,7 @@ def _ends(bootstrap: str, topic: str, level: str = "read_uncommitted") -> list[i
     consumer = Consumer({"bootstrap.servers": bootstrap, **config})
     ends = []
     for index in range(len(leaders_of(bootstrap, topic))):
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, index), ATTEMPT_S)
         ends.append(end)
     consumer.close()
     return ends
