@@ -15,7 +15,7 @@ from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import TopicAlreadyExistsError
-from pykafka_core.types import id_text, random_id
+from pykafka_core.types import TRANSACTION_TOPIC, id_text, random_id
 from tests.cluster.clients import (
     PATIENCE_S,
     consume,
@@ -24,6 +24,14 @@ from tests.cluster.clients import (
     leaders_of,
     produce,
     read_by_group,
+)
+from tests.cluster.transactions import (
+    committed_offsets,
+    coordinator_of,
+    read_committed,
+    send_offsets,
+    transactional_producer,
+    write,
 )
 
 OWN, THEIRS = 2, 1
@@ -63,7 +71,10 @@ def member(folder: Path, kafka: ApacheKafka, controller: socket.socket) -> Broke
             "node.id": OWN,
             "broker.heartbeat.interval.ms": 500,
             "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
             "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
             "controller.quorum.voters": f"{THEIRS}@127.0.0.1:{controller.getsockname()[1]}",
         },
     )
@@ -130,3 +141,36 @@ def test_groups_and_idempotent_producers_have_coordinators_on_either_node(
             assert read_by_group(bootstrap, group, "orders", 2) == [b"once", b"once"]
         coordinators = set(leaders_of(ours, "__consumer_offsets"))
         assert coordinators == {OWN, THEIRS}
+
+
+def test_transactions_have_partitions_offsets_and_coordinators_on_either_node(
+    tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
+) -> None:
+    """Each asks the other's coordinator before records are taken, and writes the other's markers."""
+    with member(tmp_path, kafka, controller) as broker:
+        ours = broker.bootstrap_servers
+        create(ours, "orders", OWN, THEIRS)
+        create(ours, "payments", OWN, THEIRS)
+        produce(ours, "orders", ["a", "b"])
+        expected: list[str] = []
+        coordinators: set[int] = set()
+        for number in range(6):
+            name = f"transfers-{number}"
+            producer = transactional_producer(ours, name)
+            coordinators.add(coordinator_of(ours, TRANSACTION_TOPIC, name))
+            for commit in (False, True):
+                producer.begin_transaction()
+                values = [f"{number} {commit} {partition}" for partition in (0, 1)]
+                write(producer, "payments", values)
+                send_offsets(producer, ours, f"readers-{number}", "orders", {0: 1, 1: number})
+                if commit:
+                    producer.commit_transaction(PATIENCE_S)
+                    expected += values
+                else:
+                    producer.abort_transaction(PATIENCE_S)
+        assert coordinators == {OWN, THEIRS}
+        for bootstrap in (ours, kafka.bootstrap):
+            assert read_committed(bootstrap, "payments") == sorted(expected)
+            for number in range(6):
+                committed = committed_offsets(bootstrap, f"readers-{number}", "orders", 2)
+                assert committed == {0: 1, 1: number}

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
-from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.cluster.clients import (
     PATIENCE_S,
@@ -23,9 +22,11 @@ from tests.cluster.clients import (
 from tests.cluster.nodes import Processes, processes
 from tests.cluster.transactions import (
     committed_offsets,
+    coordinator_of,
     read_committed,
     send_offsets,
     transactional_producer,
+    write,
 )
 
 ALL = [1, 2, 3]
@@ -47,11 +48,6 @@ def cluster(tmp_path: Path) -> Iterator[Processes]:
         yield cluster
 
 
-def coordinator_of(bootstrap: str, topic: str, key: str) -> int:
-    leaders = leaders_of(bootstrap, topic)
-    return leaders[coordinator_partition(key, len(leaders))]
-
-
 @contextmanager
 def paused(cluster: Processes, node_id: int) -> Iterator[None]:
     """It takes connections and answers nothing. It may be killed meanwhile."""
@@ -60,21 +56,6 @@ def paused(cluster: Processes, node_id: int) -> Iterator[None]:
     yield
     if node_id in cluster.up:
         process.send_signal(signal.SIGCONT)
-
-
-def write(producer: Producer, topic: str, values: list[str]) -> None:
-    """One to each partition, acknowledged."""
-    failed: list[KafkaError] = []
-    for partition, value in enumerate(values):
-        producer.produce(
-            topic,
-            value,
-            partition=partition,
-            on_delivery=lambda error, _: failed.append(error) if error else None,
-        )
-    assert producer.flush(PATIENCE_S) == 0
-    if failed:
-        raise KafkaException(failed[0])
 
 
 def others(node_id: int) -> list[int]:

@@ -11,6 +11,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from pykafka_core.coordinator.partitions import coordinator_partition
 from tests.cluster.clients import PATIENCE_S, eventually, leaders_of
 
 ATTEMPT_S = 2
@@ -22,6 +23,27 @@ def transactional_producer(bootstrap: str, name: str) -> Producer:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0})
     producer.init_transactions(PATIENCE_S)
     return producer
+
+
+def write(producer: Producer, topic: str, values: list[str]) -> None:
+    """One to each partition, acknowledged."""
+    failed: list[KafkaError] = []
+    for partition, value in enumerate(values):
+        producer.produce(
+            topic,
+            value,
+            partition=partition,
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
+    assert producer.flush(PATIENCE_S) == 0
+    if failed:
+        raise KafkaException(failed[0])
+
+
+def coordinator_of(bootstrap: str, topic: str, key: str) -> int:
+    """The node that leads the partition of a coordinators' topic."""
+    leaders = leaders_of(bootstrap, topic)
+    return leaders[coordinator_partition(key, len(leaders))]
 
 
 def send_offsets(

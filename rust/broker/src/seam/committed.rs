@@ -119,7 +119,7 @@ mod tests {
 
     /// A broker that leads `t`-0, with one record that the follower in sync does not have.
     fn broker() -> Broker {
-        let mut broker = Broker::new().in_cluster();
+        let mut broker = Broker::in_memory().in_cluster();
         broker.replicate(replicated(0, &[NODE, FOLLOWER], &[NODE, FOLLOWER]), &[]);
         broker.append_waiting_for_nobody(&batch(&["a"]));
         broker
