@@ -1,5 +1,7 @@
 """Requests about groups, on a broker whose coordinator is there."""
 
+from collections.abc import Mapping
+
 from pykafka_core.protocol.messages import (
     FindCoordinatorRequest,
     JoinGroupRequest,
@@ -16,8 +18,8 @@ def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:
     broker.run()
 
 
-def broker_with_coordinator() -> SimulatedBroker:
-    broker = SimulatedBroker({"group.initial.rebalance.delay.ms": "0"})
+def broker_with_coordinator(config: Mapping[str, str] | None = None) -> SimulatedBroker:
+    broker = SimulatedBroker({"group.initial.rebalance.delay.ms": "0", **(config or {})})
     broker.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
     return broker
 

@@ -1,10 +1,12 @@
-"""WriteTxnMarkers: a client may abort what hangs, and nothing else."""
+"""WriteTxnMarkers: a client may abort what hangs, and nothing else; what another broker sends is written."""
 
 import pytest
 
 from pykafka_core.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC
+from tests.handlers.foreign_brokers import register_gone
 from tests.handlers.offset_requests import TOPIC, fetch, topic_id
 from tests.handlers.transaction_requests import (
     add_offsets,
@@ -104,3 +106,67 @@ def test_an_abort_that_the_log_refuses_leaves_the_groups_alone(
     )
     assert answered == code
     assert shard.machine is machine
+
+
+FOR_BROKERS = {"inter.broker.listener.name": "PLAINTEXT"}
+
+
+def broker_in_cluster() -> SimulatedBroker:
+    """Its clients come by the listener for brokers, and there is another one."""
+    broker = transactional_broker(FOR_BROKERS)
+    register_gone(broker)
+    return broker
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_brokers_marker_is_written_whether_anything_is_open_or_not(version: int) -> None:
+    broker = broker_in_cluster()
+    producer = producer_of(broker)
+    before = broker.core.logs[topic_id(broker), 0].end
+    assert mark(broker, producer, 0, commit=True, version=version) == 0
+    assert mark(broker, producer, 0, version=version) == 0
+    assert broker.core.logs[topic_id(broker), 0].end == before + 2
+
+
+def test_without_another_broker_none_can_have_sent_it() -> None:
+    broker = transactional_broker(FOR_BROKERS)
+    assert mark(broker, producer_of(broker), 0, commit=True) == 31
+
+
+def test_a_brokers_marker_makes_a_groups_offsets_count() -> None:
+    broker = broker_in_cluster()
+    producer = producer_of(broker)
+    assert commit_offsets(broker, producer, {0: 5}, 5) == [0]
+    (place,) = describe(broker).topics
+    partition = place.partitions[0]
+    assert mark(broker, producer, partition, topic=GROUP_TOPIC, commit=True) == 0
+    assert fetch(broker, [0], require_stable=True)[0][0] == 5
+
+
+@pytest.mark.parametrize("topic", [TOPIC, GROUP_TOPIC])
+def test_a_marker_of_a_coordinator_that_was_replaced_is_refused(topic: str) -> None:
+    """contract/replication.md#T5."""
+    broker = broker_in_cluster()
+    producer = producer_of(broker)
+    assert mark(broker, producer, 0, topic=topic, commit=True, coordinator_epoch=7) == 0
+    assert mark(broker, producer, 0, topic=topic, commit=True, coordinator_epoch=6) == 52
+    assert mark(broker, (producer[0], -1), 0, topic=topic, coordinator_epoch=7) == 47
+
+
+def test_a_broker_is_told_what_a_coordinator_of_kafka_expects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a code that it does not know its transaction never ends."""
+    broker = broker_in_cluster()
+    producer = producer_of(broker)
+    assert mark(broker, producer, 9, commit=True) == 3
+    for code, told in ((100, 3), (6, 6), (19, 19), (20, 20), (-1, 56), (48, 56), (8, 56)):
+        monkeypatch.setattr(
+            FakeCore,
+            "_write_marker",
+            lambda core, settling, place, _, code=code: core._settle(settling, place, code),
+        )
+        assert mark(broker, producer, 0, commit=True) == told
+    shards = broker.dispatcher._coordinators._groups
+    shards.drop_all()
+    assert mark(broker, producer, 0, topic=GROUP_TOPIC, commit=True) == 6

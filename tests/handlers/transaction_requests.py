@@ -1,5 +1,7 @@
 """Requests of transactional producers, on a broker whose coordinators are there."""
 
+from collections.abc import Mapping
+
 from pykafka_core._core import VerifyTransaction
 from pykafka_core.errors import NONE
 from pykafka_core.protocol.messages import (
@@ -27,9 +29,9 @@ Producer = tuple[int, int]
 """Producer id and epoch."""
 
 
-def transactional_broker() -> SimulatedBroker:
+def transactional_broker(config: Mapping[str, str] | None = None) -> SimulatedBroker:
     """With coordinators, and a topic of three partitions."""
-    broker = broker_with_coordinator()
+    broker = broker_with_coordinator(config)
     broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
     create_topic(broker)
     return broker
