@@ -91,6 +91,22 @@ class Core:
         """
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
+    # for tests of failover: what befalls a process, for one broker among several in one
+    def abandon(self) -> None:
+        """End as if the process had died: nobody is answered or told anything, and nothing is stored, synced or marked.
+
+        On return the directory is unlocked, and its files hold what the page cache would have kept. Idempotent;
+        one that was stopped is over already.
+        """
+    def cut_off(self, *, accepted: bool, peers: Sequence[tuple[str, int]] | None) -> None:
+        """Have connections carry nothing, as on a network that drops packets, or go on.
+
+        They stay open: what is said meanwhile waits in the sockets, and comes when they go on.
+
+        Args:
+            accepted: Whether those are cut off that this core accepted, at all of its listeners.
+            peers: Hosts and ports, as in `send` and in the image, to which this core's own are cut off; None for all.
+        """
     # metadata projection
     def check(self, delta: ImageDelta) -> list[str]:
         """What of a step `apply` could not carry out; asked before its records are proposed.

@@ -12,6 +12,7 @@
     │   │   └── StorageLockedError somebody else has the directory open
     │   ├── MetadataError          metadata records that cannot be understood
     │   ├── ClusterError           a node that cannot join its cluster
+    │   │   └── StartGivenUpError  its start was given up, as its caller wished
     │   ├── LedgerError            the database that an idempotent consumer writes to
     │   │   ├── LedgerUnavailableError  it is gone, locked or full: try again
     │   │   └── LedgerSchemaError  its tables are not a ledger's, or another version's
@@ -101,6 +102,10 @@ class MetadataError(LocalError):
 
 class ClusterError(LocalError):
     """A node cannot join its cluster, or its controller will not have it."""
+
+
+class StartGivenUpError(ClusterError):
+    """The caller gave the start of a node up while it waited for the others; nothing of it runs any more."""
 
 
 class LedgerError(LocalError):

@@ -30,6 +30,7 @@ from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
+from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined
 from pykafka_core.broker.start.listeners import bind
 from pykafka_core.broker.start.plan import Plan, Started, plan
 from pykafka_core.broker.start.registration import register
@@ -37,7 +38,13 @@ from pykafka_core.broker.start.startup import start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs, family_of, parse_listeners
-from pykafka_core.errors import ClosedError, ClusterError, ConfigurationError, ForkedError
+from pykafka_core.errors import (
+    ClosedError,
+    ClusterError,
+    ConfigurationError,
+    ForkedError,
+    StartGivenUpError,
+)
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, random_id
@@ -55,8 +62,6 @@ MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
 LEAVE_S = 10
 """For the controller's answer at a clean stop of a node of several."""
-is_joining = threading.Event()
-"""Set while a node of several waits to be let in: it may take long, and a signal ends it."""
 EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
 
 
@@ -78,11 +83,15 @@ class Broker:
             much again.
         on_failure: Called once, on the control thread, when the broker has stopped by itself (see `healthy`),
             with what was raised. `close` is still to be called.
+        give_up: A file descriptor, or what has one. Once it can be read, a node of several that waits to be let into
+            its cluster gives its start up. So does Ctrl-C, with `KeyboardInterrupt`. Nothing of the broker runs then.
 
     Raises:
         ConfigurationError: Settings that cannot be used; it lists all of them.
         StorageLockedError: Somebody else has the directory open.
         StorageError: The directory cannot be used.
+        ClusterError: This node of several cannot join the others, or could not in time
+            (``initial.broker.registration.timeout.ms``); `StartGivenUpError` if ``give_up`` said so.
         MetadataError: Its metadata cannot be understood, an unknown record type by name.
 
     Thread-safe. Its one control thread is a daemon; the interpreter's exit, the garbage collector
@@ -99,6 +108,7 @@ class Broker:
         clock: int | None = None,
         memory_max: int = MEMORY_MAX,
         on_failure: Callable[[BaseException], object] | None = None,
+        give_up: int | HasFileno | None = None,
     ) -> None:
         check_type("listeners", listeners, str, "NAME://HOST:PORT as str")
         check_type("clock", clock, int, "milliseconds as int")
@@ -125,18 +135,14 @@ class Broker:
             memory_max=memory_max,
             clock=clock,
         )
-        if planned.is_member:
-            is_joining.set()
-        try:
+        with ExitStack() as failed:  # of the start; innermost first
+            failed.callback(core.stop, 0)
             self._started = _begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
+            failed.callback(self._loop.stop)
             self._loop.start()
-            self._wait_joined(settings)
-        except BaseException:
-            core.stop(0)
-            raise
-        finally:
-            is_joining.clear()
+            self._wait_joined(settings, give_up)
+            failed.pop_all()
         self._settings = settings
         self._identity = planned.identity
         self._path = path
@@ -354,25 +360,25 @@ class Broker:
                 del changes[_MIN_ISR]
         return changes
 
-    def _wait_joined(self, settings: BrokerConfigs) -> None:
-        """Return once it may serve; where it may not, or at Ctrl-C, the control thread ends first."""
+    def _wait_joined(self, settings: BrokerConfigs, give_up: "int | HasFileno | None") -> None:
+        """Return once it may serve."""
         joined = self._started.joined
         if joined is None:
             return
         timeout_ms = settings.int("initial.broker.registration.timeout.ms")
-        try:
-            in_time = joined.wait(timeout_ms / 1000)
-            if self._loop.failure is not None:
-                raise self._loop.failure
-            if not in_time:
-                raise ClusterError(
-                    f"this broker could not join its cluster within {timeout_ms} ms "
-                    "(initial.broker.registration.timeout.ms): see whether a majority of the controllers runs "
-                    "and can be reached, and whether another broker has its node.id"
-                )
-        except BaseException:
-            self._loop.stop()
-            raise
+        waited = wait_joined(joined, give_up, timeout_ms)
+        if self._loop.failure is not None:
+            raise self._loop.failure
+        if waited is Waited.GIVEN_UP:
+            raise StartGivenUpError(
+                "the start was given up while this broker waited for its cluster"
+            )
+        if waited is Waited.LATE:
+            raise ClusterError(
+                f"this broker could not join its cluster within {timeout_ms} ms "
+                "(initial.broker.registration.timeout.ms): see whether a majority of the controllers runs "
+                "and can be reached, and whether another broker has its node.id"
+            )
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():

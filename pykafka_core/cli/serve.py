@@ -13,7 +13,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pykafka_core.config import SettingsFileError, read_settings
-from pykafka_core.errors import ClosedError, ConfigurationError, KafkaError, LocalError
+from pykafka_core.errors import (
+    ClosedError,
+    ConfigurationError,
+    KafkaError,
+    LocalError,
+    StartGivenUpError,
+)
 from pykafka_core.types import Durability
 
 from .errors import USAGE, CliError
@@ -100,8 +106,12 @@ def serve(options: ServeOptions) -> None:
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
     place = None if options.metrics is None else _metrics_place(options.metrics)
+    try:
+        started = _start(options, lambda _: os.write(wake_up, b"\0"), signalled)
+    except StartGivenUpError:
+        return
     with (
-        closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker,
+        closing(started) as broker,
         nullcontext() if place is None else closing(_serve_metrics(broker, place)) as metrics,
     ):
         _undo_alterations(broker, options)
@@ -222,12 +232,12 @@ def _catch_signals() -> tuple[int, int]:
 
 def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
-    broker = sys.modules.get("pykafka_core.broker.broker")
-    if broker is not None and broker.is_joining.is_set():
-        raise KeyboardInterrupt
 
 
-def _start(options: ServeOptions, on_failure: Callable[[BaseException], object]) -> "Broker":
+def _start(
+    options: ServeOptions, on_failure: Callable[[BaseException], object], signalled: int
+) -> "Broker":
+    """Start; a node that waits for its cluster gives up once ``signalled`` can be read."""
     from pykafka_core import Broker
     from pykafka_core._core import return_freed_memory
     from pykafka_core.broker.arguments import REBALANCE_DELAY
@@ -248,7 +258,10 @@ def _start(options: ServeOptions, on_failure: Callable[[BaseException], object])
             durability=options.durability,
             config=settings,
             on_failure=on_failure,
+            give_up=signalled,
         )
+    except StartGivenUpError:
+        raise
     except ConfigurationError as error:
         text = "\n  ".join(["the settings cannot be used:", *error.problems])
         raise CliError(text, exit_code=USAGE) from error

@@ -241,6 +241,8 @@ class FakeCore:
         self.unfinished: dict[bytes, TopicImage] = {}
         self.replies: dict[int, bytes] = {}
         self.closed_connections: dict[int, str] = {}
+        self.cuts: list[tuple[bool, set[tuple[str, int]] | None]] = []
+        """What `cut_off` was called with."""
         self.producers: dict[PartitionId, list[ProducerState]] = {}
         self.verdicts: dict[int, list[int]] = {}
         """What was answered to `VerifyTransaction`, by token."""
@@ -321,6 +323,14 @@ class FakeCore:
     def serve(self) -> None:
         """Note it."""
         self.serving = True
+
+    def abandon(self) -> None:
+        """End as `stop` does: it has neither files nor sockets."""
+        self.stop(0)
+
+    def cut_off(self, *, accepted: bool, peers: "Sequence[tuple[str, int]] | None") -> None:
+        """Note what is cut off."""
+        self.cuts.append((accepted, None if peers is None else set(peers)))
 
     def stop(self, grace_ms: int) -> None:
         """End what waits for other nodes, and note it."""

@@ -322,3 +322,64 @@ def test_confluent_kafka_produces_and_consumes(core: _core.Core, port: int) -> N
             keys.append(message.key())
     consumer.close()
     assert keys == [b"%d" % number for number in range(1000)]
+
+
+def test_a_core_that_is_abandoned_leaves_its_directory_as_a_dead_process_would(
+    tmp_path: Path,
+) -> None:
+    options = _core.CoreOptions(
+        data_dir=str(tmp_path), node_id=1, cluster_id="a-cluster", durability="os"
+    )
+    core = _core.Core(options)
+    partition = _core.PartitionImage(
+        index=0, leader=1, leader_epoch=3, partition_epoch=1, replicas=[1], isr=[1]
+    )
+    topic = _core.TopicImage(name="orders", topic_id=TOPIC, partitions=[partition])
+    core.apply(_core.ImageDelta(metadata_offset=0, topics=[topic]))
+    core.append(7, (TOPIC, 0), 3, [(b"key", b"value")])
+    deadline = core.now_ns() + PATIENCE_NS
+    while not any(isinstance(event, _core.Appended) for event in core.wait(deadline)):
+        assert core.now_ns() < deadline
+    core.abandon()
+    core.abandon()
+    core.stop(0)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert b"value" in (tmp_path / "orders-0" / f"{0:020}.log").read_bytes()
+    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
+    assert not checkpoint.exists() or "orders" not in checkpoint.read_text()
+    again = _core.Core(options)
+    again.apply(_core.ImageDelta(metadata_offset=0, topics=[topic]))
+    assert again.offsets((TOPIC, 0)).log_end_offset == 1
+    again.stop(0)
+
+
+def test_a_client_that_is_cut_off_waits_and_is_answered_later(core: _core.Core, port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        core.cut_off(accepted=True, peers=[])
+        client.sendall(frame(18, 0, 5, b""))
+        client.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        core.cut_off(accepted=False, peers=[])
+        client.settimeout(PATIENCE_S)
+        assert receive(client)[:4] == struct.pack(">i", 5)
+
+
+def test_a_peer_that_is_cut_off_hears_nothing_until_it_can_be_reached_again(
+    core: _core.Core,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        for peers in ([address], None):
+            core.cut_off(accepted=False, peers=peers)
+            core.send(7, ("test", *address), 3, 12, b"", 100)
+            deadline = core.now_ns() + PATIENCE_NS
+            while not (events := core.wait(deadline)):
+                assert core.now_ns() < deadline
+            assert isinstance(events[0], _core.Replied)
+        listener.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+        core.cut_off(accepted=False, peers=[])
+        listener.settimeout(PATIENCE_S)
+        listener.accept()[0].close()

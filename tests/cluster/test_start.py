@@ -1,19 +1,25 @@
 """What a node says that cannot be one of several, and that it changes nothing."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.errors import ClusterError
+from pykafka_core.broker.start.joining import Latch
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.errors import ClusterError, StartGivenUpError
+from pykafka_core.types import random_id
 from tests.cluster.clients import PATIENCE_S, eventually
-from tests.cluster.nodes import Processes, nodes, processes
+from tests.cluster.nodes import Nodes, Processes, nodes, processes
 
 CONTROLLERS = "127.0.0.1:19093,127.0.0.1:19094"
 SEVERAL: dict[str, object] = {
@@ -54,6 +60,73 @@ def test_a_controllers_directory_is_not_opened_as_that_of_a_broker_alone(tmp_pat
             Broker(cluster.data(1))
         after = {file: file.read_bytes() for file in cluster.data(1).rglob("*") if file.is_file()}
         assert after == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"inter.broker.listener.name": "SSL"}, "inter.broker.listener.name is SSL.* PLAINTEXT"),
+        ({"listeners": "CONTROLLER://127.0.0.1:0"}, "listeners has none for brokers"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "controller.listener.names is CONTROLLER"),
+        ({"process.roles": "broker", "controller.quorum.voters": "2@a:1"}, "node 1 is a voter"),
+    ],
+    ids=["inter-broker listener", "no listener", "no listener of controllers", "broker only"],
+)
+def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
+    tmp_path: Path, wrong: dict[str, object], problem: str
+) -> None:
+    with nodes(tmp_path) as cluster, pytest.raises(ClusterError, match=problem):
+        Broker(cluster.data(1), config=cluster.config(1) | wrong)
+
+
+@pytest.mark.parametrize("node_id", [1, 4], ids=["another directory", "another node"])
+def test_a_controller_that_is_no_voter_is_refused_at_once(tmp_path: Path, node_id: int) -> None:
+    with nodes(tmp_path) as cluster:
+        data = cluster.data(1)
+        identity = DataDirectory(data).identity()
+        assert identity is not None
+        (data / "meta.properties").unlink()
+        other = Identity(identity.cluster_id, node_id, random_id(os.urandom))
+        DataDirectory(data).create(other)
+        problem = "voter 1 has the directory" if node_id == 1 else "node 4 is none of the voters"
+        with pytest.raises(ClusterError, match=problem):
+            Broker(data, config=cluster.config(1) | {"node.id": node_id})
+
+
+def test_the_start_of_a_node_is_given_up_by_whoever_began_it(tmp_path: Path) -> None:
+    give_up = Latch()
+    with nodes(tmp_path) as cluster, _meanwhile(cluster, give_up.set):
+        threads = set(threading.enumerate())
+        with pytest.raises(StartGivenUpError):
+            Broker(cluster.data(1), config=cluster.config(1), give_up=give_up)
+        assert set(threading.enumerate()) <= threads
+        assert not cluster.is_listening(1)
+        cluster.start(1, 2, 3)
+
+
+def test_ctrl_c_ends_the_start_of_a_node_and_leaves_nothing(tmp_path: Path) -> None:
+    with nodes(tmp_path) as cluster:
+        with (
+            _meanwhile(cluster, lambda: os.kill(os.getpid(), signal.SIGINT)),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            Broker(cluster.data(1), config=cluster.config(1))
+        assert not cluster.is_listening(1)
+        cluster.start(1, 2, 3)
+
+
+@contextmanager
+def _meanwhile(cluster: Nodes, act: Callable[[], object]) -> Iterator[None]:
+    """Do something once node 1 waits for the others."""
+
+    def watch() -> None:
+        eventually(lambda: cluster.is_listening(1))
+        act()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    thread.join()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EVENTS_MAX = 256
 _PAUSE_NS = 1_000_000
+_PAUSE_CHECK_S = 0.1
 
 _log = GuardedLogger(__name__)
 
@@ -69,6 +70,9 @@ class ControlLoop:
         self._timers = timers
         self._on_failure = on_failure
         self._asked: deque[Asked] = deque()
+        self._goes_on = threading.Event()
+        self._goes_on.set()
+        self._paused = threading.Event()
         self._stopping = False
         self._ended = False
         self._is_busy = False
@@ -95,12 +99,24 @@ class ControlLoop:
             self._abandon_asked()
 
     def stop(self) -> None:
-        """Finish the request at hand, fail what waits, end the thread. Idempotent."""
+        """Finish the request at hand, fail what waits, end the thread, also one that pauses. Idempotent."""
         self._stopping = True
+        self._goes_on.set()
         self._core.wake()
-        if not self.is_current:
+        if not self.is_current and self._thread.ident is not None:
             self._thread.join()
         self._drain()
+
+    def pause(self) -> None:
+        """Have the thread do nothing from the end of its turn on, which is waited for, until `resume`."""
+        self._goes_on.clear()
+        self._core.wake()
+        while not self._paused.wait(_PAUSE_CHECK_S) and self._thread.is_alive():
+            pass
+
+    def resume(self) -> None:
+        """Go on, with all that happened meanwhile."""
+        self._goes_on.set()
 
     @property
     def is_current(self) -> bool:
@@ -116,7 +132,14 @@ class ControlLoop:
             end.callback(self._drain)
             end.push(self._note_failure)
             while not self._stopping:
+                if not self._goes_on.is_set():
+                    self._wait_to_go_on()
                 self.turn()
+
+    def _wait_to_go_on(self) -> None:
+        self._paused.set()
+        self._goes_on.wait()
+        self._paused.clear()
 
     def _note_failure(
         self, _: object, failure: BaseException | None, _traceback: TracebackType | None

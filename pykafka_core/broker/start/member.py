@@ -5,8 +5,6 @@ committed. So the start only puts the parts together: the control thread has the
 controller has unfenced it.
 """
 
-import threading
-
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import found
@@ -23,8 +21,10 @@ from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
+from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen
 from pykafka_core.broker.start.loading import report_kept
+from pykafka_core.broker.start.member_checks import check_member
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
@@ -70,12 +70,13 @@ class _MemberStart:
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._foundation = found(core)
-        self._joined = threading.Event()
+        self._joined = Latch()
         self._parts = SnapshotParts(plan.directory)
         self._voters = plan.voters or tuple(
             VoterNode(ReplicaKey(voter.node_id, ZERO_ID), voter.host, voter.port)
             for voter in plan.settings.start.voters
         )
+        check_member(plan, self._voters)
 
     def run(self) -> Started:
         core, start = self._core, self._plan.settings.start

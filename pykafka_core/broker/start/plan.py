@@ -1,12 +1,12 @@
 """What a broker is to be, by its settings and its data directory, and what a start makes of it."""
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.broker.start.control_plane import ControlPlane
+from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
@@ -65,7 +65,7 @@ class Started(NamedTuple):
     """None in memory: nothing is read again there."""
     reserve: Reserve | None
     """None in memory."""
-    joined: threading.Event | None = None
+    joined: Latch | None = None
     """Set once a node of several may serve; None where nobody else has a say."""
 
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use pykafka_broker::{
     BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
-    KeyValue, Marker, PartitionId, StorageOpenError,
+    KeyValue, Marker, PartitionId, StorageOpenError, Unreachable,
 };
 use pykafka_client::{Destination, Request as PeerRequest};
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
@@ -301,6 +301,31 @@ impl PyCore {
             core.stop(grace_ms);
             Ok(())
         })
+    }
+
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.detached(py, |core| {
+            core.abandon();
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (*, accepted, peers))]
+    fn cut_off(
+        &self,
+        py: Python<'_>,
+        accepted: bool,
+        peers: Option<Vec<(String, u16)>>,
+    ) -> PyResult<()> {
+        let unreachable = match peers {
+            None => Unreachable::All,
+            Some(peers) => {
+                let peers = peers.into_iter().map(|(host, port)| (Arc::from(host), port));
+                Unreachable::Only(peers.collect())
+            }
+        };
+        self.core(py)?.cut_off(accepted, unreachable);
+        Ok(())
     }
 
     fn check(&self, py: Python<'_>, delta: &image::PyImageDelta) -> PyResult<Vec<String>> {

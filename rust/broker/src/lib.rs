@@ -22,6 +22,7 @@ pub use api::fetch_session::FetchSessions;
 pub use api::reply::{Reply, StoredRecords};
 pub use kafka_error::KafkaError;
 pub use network::engine::Engine;
+pub use network::gate::{PeerAddress, Unreachable};
 pub use partition::partition_table::{
     BatchKind, KeyValue, Marker, PartitionOptions, PartitionTable,
 };

@@ -5,6 +5,7 @@ mod connection;
 pub(crate) mod connections;
 pub(crate) mod descriptors;
 pub(crate) mod engine;
+pub(crate) mod gate;
 mod input;
 pub(crate) mod listener;
 pub(crate) mod memory;

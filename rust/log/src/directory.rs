@@ -431,13 +431,18 @@ impl LogDirectory {
             .map_err(|error| StorageError::io("write", &path, error))
     }
 
-    /// Closes all logs and removes every file: for a disk that nobody sees again, and that may have no space left for
-    /// what a clean stop writes.
-    pub fn discard(&self) -> Result<(), StorageError> {
+    /// Closes all logs and stores nothing: the disk stays as it would if the process had died.
+    pub fn abandon(&self) {
         let logs = std::mem::take(&mut self.state.lock().logs);
         for log in logs.values() {
             log.discard();
         }
+    }
+
+    /// Closes all logs and removes every file: for a disk that nobody sees again, and that may have no space left for
+    /// what a clean stop writes.
+    pub fn discard(&self) -> Result<(), StorageError> {
+        self.abandon();
         remove_dir(&*self.disk, &self.dir)
     }
 

@@ -16,6 +16,7 @@ use crate::api::fetch_session::FetchSessions;
 use crate::api::quota::{Mute, Rates};
 use crate::api::reply::Reply;
 use crate::network::connections::Connections;
+use crate::network::gate::Gates;
 use crate::network::memory::Memory;
 use crate::network::memory::budget::Share;
 use crate::partition::Host;
@@ -56,6 +57,7 @@ pub struct Context {
     pub(crate) requests: ParkedRequests,
     pub(crate) verifications: Verifications,
     pub(crate) connections: Connections,
+    pub(crate) gates: Arc<Gates>,
     pub(crate) serving: watch::Sender<bool>,
     pub(crate) stopping: AtomicBool,
 }
@@ -111,6 +113,7 @@ impl Context {
             memory,
             image: ArcSwap::from_pointee(image),
             connections: Connections::new(),
+            gates: Arc::new(Gates::new()),
             serving: watch::Sender::new(false),
             stopping: AtomicBool::new(false),
         }

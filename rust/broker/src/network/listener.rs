@@ -18,6 +18,7 @@ use crate::api::context::{ConnectionInfo, Context, ControllerApis};
 use crate::network::connection;
 use crate::network::connections::{Closing, Refused};
 use crate::network::descriptors;
+use crate::network::gate::Gated;
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
@@ -99,10 +100,11 @@ async fn admit(ctx: &Arc<Context>, listens: &Listens, stream: TcpStream, peer: S
         mute: Arc::default(),
         controller_apis: listens.controller_apis.clone(),
     };
+    let transport = Gated::new(stream, ctx.gates.accepted.clone());
     let ctx = ctx.clone();
     tokio::spawn(async move {
         let _registered = Registered { ctx: ctx.clone(), id };
-        connection::run(ctx, stream, info, closing).await;
+        connection::run(ctx, transport, info, closing).await;
     });
 }
 

@@ -31,7 +31,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pykafka_client::{Client, Tcp};
 use pykafka_record::LeaderEpoch;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -42,6 +41,7 @@ use self::task::{Endpoint, Fetcher, News};
 use crate::api::context::Context;
 use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry, PartitionId};
+use crate::seam::peers::PeerClient;
 
 /// A task that is told to end does so at its next pause, which is soon.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
@@ -67,7 +67,7 @@ pub(crate) struct Changes(Vec<(PartitionId, Option<Following>)>);
 /// All fetchers of a broker. See the module.
 pub(crate) struct Fetchers {
     ctx: Arc<Context>,
-    client: Arc<Client<Tcp>>,
+    client: Arc<PeerClient>,
     runtime: Handle,
     state: Mutex<State>,
 }
@@ -90,7 +90,7 @@ struct Running {
 
 impl Fetchers {
     /// Without tasks.
-    pub(crate) fn new(ctx: Arc<Context>, client: Arc<Client<Tcp>>, runtime: Handle) -> Fetchers {
+    pub(crate) fn new(ctx: Arc<Context>, client: Arc<PeerClient>, runtime: Handle) -> Fetchers {
         Fetchers { ctx, client, runtime, state: Mutex::default() }
     }
 

@@ -20,9 +20,10 @@ use tokio::time::timeout;
 use crate::api::context::{Context, ContextOptions, ControllerApis};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
+use crate::network::gate::Unreachable;
 use crate::network::listener::{self, Listens};
 use crate::partition::fetcher::Fetchers;
-use crate::partition::partition_table::{BatchKind, KeyValue, Marker};
+use crate::partition::partition_table::{BatchKind, KeyValue, Marker, PartitionTable};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::threads::pool::MayWait;
@@ -115,7 +116,8 @@ impl Core {
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
         let runtime = engine.handle().clone();
-        let peers = Peers::new(options.node_id, seed, ctx.events.clone(), runtime.clone());
+        let (events, gates) = (ctx.events.clone(), ctx.gates.clone());
+        let peers = Peers::new(options.node_id, seed, events, gates, runtime.clone());
         let fetchers = Fetchers::new(ctx.clone(), peers.client().clone(), runtime);
         Ok(Core { ctx, engine, peers, fetchers, tasks, lock, steps: Mutex::default() })
     }
@@ -224,6 +226,22 @@ impl Core {
     /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token, closes
     /// the logs and releases the directory. Idempotent.
     pub fn stop(&self, grace_ms: u64) {
+        self.end(Duration::from_millis(grace_ms), PartitionTable::close);
+    }
+
+    /// Ends as if the process had died: nobody is answered or told anything, nothing is stored or synced, no marker says
+    /// that it ended cleanly. The directory is released, and its files are nobody's on return. Idempotent.
+    pub fn abandon(&self) {
+        self.cut_off(true, Unreachable::All);
+        self.end(Duration::ZERO, PartitionTable::abandon);
+    }
+
+    /// Has connections carry nothing, or go on: those that were accepted, and those to peers (`network::gate`).
+    pub fn cut_off(&self, accepted: bool, unreachable: Unreachable) {
+        self.ctx.gates.set(accepted, unreachable);
+    }
+
+    fn end(&self, grace: Duration, close: fn(&PartitionTable, &MayWait)) {
         let _ordered = self.steps.lock();
         if self.ctx.stopping.swap(true, Ordering::AcqRel) {
             return;
@@ -240,13 +258,13 @@ impl Core {
             self.peers.close().await;
             let connections = &self.ctx.connections;
             connections.drain_all();
-            if timeout(Duration::from_millis(grace_ms), connections.wait_none()).await.is_err() {
+            if timeout(grace, connections.wait_none()).await.is_err() {
                 connections.close_all("the broker stops");
                 let _ = timeout(CLOSE_WAIT, connections.wait_none()).await;
             }
         });
         self.ctx.purgatory.expire_all();
-        self.ctx.partitions.close(&MayWait::as_documented());
+        close(&self.ctx.partitions, &MayWait::as_documented());
         drop(self.lock.lock().take());
         self.ctx.log_ring.log(Level::Info, TARGET, || "stopped".into());
         self.ctx.events.close();

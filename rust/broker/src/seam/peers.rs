@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pykafka_client::{Client, ClientOptions, Destination, Request, SendError, Tcp};
+use pykafka_client::{Client, ClientOptions, Destination, Request, SendError};
 use tokio::runtime::Handle;
 
 use crate::kafka_error::KafkaError;
+use crate::network::gate::{GatedTcp, Gates};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};
 
@@ -24,14 +25,23 @@ const OPEN_MAX: usize = 10_000;
 /// What a request to another node came to.
 pub type Replied = Result<Bytes, SendError>;
 
+/// What sends to other nodes.
+pub(crate) type PeerClient = Client<GatedTcp>;
+
 /// See the module.
 pub(crate) struct Peers {
-    client: Arc<Client<Tcp>>,
+    client: Arc<PeerClient>,
     events: Arc<EventQueue>,
 }
 
 impl Peers {
-    pub(crate) fn new(node_id: i32, seed: u64, events: Arc<EventQueue>, runtime: Handle) -> Peers {
+    pub(crate) fn new(
+        node_id: i32,
+        seed: u64,
+        events: Arc<EventQueue>,
+        gates: Arc<Gates>,
+        runtime: Handle,
+    ) -> Peers {
         let options = ClientOptions {
             client_id: format!("broker-{node_id}").into(),
             setup_timeout: SETUP_TIMEOUT,
@@ -42,11 +52,11 @@ impl Peers {
             open_max: OPEN_MAX,
             seed,
         };
-        Peers { client: Arc::new(Client::new(Tcp, options, runtime)), events }
+        Peers { client: Arc::new(Client::new(GatedTcp(gates), options, runtime)), events }
     }
 
     /// What sends, for parts of the data plane that ask other nodes themselves.
-    pub(crate) fn client(&self) -> &Arc<Client<Tcp>> {
+    pub(crate) fn client(&self) -> &Arc<PeerClient> {
         &self.client
     }
 

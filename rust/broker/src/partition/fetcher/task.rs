@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pykafka_client::{Client, Destination, Request, SendError, Tcp};
+use pykafka_client::{Destination, Request, SendError};
 use pykafka_record::LeaderEpoch;
 use pykafka_wire::ApiKey;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -25,6 +25,7 @@ use crate::partition::follower_log::{FollowError, Position};
 use crate::partition::work::Writer;
 use crate::seam::image::PartitionId;
 use crate::seam::log_ring::Level;
+use crate::seam::peers::PeerClient;
 use crate::seam::settings::ReplicaFetch;
 
 const TARGET: &str = "broker.fetcher";
@@ -67,7 +68,7 @@ struct Closed;
 /// See the module.
 pub(super) struct Fetcher {
     ctx: Arc<Context>,
-    client: Arc<Client<Tcp>>,
+    client: Arc<PeerClient>,
     leader: i32,
     purpose: Arc<str>,
     endpoint: Option<Endpoint>,
@@ -99,7 +100,7 @@ enum Ended {
 impl Fetcher {
     pub(super) fn new(
         ctx: Arc<Context>,
-        client: Arc<Client<Tcp>>,
+        client: Arc<PeerClient>,
         leader: i32,
         purpose: Arc<str>,
         endpoint: Option<Endpoint>,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::thread;
 
-use pykafka_client::{Client, ClientOptions, Tcp};
+use pykafka_client::ClientOptions;
 use pykafka_log::{Durability, Log};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::network::engine::Engine;
+use crate::network::gate::GatedTcp;
 use crate::network::listener::{self, Listens};
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::PartitionEntry;
@@ -55,7 +56,8 @@ impl Pair {
             open_max: 100,
             seed: 1,
         };
-        let client = Arc::new(Client::new(Tcp, options, runtime.clone()));
+        let connector = GatedTcp(follower.ctx.gates.clone());
+        let client = Arc::new(PeerClient::new(connector, options, runtime.clone()));
         let fetchers = Fetchers::new(follower.ctx.clone(), client, runtime);
         let at_port =
             BrokerEndpoint { listener: Arc::from(REPLICATION), port, ..endpoint(NODE, 5) };

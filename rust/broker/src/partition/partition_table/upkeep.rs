@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pykafka_log::StorageError;
+use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::leaving::{Deletions, Gone};
@@ -84,20 +84,32 @@ impl PartitionTable {
     /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it. The threads of all
     /// pools end, however long something refers to this broker.
     pub(crate) fn close(&self, may_wait: &MayWait) {
+        let high_watermarks = self.high_watermarks();
+        self.end(may_wait, |directory| {
+            directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true))
+        });
+    }
+
+    /// Ends every partition as the death of the process would: nothing is stored, synced or marked.
+    pub(crate) fn abandon(&self, may_wait: &MayWait) {
+        self.end(may_wait, |directory| {
+            directory.abandon();
+            Ok(())
+        });
+    }
+
+    fn end(&self, may_wait: &MayWait, end: impl FnOnce(&LogDirectory) -> Result<(), StorageError>) {
         let mut closed = self.closed.lock();
         if std::mem::replace(&mut *closed, true) {
             return;
         }
         self.host.dirty.lock().clear();
-        let (partitions, high_watermarks) = (self.all(), self.high_watermarks());
-        for partition in &partitions {
+        for partition in &self.all() {
             partition.close();
         }
         // No new round begins from here on; those that run end before their files are somebody else's.
         self.host.wait_idle(may_wait);
-        let directory = &self.host.directory;
-        let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
-        if let Err(error) = closed {
+        if let Err(error) = end(&self.host.directory) {
             self.host.report_failed(&error);
         }
         let Host { syncer, checkpointers, writers, workers, .. } = &*self.host;

@@ -1,0 +1,60 @@
+"""The wait of a node of several until it may serve, which may take long and can be given up.
+
+A wait on file descriptors: whoever ends it may be a signal handler, or the C code of ``signal.set_wakeup_fd``, which
+cannot take a lock that the waiting thread may hold.
+"""
+
+import os
+import select
+import weakref
+from enum import Enum, auto
+from typing import Protocol
+
+_MS_MAX = 2**31 - 1
+
+
+class HasFileno(Protocol):
+    """A file descriptor, or what has one."""
+
+    def fileno(self) -> int:
+        """The descriptor."""
+
+
+class Latch:
+    """Readable for `select` from the first `set` on. Any thread, and any signal handler, may set it."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        self._is_set = False
+        for descriptor in (self._reading, self._writing):
+            weakref.finalize(self, os.close, descriptor)
+
+    def set(self) -> None:
+        """Once and for all."""
+        if not self._is_set:
+            self._is_set = True
+            os.write(self._writing, b"\0")
+
+    def fileno(self) -> int:
+        """What becomes readable."""
+        return self._reading
+
+
+class Waited(Enum):
+    """How a wait ended."""
+
+    JOINED = auto()
+    GIVEN_UP = auto()
+    LATE = auto()
+
+
+def wait_joined(joined: Latch, give_up: "int | HasFileno | None", timeout_ms: int) -> Waited:
+    """Wait until one of both can be read, or the time is over; a signal's handler runs meanwhile, and may raise."""
+    poll = select.poll()
+    poll.register(joined, select.POLLIN)
+    if give_up is not None:
+        poll.register(give_up, select.POLLIN)
+    ready = {descriptor for descriptor, _ in poll.poll(min(timeout_ms, _MS_MAX))}
+    if joined.fileno() in ready:
+        return Waited.JOINED
+    return Waited.GIVEN_UP if ready else Waited.LATE
