@@ -7,12 +7,16 @@ TYPE_CHECKING = False  # as type checkers know it; importing typing would take l
 
 if TYPE_CHECKING:
     from pykafka_core.broker.broker import Broker as Broker
+    from pykafka_core.broker.cluster.cluster import Cluster as Cluster
 
     __version__: str
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Cluster"]
 
-_HOMES = {"Broker": "pykafka_core.broker.broker"}
+_HOMES = {
+    "Broker": "pykafka_core.broker.broker",
+    "Cluster": "pykafka_core.broker.cluster.cluster",
+}
 
 
 def __getattr__(name: str) -> object:

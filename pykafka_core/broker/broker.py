@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from pathlib import Path
@@ -339,6 +339,38 @@ class Broker:
         from pykafka_core.broker.metrics.why import why
 
         return why(self._sources(), group_id)
+
+    # For `Cluster`: what befalls a process.
+
+    @property
+    def _is_controller(self) -> bool:
+        """Whether it is the active controller; a broker that is alone is."""
+        membership = self._started.control.dispatcher.membership
+        return self.healthy and (membership is None or membership.leads)
+
+    def _cut_off(self, *, accepted: bool, peers: Sequence[tuple[str, int]] | None) -> None:
+        """As of the core."""
+        self._core.cut_off(accepted=accepted, peers=peers)
+
+    def _pause(self) -> None:
+        """Have the control thread stand still; what it has said before is cut off by the caller."""
+        self._loop.pause()
+
+    def _resume(self) -> None:
+        self._loop.resume()
+
+    def _kill(self) -> None:
+        """End as the death of the process would; on return the directory can be opened again."""
+        with self._closing:
+            if self._close.detach() is None:
+                return
+            # What the control thread still says reaches nobody, and what it writes a moment later death would, too.
+            self._core.cut_off(accepted=True, peers=None)
+            with ExitStack() as end:  # innermost first
+                end.callback(self._core.abandon)
+                if self._started.snapshots is not None:
+                    end.callback(self._started.snapshots.finish)
+                end.callback(self._loop.stop)
 
     def _sources(self) -> "Sources":
         from pykafka_core.broker.metrics.collect import Sources

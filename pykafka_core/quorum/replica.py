@@ -219,8 +219,14 @@ def _start(turn: Turn) -> None:
         to_follower(turn, election.leader_id, election.epoch)
     else:
         to_unattached(turn, election.epoch)
-    if turn.is_voter and len(turn.voters) == 1:
+    if turn.is_voter and (len(turn.voters) == 1 or _is_first_of_new_quorum(turn)):
         to_prospective(turn)
+
+
+def _is_first_of_new_quorum(turn: Turn) -> bool:
+    """Whether there is no leader to wait for, as nobody has led yet; one alone stands, so that votes are not split."""
+    is_new = turn.election == ElectionState(0) and turn.log.end == 0
+    return is_new and turn.key.node_id == min(voter.node_id for voter in turn.voters)
 
 
 def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[ReplicaOutput]]:

@@ -1,0 +1,132 @@
+"""Where the nodes of a cluster in one process keep their logs and listen, and the settings that they begin with."""
+
+import socket
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
+from pykafka_core.broker.storage.voters import voters_of
+from pykafka_core.errors import StorageError
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
+
+LOOPBACK = "127.0.0.1"
+LISTENER = "PLAINTEXT"
+QUICK: Mapping[str, object] = {
+    "broker.session.timeout.ms": 1000,
+    "broker.heartbeat.interval.ms": 100,
+    "replica.lag.time.max.ms": 1000,
+    "controller.quorum.election.timeout.ms": 250,
+    "controller.quorum.election.backoff.max.ms": 100,
+    "controller.quorum.fetch.timeout.ms": 500,
+    "controller.quorum.request.timeout.ms": 1000,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+}
+"""Shorter than Kafka's defaults, so that a test of failover takes a second or two; with fewer internal partitions."""
+
+
+class Places:
+    """Directories and ports, which a node keeps while it is down.
+
+    Args:
+        count: Nodes, with the ids from 0 on.
+        data: Has a directory for each node by its id, made at the first time; None for a temporary one.
+
+    Raises:
+        StorageError: The directory holds another number of nodes, or cannot be used.
+        OSError: A port that it was made with belongs to somebody else now.
+    """
+
+    def __init__(self, count: int, data: Path | None) -> None:
+        self._temporary = (
+            None if data is not None else tempfile.TemporaryDirectory(prefix="pykafka-")
+        )
+        self.folder = Path(self._temporary.name) if self._temporary is not None else data or Path()
+        self.is_temporary = self._temporary is not None
+        self._reserved: list[socket.socket] = []
+        try:
+            self._controllers = self._known(count) or self._made(count)
+            self._brokers = [self._reserve() for _ in range(count)]
+        except BaseException:
+            self.close()
+            raise
+
+    def directory(self, node_id: int) -> Path:
+        """Of one node."""
+        return self.folder / str(node_id)
+
+    def peers(self, node_id: int) -> list[tuple[str, int]]:
+        """Where others reach a node."""
+        return [(LOOPBACK, self._brokers[node_id]), (LOOPBACK, self._controllers[node_id])]
+
+    def bootstrap(self, node_id: int) -> str:
+        """Where clients reach a node, whether it is up or not."""
+        return f"{LOOPBACK}:{self._brokers[node_id]}"
+
+    def settings(self, node_id: int) -> dict[str, object]:
+        """What a node is started with, where nothing else is given."""
+        count = len(self._brokers)
+        broker, controller = self._brokers[node_id], self._controllers[node_id]
+        replicas, min_isr = min(3, count), min(2, count)
+        return {
+            **QUICK,
+            "process.roles": "broker,controller",
+            "node.id": node_id,
+            "listeners": f"{LISTENER}://{LOOPBACK}:{broker},{CONTROLLER_LISTENER}://{LOOPBACK}:{controller}",
+            "controller.listener.names": CONTROLLER_LISTENER,
+            "inter.broker.listener.name": LISTENER,
+            "default.replication.factor": replicas,
+            "min.insync.replicas": min_isr,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": min_isr,
+        }
+
+    def close(self) -> None:
+        """Give the ports back, and remove what is temporary."""
+        for reserved in self._reserved:
+            reserved.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _known(self, count: int) -> list[int] | None:
+        """Ports of the controllers that the directories were made with; None if they were not."""
+        known = [DataDirectory(self.directory(node)).identity() for node in range(count)]
+        if not any(known):
+            return None
+        if not all(known) or self.directory(count).exists():
+            raise StorageError(f"{self.folder} has another number of nodes than {count}")
+        snapshot = DataDirectory(self.directory(0)).first_snapshot()
+        records = QuorumRecords() if snapshot is None else QuorumRecords().after(snapshot.bytes)
+        ports = {
+            voter.key.node_id: voter.port for voter in voters_of(records, [CONTROLLER_LISTENER])
+        }
+        if set(ports) != set(range(count)):
+            raise StorageError(f"{self.folder} was not made by a Cluster of {count} nodes")
+        for port in ports.values():
+            self._reserve(port)
+        return [ports[node] for node in range(count)]
+
+    def _made(self, count: int) -> list[int]:
+        ports = [self._reserve() for _ in range(count)]
+        format_cluster(self.folder, {node: (LOOPBACK, port) for node, port in enumerate(ports)})
+        return ports
+
+    def _reserve(self, port: int = 0) -> int:
+        """A port that nobody else is given, as it stays bound; a node may listen there, as this socket never does."""
+        reserved = socket.socket()
+        self._reserved.append(reserved)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind((LOOPBACK, port))
+        return int(reserved.getsockname()[1])
+
+
+def wipe(directory: Path) -> None:
+    """Remove a directory with all it holds, if it is there."""
+    import shutil
+
+    with suppress(FileNotFoundError):
+        shutil.rmtree(directory)

@@ -1,0 +1,267 @@
+"""`Cluster`: nodes of one process, and what befalls them."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from pykafka_core import Broker, Cluster
+from pykafka_core.errors import (
+    ClosedError,
+    ClusterError,
+    ConfigurationError,
+    StorageError,
+    UnknownTopicOrPartitionError,
+)
+from tests.cluster.clients import PATIENCE_S, consume, eventually, produce, read_by_group
+
+ALL = (0, 1, 2)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as cluster:
+        cluster.create_topic("orders", 1)
+        cluster.wait_isr("orders")
+        yield cluster
+
+
+def logs(cluster: Cluster, topic: str = "orders") -> list[bytes]:
+    """The first segment of a topic's partition on each node, without what is reserved behind the last batch."""
+    found = []
+    for broker in cluster.brokers:
+        assert broker.data_dir is not None
+        found.append((broker.data_dir / f"{topic}-0" / f"{0:020}.log").read_bytes().rstrip(b"\0"))
+    return found
+
+
+def test_node_ids_are_the_places_in_brokers(cluster: Cluster) -> None:
+    assert tuple(broker.node_id for broker in cluster.brokers) == ALL
+    assert cluster.leader("orders") in ALL
+    assert cluster.isr("orders") == ALL
+    assert cluster.controller() in ALL
+    addresses = cluster.bootstrap_servers.split(",")
+    assert addresses == [broker.bootstrap_servers for broker in cluster.brokers]
+    metadata = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics()
+    assert sorted(metadata.brokers) == list(ALL)
+
+
+def test_what_was_acknowledged_outlives_the_death_of_each_leader(cluster: Cluster) -> None:
+    produced: list[str] = []
+    for number in ALL:
+        values = [f"{number}-{place}" for place in range(20)]
+        produce(cluster.bootstrap_servers, "orders", values)
+        produced += values
+        leader = cluster.wait_leader("orders")
+        cluster.kill(leader)
+        assert cluster.brokers[leader].closed
+        with pytest.raises(ClosedError):
+            cluster.brokers[leader].topics()
+        assert cluster.wait_leader("orders", other_than=leader) != leader
+        produce(cluster.bootstrap_servers, "orders", [f"without {leader}"])
+        produced.append(f"without {leader}")
+        cluster.start(leader)
+        cluster.wait_isr("orders")
+    assert consume(cluster.bootstrap_servers, "orders", len(produced)) == sorted(produced)
+    first, *others = logs(cluster)
+    assert others == [first, first]
+
+
+def test_a_killed_node_leaves_no_marker_and_its_directory_unlocked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = cluster.brokers[1].data_dir
+    assert data is not None
+    cluster.kill(1)
+    assert not (data / ".kafka_cleanshutdown").exists()
+    cluster.start(1)
+    cluster.stop(1)
+    assert (data / ".kafka_cleanshutdown").exists()
+
+
+def test_a_killed_leader_says_nothing_so_that_its_session_has_to_end(cluster: Cluster) -> None:
+    leader = cluster.wait_leader("orders")
+    begun = time.monotonic()
+    cluster.kill(leader)
+    cluster.wait_leader("orders", other_than=leader)
+    assert time.monotonic() - begun > 0.5
+
+
+def test_a_stopped_leader_hands_over_before_it_goes(cluster: Cluster) -> None:
+    leader = cluster.wait_leader("orders")
+    cluster.stop(leader)
+    assert cluster.leader("orders") not in (None, leader)
+    assert leader not in cluster.wait_isr("orders", 0, 2)
+
+
+def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(cluster: Cluster) -> None:
+    values = [str(number) for number in range(30)]
+    produce(cluster.bootstrap_servers, "orders", values)
+    cluster.kill(*ALL)
+    cluster.start(*ALL)
+    cluster.wait_isr("orders", 0, ALL)
+    assert consume(cluster.bootstrap_servers, "orders", 30) == sorted(values)
+
+
+def test_a_paused_leader_answers_nobody_and_finds_out_what_happened(cluster: Cluster) -> None:
+    leader = cluster.wait_leader("orders")
+    cluster.pause(leader)
+    address = cluster.bootstrap_servers.split(",")[leader]
+    with pytest.raises(KafkaException):
+        AdminClient({"bootstrap.servers": address}).list_topics(timeout=0.2)
+    cluster.wait_leader("orders", other_than=leader)
+    produce(cluster.bootstrap_servers, "orders", ["meanwhile"])
+    cluster.resume(leader)
+    cluster.wait_isr("orders")
+    assert consume(address, "orders", 1) == ["meanwhile"]
+    eventually(lambda: logs(cluster)[0] == logs(cluster)[1] == logs(cluster)[2])
+
+
+def test_a_paused_controller_is_replaced_and_follows_afterwards(cluster: Cluster) -> None:
+    controller = cluster.controller()
+    cluster.pause(controller)
+    assert cluster.controller() != controller
+    cluster.create_topic("meanwhile", 1)
+    cluster.resume(controller)
+    eventually(lambda: "meanwhile" in cluster.brokers[controller].topics())
+    cluster.wait_isr("meanwhile", timeout=PATIENCE_S)
+
+
+def test_a_paused_node_can_be_killed(cluster: Cluster) -> None:
+    cluster.pause(2)
+    with pytest.raises(RuntimeError, match="paused"):
+        cluster.stop(2)
+    cluster.kill(2)
+    cluster.start(2)
+    assert cluster.wait_isr("orders") == ALL
+
+
+def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Cluster) -> None:
+    """A client that reaches it alone: nothing that it was told is lost when the network heals."""
+    produce(cluster.bootstrap_servers, "orders", ["before"])
+    leader = cluster.wait_leader("orders")
+    address = cluster.bootstrap_servers.split(",")[leader]
+    cluster.isolate(leader)
+    alone = Producer(
+        {"bootstrap.servers": address, "acks": "all", "message.timeout.ms": 2_000, "retries": 0}
+    )
+    told: list[object] = []
+    alone.produce("orders", b"to nobody", on_delivery=lambda error, _: told.append(error))
+    new = cluster.wait_leader("orders", other_than=leader)
+    produce(cluster.bootstrap_servers.split(",")[new], "orders", ["after"])
+    alone.flush(PATIENCE_S)
+    assert [error is not None for error in told] == [True]
+    cluster.heal()
+    cluster.wait_isr("orders")
+    assert consume(cluster.bootstrap_servers, "orders", 2) == ["after", "before"]
+    eventually(lambda: logs(cluster)[0] == logs(cluster)[1] == logs(cluster)[2])
+
+
+def test_an_isolated_follower_leaves_the_isr_and_comes_back(cluster: Cluster) -> None:
+    follower = next(node for node in ALL if node != cluster.wait_leader("orders"))
+    cluster.isolate(follower, clients=True)
+    assert follower not in cluster.wait_isr("orders", 0, 2)
+    with pytest.raises(RuntimeError, match="heal"):
+        _restart(cluster, follower)
+    cluster.heal()
+    cluster.start(follower)
+    assert cluster.wait_isr("orders", 0, 3) == ALL
+
+
+def _restart(cluster: Cluster, node: int) -> None:
+    cluster.kill(node)
+    cluster.start(node)
+
+
+def test_a_node_whose_records_were_wiped_fetches_them_again(cluster: Cluster) -> None:
+    values = [str(number) for number in range(30)]
+    produce(cluster.bootstrap_servers, "orders", values)
+    cluster.kill(1)
+    cluster.wipe(1)
+    cluster.start(1)
+    cluster.wait_isr("orders")
+    first, *others = logs(cluster)
+    assert others == [first, first]
+    assert b"29" in first
+
+
+def test_groups_go_on_without_their_coordinators_node(cluster: Cluster) -> None:
+    produce(cluster.bootstrap_servers, "orders", ["a", "b"])
+    assert len(read_by_group(cluster.bootstrap_servers, "readers", "orders", 2)) == 2
+    for node in ALL:
+        cluster.kill(node)
+        produce(cluster.bootstrap_servers, "orders", [f"without {node}"])
+        assert read_by_group(cluster.bootstrap_servers, "readers", "orders", 1) == [
+            f"without {node}".encode()
+        ]
+        cluster.start(node)
+        cluster.wait_isr("orders")
+
+
+def test_what_cannot_be_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(IndexError, match="node 3"):
+        cluster.kill(3)
+    with pytest.raises(RuntimeError, match="up"):
+        cluster.start(1)
+    with pytest.raises(RuntimeError, match="up"):
+        cluster.wipe(1)
+    cluster.kill(1)
+    for act in (cluster.kill, cluster.stop, cluster.pause, cluster.resume, cluster.isolate):
+        with pytest.raises(RuntimeError, match="down"):
+            act(1)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        cluster.leader("orders", 1)
+    with pytest.raises(TimeoutError, match="ISR"):
+        cluster.wait_isr("orders", 0, [5], timeout=0.01)
+    with pytest.raises(ValueError, match="1 to 7"):
+        Cluster(8)
+    with pytest.raises(ConfigurationError, match=r"no\.such"):
+        Cluster(2, config={"no.such.setting": 1, "node.id": "x"})
+
+
+def test_a_directory_keeps_a_cluster(tmp_path: Path) -> None:
+    with Cluster(3, data=tmp_path) as cluster:
+        cluster.create_topic("orders", 1)
+        produce(cluster.bootstrap_servers, "orders", ["kept"])
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["0", "1", "2"]
+    with pytest.raises(StorageError, match="another number"):
+        Cluster(2, data=tmp_path)
+    with Cluster(3, data=tmp_path) as cluster:
+        assert consume(cluster.bootstrap_servers, "orders", 1) == ["kept"]
+
+
+def test_a_temporary_directory_goes_with_the_cluster() -> None:
+    with Cluster(2) as cluster:
+        data = cluster.brokers[0].data_dir
+        assert data is not None
+        assert data.exists()
+    assert not data.parent.exists()
+    cluster.close()
+
+
+def test_one_node_is_a_cluster_too() -> None:
+    with Cluster(1) as cluster:
+        cluster.create_topic("orders", 1)
+        produce(cluster.bootstrap_servers, "orders", ["a"])
+        assert (cluster.controller(), cluster.leader("orders"), cluster.isr("orders")) == (
+            0,
+            0,
+            (0,),
+        )
+        cluster.kill(0)
+        cluster.start(0)
+        assert consume(cluster.bootstrap_servers, "orders", 1) == ["a"]
+
+
+def test_a_cluster_of_which_one_node_cannot_start_ends_at_once(tmp_path: Path) -> None:
+    with Cluster(3, data=tmp_path):
+        pass
+    with Broker(tmp_path / "other") as other:
+        taken = other.bootstrap_servers.rpartition(":")[2]
+        with pytest.raises((OSError, ClusterError), match=r"in use|listen"):
+            Cluster(3, data=tmp_path, config={"listeners": f"PLAINTEXT://127.0.0.1:{taken}"})
+    with Cluster(3, data=tmp_path) as cluster:
+        assert cluster.controller() in ALL
