@@ -37,7 +37,7 @@ from pykafka_core.quorum import replica
 from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
 from pykafka_core.quorum.log_state import LogState
-from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
+from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, QuorumConfig, ReplicaKey
 from pykafka_core.types import ZERO_ID
 
 FORWARD_MS = 30_000
@@ -193,7 +193,11 @@ class _MemberStart:
             config=QuorumConfig(
                 election_timeout_ms=settings.int("controller.quorum.election.timeout.ms"),
                 election_backoff_ms_max=settings.int("controller.quorum.election.backoff.max.ms"),
-                fetch_timeout_ms=settings.int("controller.quorum.fetch.timeout.ms"),
+                fetch_timeout_ms=(
+                    fetch_timeout_ms := settings.int("controller.quorum.fetch.timeout.ms")
+                ),
+                # A leader that has nothing to answer is not to be taken for one that is gone.
+                fetch_wait_ms_max=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2),
                 request_timeout_ms=settings.int("controller.quorum.request.timeout.ms"),
                 retry_backoff_ms=settings.int("controller.quorum.retry.backoff.ms"),
             ),
