@@ -76,7 +76,7 @@ ROWS: tuple[Row, ...] = (
     Row(47, "coordinators.offset_delete", (0, 0), Owner.SHARD),
     Row(48, "quotas.describe_client_quotas", (0, 1), Owner.IMAGE),
     Row(49, "quotas.alter_client_quotas", (0, 1), Owner.CONTROLLER),
-    Row(55, "cluster.describe_quorum", (0, 2), Owner.IMAGE),
+    Row(55, "cluster.describe_quorum", (0, 2), Owner.CONTROLLER),
     Row(57, "cluster.update_features", (0, 2), Owner.CONTROLLER),
     Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),
     Row(61, "logs.describe_producers", (0, 0), Owner.LOCAL),

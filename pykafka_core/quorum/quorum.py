@@ -97,6 +97,20 @@ EventT_contra = TypeVar("EventT_contra", contravariant=True)
 OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
+class VoterState(NamedTuple):
+    """What a leader knows of another voter.
+
+    Attributes:
+        end: What it has synced, exclusive; -1 if it has not said so in this epoch.
+        fetched_ago_ms: Since its last Fetch, or since the epoch began.
+    """
+
+    node_id: int
+    directory_id: bytes
+    end: int
+    fetched_ago_ms: int
+
+
 class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
     """What the rest of the control plane needs of a quorum's value.
 
@@ -122,6 +136,10 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
     @property
     def can_propose(self) -> bool:
         """Whether this node leads and no batch is in flight."""
+
+    @property
+    def other_voters(self) -> Sequence[VoterState]:
+        """The other voters as this node knows them if it leads; none else."""
 
     def handle(self, event: EventT_contra) -> tuple[Self, Sequence[OutputT_co]]:
         """The value after an event, and what follows from it.

@@ -48,7 +48,7 @@ from pykafka_core.quorum.leading import (
     on_proposal,
 )
 from pykafka_core.quorum.log_state import TRUNCATION, LogState
-from pykafka_core.quorum.quorum import Appended, Proposal
+from pykafka_core.quorum.quorum import Appended, Proposal, VoterState
 from pykafka_core.quorum.roles import (
     NEVER,
     Leader,
@@ -144,6 +144,15 @@ class Replica(NamedTuple):
         """Whether this node leads, its epoch has begun in the log, and no batch is in flight."""
         role = self.role
         return isinstance(role, Leader) and role.in_flight is None and not self.is_failed
+
+    @property
+    def other_voters(self) -> tuple[VoterState, ...]:
+        """The other voters as this node knows them if it leads."""
+        voters = self.role.voters if isinstance(self.role, Leader) else ()
+        return tuple(
+            VoterState(*voter.replica, voter.synced_end, max(0, self.now_ms - voter.fetched_ms))
+            for voter in voters
+        )
 
     @property
     def state(self) -> str:

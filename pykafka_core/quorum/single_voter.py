@@ -18,6 +18,7 @@ from pykafka_core.quorum.quorum import (
     Output,
     Proposal,
     Rejected,
+    VoterState,
 )
 from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 
@@ -53,6 +54,11 @@ class SingleVoter(NamedTuple):
     def can_propose(self) -> bool:
         """Whether no batch is in flight."""
         return self.in_flight is None
+
+    @property
+    def other_voters(self) -> Sequence[VoterState]:
+        """None."""
+        return ()
 
     def handle(self, event: Event) -> tuple["SingleVoter", Sequence[Output]]:
         """The value after an event, and what follows from it."""

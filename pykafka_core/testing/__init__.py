@@ -1,4 +1,4 @@
-"""The pytest plugin: a real broker in the test process, a fresh topic for each test.
+"""The pytest plugin: a real broker in the test process, a fresh topic for each test, and clusters that may break.
 
 Installed with the package and found by pytest through its entry point; nothing but pytest is
 imported until a test asks
@@ -17,13 +17,22 @@ from .clients import (
     kafka_topic_factory,
     pytest_runtest_makereport,
 )
-from .plugin import kafka_bootstrap_servers, kafka_broker, kafka_broker_options, kafka_topic
+from .plugin import (
+    kafka_bootstrap_servers,
+    kafka_broker,
+    kafka_broker_options,
+    kafka_cluster,
+    kafka_cluster_options,
+    kafka_topic,
+)
 
 __all__ = [
     "kafka_bootstrap_servers",
     "kafka_broker",
     "kafka_broker_options",
     "kafka_clients",
+    "kafka_cluster",
+    "kafka_cluster_options",
     "kafka_consumer",
     "kafka_producer",
     "kafka_read_all",

@@ -9,7 +9,7 @@ import pytest
 from .names import name_of
 
 if TYPE_CHECKING:
-    from pykafka_core import Broker
+    from pykafka_core import Broker, Cluster
 
 _numbers = count(1)
 
@@ -43,3 +43,18 @@ def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Itera
     yield name
     if name in kafka_broker.topics():
         kafka_broker.delete_topic(name)
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster_options() -> Mapping[str, Any]:
+    """Keyword arguments of `pykafka_core.Cluster`; override it in a ``conftest.py``, a test module or a class."""
+    return {}
+
+
+@pytest.fixture
+def kafka_cluster(kafka_cluster_options: Mapping[str, Any]) -> Iterator["Cluster"]:
+    """A cluster of three brokers for this test alone, which may kill, pause and isolate them."""
+    from pykafka_core import Cluster
+
+    with Cluster(**kafka_cluster_options) as cluster:
+        yield cluster

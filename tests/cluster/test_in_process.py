@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.cli.client import wire
 from pykafka_core.errors import (
     ClosedError,
     ClusterError,
@@ -16,6 +17,7 @@ from pykafka_core.errors import (
     StorageError,
     UnknownTopicOrPartitionError,
 )
+from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.cluster.clients import PATIENCE_S, consume, eventually, produce, read_by_group
 
 ALL = (0, 1, 2)
@@ -82,12 +84,24 @@ def test_a_killed_node_leaves_no_marker_and_its_directory_unlocked(
     assert (data / ".kafka_cleanshutdown").exists()
 
 
-def test_a_killed_leader_says_nothing_so_that_its_session_has_to_end(cluster: Cluster) -> None:
-    leader = cluster.wait_leader("orders")
-    begun = time.monotonic()
-    cluster.kill(leader)
-    cluster.wait_leader("orders", other_than=leader)
-    assert time.monotonic() - begun > 0.5
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_killed_leader_says_nothing(is_watched: bool) -> None:
+    """That its process is gone shows at its port; who does not look there waits until its session has ended."""
+    config = {
+        "internal.gone.broker.fencing.enable": is_watched,
+        "broker.session.timeout.ms": 60_000 if is_watched else 1_000,
+    }
+    with Cluster(3, config=config) as cluster:
+        cluster.create_topic("orders", 1)
+        leader = next(node for node in ALL if node != cluster.controller())
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        moved = NewTopic("moved", 1, replica_assignment=[[leader, *(set(ALL) - {leader})]])
+        admin.create_topics([moved])["moved"].result(PATIENCE_S)
+        eventually(lambda: cluster.leader("moved") == leader)
+        begun = time.monotonic()
+        cluster.kill(leader)
+        cluster.wait_leader("moved", other_than=leader)
+        assert is_watched or time.monotonic() - begun > 0.5
 
 
 def test_a_stopped_leader_hands_over_before_it_goes(cluster: Cluster) -> None:
@@ -265,3 +279,34 @@ def test_a_cluster_of_which_one_node_cannot_start_ends_at_once(tmp_path: Path) -
             Cluster(3, data=tmp_path, config={"listeners": f"PLAINTEXT://127.0.0.1:{taken}"})
     with Cluster(3, data=tmp_path) as cluster:
         assert cluster.controller() in ALL
+
+
+def test_the_quorum_is_described_by_its_leader_whoever_is_asked(cluster: Cluster) -> None:
+    for node in ALL:
+        quorum = quorum_of(cluster.bootstrap_servers.split(",")[node])
+        assert quorum.leader_id == cluster.controller()
+        assert sorted(voter.replica_id for voter in quorum.current_voters) == list(ALL)
+        ends = {voter.log_end_offset for voter in quorum.current_voters}
+        assert max(ends) >= quorum.high_watermark > 0
+    eventually(lambda: _lag_max(cluster) == 0)
+    behind = next(node for node in ALL if node != cluster.controller())
+    cluster.pause(behind)
+    cluster.create_topic("more", 1, config={"min.insync.replicas": 1})
+    assert _lag_max(cluster) > 0
+    cluster.resume(behind)
+    eventually(lambda: _lag_max(cluster) == 0)
+
+
+def _lag_max(cluster: Cluster) -> int:
+    quorum = quorum_of(cluster.bootstrap_servers.split(",")[cluster.controller()])
+    ends = [voter.log_end_offset for voter in quorum.current_voters]
+    return max(ends) - min(ends)
+
+
+def quorum_of(bootstrap: str) -> DescribeQuorumResponse.PartitionData:
+    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+    topic = DescribeQuorumRequest.TopicData(topic_name="__cluster_metadata", partitions=[partition])
+    request = DescribeQuorumRequest(topics=[topic])
+    with wire.cluster(bootstrap, "cannot describe the quorum") as found:
+        answer = found.any().ask(55, 2, request, DescribeQuorumResponse)
+    return answer.topics[0].partitions[0]

@@ -49,7 +49,7 @@ def test_fixtures_are_light_described_and_fresh(tmp_path: Path) -> None:
         "    assert not HEAVY\n"
         "def test_fixtures_are_described(pytestconfig):\n"
         "    plugin = pytestconfig.pluginmanager.get_plugin('pykafka_core.testing')\n"
-        "    for name in ('kafka_broker', 'kafka_topic', 'kafka_bootstrap_servers'):\n"
+        "    for name in ('kafka_broker', 'kafka_topic', 'kafka_bootstrap_servers', 'kafka_cluster'):\n"
         "        assert getattr(plugin, name).__doc__\n"
         "@pytest.mark.parametrize('x', ['a b', 'ä'])\n"
         "def test_topic(x, kafka_topic, kafka_broker):\n"
@@ -58,3 +58,25 @@ def test_fixtures_are_light_described_and_fresh(tmp_path: Path) -> None:
     )
     result = run(cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_each_test_has_a_cluster_of_its_own_made_as_the_options_say(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "SEEN = []\n"
+        "@pytest.fixture(scope='session')\n"
+        "def kafka_cluster_options():\n"
+        "    return {'brokers': 2, 'config': {'num.partitions': 3}}\n"
+        "@pytest.mark.parametrize('time', [1, 2])\n"
+        "def test_nodes_die(time, kafka_cluster):\n"
+        "    assert len(kafka_cluster.brokers) == 2\n"
+        "    kafka_cluster.create_topic('orders')\n"
+        "    assert kafka_cluster.wait_isr('orders', 2) == (0, 1)\n"
+        "    kafka_cluster.kill(1)\n"
+        "    SEEN.append(kafka_cluster.bootstrap_servers)\n"
+        "def test_they_were_others():\n"
+        "    assert len(set(SEEN)) == 2\n"
+    )
+    result = run(cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "3 passed" in result.stdout

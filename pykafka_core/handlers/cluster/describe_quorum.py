@@ -3,6 +3,7 @@
 from pykafka_core.errors import UnknownTopicOrPartitionError
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from pykafka_core.quorum.quorum import VoterState
 from pykafka_core.types import METADATA_TOPIC
 
 VERSION_WITH_TIMES = 1
@@ -14,33 +15,44 @@ _Partition = DescribeQuorumResponse.PartitionData
 
 
 def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """The quorum has one partition; a question about any other gets an error for each it names."""
+    """By the active controller, which leads the quorum; about any other partition there is an error for each."""
     if not _asks_for_metadata(request):
         return _unknown(request)
     quorum = context.quorum
-    leader = DescribeQuorumResponse.ReplicaState(
-        replica_id=quorum.leader_id, log_end_offset=quorum.log_end_offset
-    )
-    if context.caller.api_version >= VERSION_WITH_TIMES:
-        leader.last_fetch_timestamp = leader.last_caught_up_timestamp = context.now_ms
-    if context.caller.api_version >= VERSION_WITH_NODES:
-        leader.replica_directory_id = context.node.directory_id
+    own = VoterState(quorum.leader_id, context.node.directory_id, quorum.log_end_offset, 0)
+    voters = [own, *quorum.other_voters]
     partition = _Partition(
         partition_index=0,
         error_message=None,
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
-        current_voters=[leader],
+        current_voters=[_voter(context, voter) for voter in voters],
         observers=[],
     )
     return DescribeQuorumResponse(
         error_message=None,
         topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=[_node(context, quorum.leader_id)]
+        nodes=[
+            _node(context, voter.node_id)
+            for voter in voters
+            if voter.node_id in context.image.brokers
+        ]
         if context.caller.api_version >= VERSION_WITH_NODES
         else [],
     )
+
+
+def _voter(context: Context, voter: VoterState) -> DescribeQuorumResponse.ReplicaState:
+    """One of the voters, the leader among them. When it was caught up is known where it is now."""
+    state = DescribeQuorumResponse.ReplicaState(replica_id=voter.node_id, log_end_offset=voter.end)
+    if context.caller.api_version >= VERSION_WITH_TIMES:
+        state.last_fetch_timestamp = context.now_ms - voter.fetched_ago_ms
+        if voter.end >= context.quorum.log_end_offset:
+            state.last_caught_up_timestamp = context.now_ms
+    if context.caller.api_version >= VERSION_WITH_NODES:
+        state.replica_directory_id = voter.directory_id
+    return state
 
 
 def _asks_for_metadata(request: DescribeQuorumRequest) -> bool:
