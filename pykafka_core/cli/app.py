@@ -314,6 +314,24 @@ def cluster_up(
     up(count, directory, port)
 
 
+@cluster_app.command("status")
+def cluster_status(
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show it again every second, until Ctrl-C.")
+    ] = False,
+) -> None:
+    """Show nodes, controllers and partitions that lack replicas; exit code 1 if anything is wrong.
+
+    A voter's lag is in metadata records, its silence the time since it last fetched them. For example:
+    `pykafka-core cluster status --watch -b 127.0.0.1:9092,127.0.0.1:9093`
+    """
+    from .cluster.status import status as run
+
+    run(bootstrap, as_json=as_json, watch=watch)
+
+
 app.command(rich_help_panel=_SERVER)(doctor)
 
 

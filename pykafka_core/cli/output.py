@@ -43,6 +43,11 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty:
     Console(width=max(width, needed)).print(table)
 
 
+def table(rows: Sequence[Mapping[str, object]]) -> "Table":
+    """The table that `print_table` prints where the terminal is wide; there is at least one row."""
+    return _table(rows, "", header_lines=False)[0]
+
+
 def _table(
     rows: Sequence[Mapping[str, object]], title: str, *, header_lines: bool
 ) -> "tuple[Table, int]":

@@ -15,12 +15,12 @@ from pykafka_core.metadata.records.quorum_records import QuorumRecords
 LOOPBACK = "127.0.0.1"
 LISTENER = "PLAINTEXT"
 QUICK: Mapping[str, object] = {
-    "broker.session.timeout.ms": 1000,
-    "broker.heartbeat.interval.ms": 100,
-    "replica.lag.time.max.ms": 1000,
-    "controller.quorum.election.timeout.ms": 250,
-    "controller.quorum.election.backoff.max.ms": 100,
-    "controller.quorum.fetch.timeout.ms": 500,
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 200,
+    "replica.lag.time.max.ms": 2000,
+    "controller.quorum.election.timeout.ms": 500,
+    "controller.quorum.election.backoff.max.ms": 200,
+    "controller.quorum.fetch.timeout.ms": 1000,
     "controller.quorum.request.timeout.ms": 1000,
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,

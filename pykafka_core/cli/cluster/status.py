@@ -1,0 +1,248 @@
+"""``cluster status``: nodes, the controllers' quorum and how well partitions are replicated; once, or again and again.
+
+Metadata say who is alive, leads and is in sync, DescribeQuorum how far each voter is. Both are answered by Apache Kafka
+alike. A node is known that is a broker, a voter or a replica; one of which only the last holds is down.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pykafka_core.cli.client import wire
+from pykafka_core.cli.errors import FAILED, CliError
+from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import error_of
+from pykafka_core.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION = 55, 2
+WATCH_S = 1.0
+SHOWN_MAX = 20
+"""So many partitions are named to people; JSON has all of them."""
+_NOBODY = -1
+_CANNOT = "cannot see the cluster"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """One node.
+
+    Attributes:
+        address: ``HOST:PORT``; None if it is no broker that is alive.
+        roles: ``broker``, ``controller`` and, of the one that leads the quorum, ``active``.
+        leads: Partitions that it leads.
+        replicas: Partitions of which it is a replica.
+        out_of_sync: How many of these it lags behind, or holds while it is down.
+        voter_lag: Metadata records that it has not synced yet; None if it is no voter, or that is not known.
+        voter_silent_ms: Since it last fetched metadata; None if it is no voter, or that is not known.
+    """
+
+    node: int
+    address: str | None
+    rack: str | None
+    roles: Sequence[str]
+    leads: int
+    replicas: int
+    out_of_sync: int
+    voter_lag: int | None
+    voter_silent_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterStatus:
+    """A cluster at one moment.
+
+    Attributes:
+        quorum_epoch: Leader epoch of the metadata quorum; None if no controller answers, as are the offsets.
+        under_replicated: ``TOPIC-PARTITION`` with a leader and fewer replicas in sync than were assigned.
+        offline: Those that nobody leads.
+        problems: What is wrong, a sentence each.
+    """
+
+    cluster_id: str | None
+    controller: int | None
+    quorum_epoch: int | None
+    metadata_offset: int | None
+    nodes: Sequence[Node]
+    partitions: int
+    under_replicated: Sequence[str]
+    offline: Sequence[str]
+    problems: Sequence[str]
+
+
+def status(bootstrap: str | None, *, as_json: bool, watch: bool) -> None:
+    """Show the cluster once, or until Ctrl-C.
+
+    Raises:
+        CliError: Nobody answers; or something is wrong, which is said after it was shown. A watch goes on then.
+    """
+    if watch:
+        _watch(bootstrap, as_json=as_json)
+        return
+    found = look(bootstrap)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        for title, rows in _tables(found):
+            print_table(rows, title=title, empty="no nodes")
+    if found.problems:
+        raise CliError("not healthy: " + "\n  ".join(found.problems), exit_code=FAILED)
+
+
+def look(bootstrap: str | None) -> ClusterStatus:
+    """Ask a broker.
+
+    Raises:
+        CliError: Nobody answers.
+    """
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        broker = cluster.any()
+        metadata = broker.ask(
+            wire.METADATA, wire.METADATA_VERSION, MetadataRequest(topics=None), MetadataResponse
+        )
+        partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+        topic = DescribeQuorumRequest.TopicData(
+            topic_name="__cluster_metadata", partitions=[partition]
+        )
+        quorum = broker.ask(
+            DESCRIBE_QUORUM,
+            DESCRIBE_QUORUM_VERSION,
+            DescribeQuorumRequest(topics=[topic]),
+            DescribeQuorumResponse,
+        )
+    return assess(metadata, quorum)
+
+
+def assess(metadata: MetadataResponse, quorum: DescribeQuorumResponse) -> ClusterStatus:
+    """Judge what a broker said."""
+    described = quorum.topics[0].partitions[0] if quorum.topics else None
+    why = quorum.error_code or (described.error_code if described is not None else 0)
+    if why:
+        described = None
+    partitions = {
+        f"{topic.name}-{one.partition_index}": one
+        for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
+        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+    }
+    offline = [name for name, one in partitions.items() if one.leader_id == _NOBODY]
+    short = [
+        name
+        for name, one in partitions.items()
+        if one.leader_id != _NOBODY and len(one.isr_nodes) < len(one.replica_nodes)
+    ]
+    nodes = _nodes(metadata, described)
+    down = [str(node.node) for node in nodes if node.address is None]
+    problems = [
+        f"no controller answers: {error_of(why).name}" if why else "",
+        f"down: node {', '.join(down)}" if down else "",
+        f"{len(offline):,} offline: {_named(offline)}" if offline else "",
+        f"{len(short):,} under-replicated: {_named(short)}" if short else "",
+    ]
+    return ClusterStatus(
+        cluster_id=metadata.cluster_id,
+        controller=None if described is None else described.leader_id,
+        quorum_epoch=None if described is None else described.leader_epoch,
+        metadata_offset=None if described is None else described.high_watermark,
+        nodes=nodes,
+        partitions=len(partitions),
+        under_replicated=short,
+        offline=offline,
+        problems=[problem for problem in problems if problem],
+    )
+
+
+def _nodes(
+    metadata: MetadataResponse, quorum: DescribeQuorumResponse.PartitionData | None
+) -> list[Node]:
+    brokers = {broker.node_id: broker for broker in metadata.brokers}
+    voters = {} if quorum is None else {one.replica_id: one for one in quorum.current_voters}
+    all_partitions = [one for topic in metadata.topics for one in topic.partitions]
+    replicas = {node for one in all_partitions for node in one.replica_nodes}
+    last = max((voter.log_end_offset for voter in voters.values()), default=0)
+    newest = max((voter.last_fetch_timestamp for voter in voters.values()), default=0)
+    nodes = []
+    for node_id in sorted({*brokers, *voters, *replicas}):
+        broker, voter = brokers.get(node_id), voters.get(node_id)
+        own = [one for one in all_partitions if node_id in one.replica_nodes]
+        roles = ["broker"] * (broker is not None or node_id in replicas)
+        roles += ["controller"] * (voter is not None)
+        roles += ["active"] * (quorum is not None and quorum.leader_id == node_id)
+        knows = voter is not None and voter.log_end_offset >= 0
+        nodes.append(
+            Node(
+                node=node_id,
+                address=None if broker is None else f"{broker.host}:{broker.port}",
+                rack=None if broker is None else broker.rack,
+                roles=roles,
+                leads=sum(one.leader_id == node_id for one in own),
+                replicas=len(own),
+                out_of_sync=sum(node_id not in one.isr_nodes for one in own),
+                voter_lag=last - voter.log_end_offset if voter is not None and knows else None,
+                voter_silent_ms=(
+                    newest - voter.last_fetch_timestamp if voter is not None else None
+                ),
+            )
+        )
+    return nodes
+
+
+def _named(partitions: Sequence[str]) -> str:
+    more = len(partitions) - SHOWN_MAX
+    return ", ".join(partitions[:SHOWN_MAX]) + f" and {more:,} more" * (more > 0) or "none"
+
+
+def _tables(found: ClusterStatus) -> list[tuple[str, list[Mapping[str, object]]]]:
+    quorum = "no controller answers"
+    if found.controller is not None:
+        quorum = (
+            f"node {found.controller} leads in epoch {found.quorum_epoch}, committed up to "
+            f"{found.metadata_offset:,}"
+        )
+    lines = {
+        "cluster": found.cluster_id or "without an id",
+        "state": "NOT HEALTHY" if found.problems else "healthy",
+        "metadata quorum": quorum,
+        "partitions": f"{found.partitions:,}",
+        "under-replicated": _named(found.under_replicated),
+        "offline": _named(found.offline),
+    }
+    rows = [{**asdict(node), "address": node.address or "DOWN"} for node in found.nodes]
+    if not any(node.rack for node in found.nodes):
+        rows = [{name: value for name, value in row.items() if name != "rack"} for row in rows]
+    return [("", [{"what": name, "": value} for name, value in lines.items()]), ("", [*rows])]
+
+
+def _watch(bootstrap: str | None, *, as_json: bool) -> None:
+    import time
+
+    with suppress(KeyboardInterrupt):
+        if as_json:
+            while True:
+                print_json(asdict(look(bootstrap)))
+                time.sleep(WATCH_S)
+        from rich.live import Live
+
+        with Live(_rendered(bootstrap), auto_refresh=False) as live:
+            while True:
+                time.sleep(WATCH_S)
+                live.update(_rendered(bootstrap), refresh=True)
+
+
+def _rendered(bootstrap: str | None) -> "RenderableType":
+    """The tables; while nobody answers a line that says so."""
+    from rich.console import Group
+
+    from pykafka_core.cli.output import table
+
+    try:
+        return Group(*(table(rows) for _, rows in _tables(look(bootstrap))))
+    except CliError as error:
+        return str(error)

@@ -1,0 +1,83 @@
+"""``cluster status``: what it says of nodes, the quorum and partitions."""
+
+import json
+import re
+
+import pytest
+
+from pykafka_core import Broker, Cluster
+from pykafka_core.cli import main
+from pykafka_core.cli.cluster.status import look
+from tests.cluster.clients import eventually
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_a_cluster_is_shown_with_its_nodes_and_its_quorum(capsys: Capture) -> None:
+    with Cluster(3) as cluster:
+        cluster.create_topic("orders", 3)
+        at = "-b", cluster.bootstrap_servers
+        eventually(lambda: not look(cluster.bootstrap_servers).problems)
+        assert run("cluster", "status", "--json", *at) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert run("cluster", "status", *at) == 0
+        shown = re.sub(r"[^\w.:]+", " ", capsys.readouterr().out)
+        controller = cluster.controller()
+    assert (said["controller"], said["partitions"], said["problems"]) == (controller, 3, [])
+    assert said["quorum_epoch"] >= 1
+    assert [node["node"] for node in said["nodes"]] == [0, 1, 2]
+    for node in said["nodes"]:
+        active = ["active"] if node["node"] == controller else []
+        assert node["roles"] == ["broker", "controller", *active]
+        assert (node["replicas"], node["out_of_sync"]) == (3, 0)
+    assert sum(node["leads"] for node in said["nodes"]) == 3
+    assert "state healthy" in shown
+    assert f"node {controller} leads in epoch" in shown
+
+
+def test_a_dead_node_is_down_and_its_partitions_lack_a_replica(capsys: Capture) -> None:
+    with Cluster(3) as cluster:
+        cluster.create_topic("orders", 1)
+        dead = next(node for node in range(3) if node != cluster.controller())
+        cluster.kill(dead)
+        cluster.wait_isr("orders", 0, set(range(3)) - {dead})
+        alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
+        eventually(lambda: bool(look(alive).under_replicated))
+        assert run("cluster", "status", "--json", "-b", cluster.bootstrap_servers) == 1
+        told = capsys.readouterr()
+        said = json.loads(told.out)
+    assert said["under_replicated"] == ["orders-0"]
+    assert said["offline"] == []
+    assert said["nodes"][dead]["address"] is None
+    assert said["nodes"][dead]["out_of_sync"] == 1
+    assert f"down: node {dead}" in told.err
+
+
+def test_a_partition_without_a_leader_is_offline(capsys: Capture) -> None:
+    with Cluster(3, config={"default.replication.factor": 1}) as cluster:
+        cluster.create_topic("orders", 3)
+        dead = next(node for node in range(3) if node != cluster.controller())
+        lost = [f"orders-{index}" for index in range(3) if cluster.leader("orders", index) == dead]
+        cluster.kill(dead)
+        alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
+        eventually(lambda: look(alive).offline == lost)
+    assert lost
+
+
+def test_a_broker_that_is_alone_is_a_quorum_of_its_own() -> None:
+    with Broker() as broker:
+        found = look(broker.bootstrap_servers)
+    assert (found.controller, found.problems) == (1, [])
+    assert list(found.nodes[0].roles) == ["broker", "controller", "active"]
+
+
+def test_nobody_answers(capsys: Capture) -> None:
+    assert run("cluster", "status", "-b", "127.0.0.1:1") == 1
+    assert "no broker answers" in capsys.readouterr().err
