@@ -1,4 +1,4 @@
-"""``topics``: list, create, describe and delete topics."""
+"""``topics``: list, create, describe and delete topics; elect leaders and move replicas."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +10,17 @@ from pykafka_core.cli.options import Bootstrap, Json, utf8
 from pykafka_core.cli.output import print_json, print_table
 
 from .clients import TIMEOUT_S, admin, connect, kafka_errors, result
+from .topics_elect import elect
+from .topics_reassign import reassign
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, create, describe, delete, elect leaders of and move topics.", no_args_is_help=True
+)
+app.command()(elect)
+app.command()(reassign)
 
 PARTITIONS_MAX = 100_000
 """Of a topic that librdkafka creates."""

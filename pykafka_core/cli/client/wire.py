@@ -3,7 +3,7 @@
 import itertools
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple, TypeVar
@@ -101,6 +101,37 @@ class Cluster:
             for topic in metadata.topics
             for partition in topic.partitions
         }
+        self._replicas = {
+            (topic.name or "", partition.partition_index): tuple(partition.replica_nodes)
+            for topic in metadata.topics
+            for partition in topic.partitions
+        }
+
+    def replicas(self, topics: Sequence[str] | None) -> dict[tuple[str, int], tuple[int, ...]]:
+        """Where the partitions of topics, or of all, were when the cluster was found; the preferred leader first.
+
+        Raises:
+            CliError: There is no such topic.
+        """
+        known = {topic for topic, _ in self._replicas}
+        if unknown := [topic for topic in topics or () if topic not in known]:
+            raise CliError(f"there is no topic {unknown[0]}", "see `pykafka-core topics list`")
+        return {
+            at: replicas
+            for at, replicas in sorted(self._replicas.items())
+            if topics is None or at[0] in topics
+        }
+
+    def partitions(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
+        """Partitions by topic, of these or all.
+
+        Raises:
+            CliError: There is no such topic.
+        """
+        found: dict[str, list[int]] = {}
+        for topic, index in self.replicas(topics):
+            found.setdefault(topic, []).append(index)
+        return found
 
     def any(self) -> Connection:
         """The broker that was found first."""

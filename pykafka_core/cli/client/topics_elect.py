@@ -1,0 +1,70 @@
+"""``topics elect``: have preferred replicas lead, or anybody where nobody in sync is left."""
+
+from typing import Annotated
+
+import typer
+
+from pykafka_core.cli.errors import CliError
+from pykafka_core.cli.options import Bootstrap, Json
+from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import ElectionNotNeededError, error_of
+from pykafka_core.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
+
+from . import wire
+
+ELECT_LEADERS, VERSION = 43, 2
+PREFERRED, UNCLEAN = 0, 1
+TIMEOUT_MS = 15_000
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Of topics; default: all.")
+]
+
+
+def elect(
+    names: Names = None,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean",
+            help="Have a replica out of sync lead what nobody leads. Records may be lost.",
+        ),
+    ] = False,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Elect leaders: the preferred replica of each partition, which is the first of its list.
+
+    With --unclean, instead, a replica that is not in sync, for partitions without a leader.
+    """
+    what = "cannot elect leaders"
+    with wire.cluster(bootstrap, what) as cluster:
+        request = ElectLeadersRequest(
+            election_type=UNCLEAN if unclean else PREFERRED,
+            topic_partitions=[
+                ElectLeadersRequest.TopicPartitions(topic=name, partitions=partitions)
+                for name, partitions in cluster.partitions(names or None).items()
+            ],
+            timeout_ms=TIMEOUT_MS,
+        )
+        answer = cluster.any().ask(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
+    wire.check(answer.error_code, what)
+    results = [
+        (topic.topic, one)
+        for topic in answer.replica_election_results
+        for one in topic.partition_result
+        if one.error_code != ElectionNotNeededError.code
+    ]
+    elected = [f"{topic}-{one.partition_id}" for topic, one in results if not one.error_code]
+    failed = [
+        f"{topic}-{one.partition_id}: {one.error_message or error_of(one.error_code).text}"
+        for topic, one in results
+        if one.error_code
+    ]
+    if as_json:
+        print_json({"elected": elected, "failed": failed})
+    else:
+        print_table(
+            [{"elected": name} for name in elected], empty="no election was needed" * (not failed)
+        )
+    if failed:
+        raise CliError("\n  ".join([f"{what}:", *failed]))

@@ -1,0 +1,242 @@
+"""``topics reassign``: move replicas to other nodes, and watch them arrive. KIP-455."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.options import Bootstrap, Json
+from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import error_of
+from pykafka_core.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+
+from . import wire
+from .reassignment import Move, PartitionOf, plan
+
+ALTER, ALTER_VERSION = 45, 0
+LIST, LIST_VERSION = 46, 0
+TIMEOUT_MS = 15_000
+LOOK_S = 0.1
+_CANNOT = "cannot reassign partitions"
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAMES]...", help="Of topics; default: all.")
+]
+
+
+def reassign(
+    names: Names = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="IDS", help="Nodes that may have replicas, such as 1,2,3."),
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, help="Replicas of each partition; default: as many as now.")
+    ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="JSON as kafka-reassign-partitions takes it."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Give up what is in progress; replicas go back.")
+    ] = False,
+    progress: Annotated[
+        bool, typer.Option("--list", help="Only show what is in progress.")
+    ] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until all are where they are to be.")] = True,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Move partitions to other nodes, or change how many replicas they have.
+
+    As many replicas as possible stay where they are. Ctrl-C ends the wait, not the move: see --cancel. For example, to
+    empty node 3: `pykafka-core topics reassign --to 1,2,4 --dry-run`, then the same without --dry-run.
+    """
+    given = [
+        to is not None or replication_factor is not None,
+        plan_file is not None,
+        cancel,
+        progress,
+    ]
+    if sum(given) != 1:
+        advice = "give --to or --replication-factor, --plan, --cancel or --list"
+        raise CliError("what is to be done is not clear", advice, exit_code=USAGE)
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        if progress:
+            _show_progress(_in_progress(cluster, names), as_json=as_json)
+        elif cancel:
+            moving = _in_progress(cluster, names)
+            _alter(cluster, dict.fromkeys(moving))
+            _said("cancelled", list(moving), as_json=as_json)
+        else:
+            moves = (
+                _of_file(cluster, plan_file)
+                if plan_file is not None
+                else _planned(cluster, names, to, replication_factor)
+            )
+            _move(cluster, moves, dry_run=dry_run, wait=wait, as_json=as_json)
+
+
+def _move(
+    cluster: wire.Cluster, moves: Sequence[Move], *, dry_run: bool, wait: bool, as_json: bool
+) -> None:
+    rows = [
+        {
+            "topic": move.at.topic,
+            "partition": move.at.partition,
+            "now": list(move.now),
+            "then": list(move.then),
+            "copies": move.copies,
+        }
+        for move in moves
+    ]
+    if not as_json:
+        print_table(rows, empty="nothing has to move")
+    if moves and not dry_run:
+        _alter(cluster, {move.at: move.then for move in moves})
+        if wait:
+            _wait(cluster, [move.at for move in moves], quiet=as_json)
+    if as_json:
+        print_json({"moves": rows, "dry_run": dry_run})
+
+
+def _planned(
+    cluster: wire.Cluster, names: Sequence[str] | None, to: str | None, factor: int | None
+) -> list[Move]:
+    nodes = sorted(cluster.nodes) if to is None else _ids(to)
+    if unknown := set(nodes) - set(cluster.nodes):
+        raise CliError(
+            f"there is no broker {min(unknown)}", "see `cluster status`", exit_code=USAGE
+        )
+    replicas = cluster.replicas(names or None)
+    try:
+        return plan({PartitionOf(*at): found for at, found in replicas.items()}, nodes, factor)
+    except ValueError as error:
+        raise CliError(str(error), "name more nodes by --to", exit_code=USAGE) from error
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise CliError(
+            f"--to {text!r} names no nodes", "write it as 1,2,3", exit_code=USAGE
+        ) from None
+
+
+def _of_file(cluster: wire.Cluster, file: Path) -> list[Move]:
+    """The moves of a plan that are not made yet."""
+    try:
+        wanted = {
+            PartitionOf(str(one["topic"]), int(one["partition"])): [int(n) for n in one["replicas"]]
+            for one in json.loads(file.read_text())["partitions"]
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        advice = (
+            'write it as {"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}'
+        )
+        raise CliError(f"{file} is no plan: {error}", advice, exit_code=USAGE) from error
+    now = cluster.replicas(sorted({at.topic for at in wanted}))
+    if unknown := [at for at in wanted if (at.topic, at.partition) not in now]:
+        text = f"there is no partition {unknown[0].topic}-{unknown[0].partition}"
+        raise CliError(text, "see `topics list`", exit_code=USAGE)
+    moves = [
+        Move(at, now[at.topic, at.partition], tuple(then)) for at, then in sorted(wanted.items())
+    ]
+    return [move for move in moves if move.now != move.then]
+
+
+def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | None]) -> None:
+    """Begin reassignments; None cancels. An error of one partition does not hinder the others."""
+    of = AlterPartitionReassignmentsRequest
+    topics: dict[str, list[AlterPartitionReassignmentsRequest.ReassignablePartition]] = {}
+    for at, replicas in wanted.items():
+        partition = of.ReassignablePartition(
+            partition_index=at.partition, replicas=None if replicas is None else list(replicas)
+        )
+        topics.setdefault(at.topic, []).append(partition)
+    if not topics:
+        return
+    request = of(
+        timeout_ms=TIMEOUT_MS,
+        topics=[of.ReassignableTopic(name=name, partitions=p) for name, p in topics.items()],
+    )
+    answer = cluster.any().ask(ALTER, ALTER_VERSION, request, AlterPartitionReassignmentsResponse)
+    wire.check(answer.error_code, _CANNOT)
+    failed = [
+        f"{topic.name}-{one.partition_index}: {one.error_message or error_of(one.error_code).text}"
+        for topic in answer.responses
+        for one in topic.partitions
+        if one.error_code
+    ]
+    if failed:
+        raise CliError("\n  ".join([f"{_CANNOT}:", *failed]))
+
+
+def _in_progress(
+    cluster: wire.Cluster, names: Sequence[str] | None
+) -> dict[PartitionOf, ListPartitionReassignmentsResponse.OngoingPartitionReassignment]:
+    request = ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
+    answer = cluster.any().ask(LIST, LIST_VERSION, request, ListPartitionReassignmentsResponse)
+    wire.check(answer.error_code, _CANNOT)
+    return {
+        PartitionOf(topic.name, one.partition_index): one
+        for topic in answer.topics
+        if not names or topic.name in names
+        for one in topic.partitions
+    }
+
+
+def _show_progress(
+    moving: Mapping[PartitionOf, ListPartitionReassignmentsResponse.OngoingPartitionReassignment],
+    *,
+    as_json: bool,
+) -> None:
+    rows = [
+        {
+            "topic": at.topic,
+            "partition": at.partition,
+            "replicas": list(one.replicas),
+            "adding": list(one.adding_replicas),
+            "removing": list(one.removing_replicas),
+        }
+        for at, one in moving.items()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, empty="nothing is in progress")
+
+
+def _wait(cluster: wire.Cluster, partitions: Sequence[PartitionOf], *, quiet: bool) -> None:
+    """Until all are done; Ctrl-C leaves them going."""
+    from rich.progress import Progress
+
+    names = sorted({at.topic for at in partitions})
+    with Progress(disable=quiet, transient=True) as bar:
+        task = bar.add_task("partitions", total=len(partitions))
+        while left := set(partitions) & set(_in_progress(cluster, names)):
+            bar.update(task, completed=len(partitions) - len(left))
+            time.sleep(LOOK_S)
+    if not quiet:
+        print(f"moved {len(partitions):,} {'partition' if len(partitions) == 1 else 'partitions'}")
+
+
+def _said(verb: str, partitions: Sequence[PartitionOf], *, as_json: bool) -> None:
+    named = [f"{at.topic}-{at.partition}" for at in partitions]
+    if as_json:
+        print_json({verb: named})
+    else:
+        print(f"{verb} {', '.join(named)}" if named else "nothing is in progress")
