@@ -24,7 +24,7 @@ help: ## list the targets
 
 build: .venv/built ## compile Rust and Cython into .venv (a warm rebuild takes seconds)
 
-demo: $(if $(filter 0,$(SPARK)),,need-spark) .venv/built ## 336,776 flights through a broker and back, then counted by Spark (SPARK=0: without Spark)
+demo: $(if $(filter 0,$(SPARK)),,need-spark) .venv/built ## 336,776 flights through a broker and back, through three of which two fail, then counted by Spark (SPARK=0: without Spark)
 ifeq ($(SPARK),0)
 	python -m pykafka_core.cli demo --no-spark
 else

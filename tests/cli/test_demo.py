@@ -9,9 +9,11 @@ from rich.progress import Progress
 
 from pykafka_core import Broker
 from pykafka_core.cli import main
-from pykafka_core.cli.demo import round_trip
+from pykafka_core.cli.demo import failover, round_trip
+from pykafka_core.cli.demo.nodes import NODES, nodes
 from pykafka_core.cli.demo.records import PARTITIONS, Record
 from pykafka_core.cli.demo.retries import with_retries
+from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.flights import flights
 
 FLIGHTS = 2_000
@@ -30,6 +32,10 @@ def test_flights_come_back_verified_and_are_counted(
     assert run("--no-spark", "--data", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert f"Verified: {FLIGHTS:,} records are those that were sent" in printed
+    assert f"{FLIGHTS:,} flights are there once, each carrier's in order" in " ".join(
+        printed.split()
+    )
+    assert f"the group has read {FLIGHTS:,} flights" in printed
     assert f"Verified: {FLIGHTS:,} speeds, each once, each carrier's in order" in printed
     carriers = {carrier for (carrier, _), _ in zip(flights(), range(FLIGHTS), strict=False)}
     first_cells = {line.split()[0] for line in printed.splitlines() if line.split()}
@@ -52,6 +58,19 @@ def test_a_changed_record_fails_the_demo(
     monkeypatch.setattr(round_trip, "send", send_others)
     assert run("--no-spark") == 1
     assert "is not the one that was sent" in capsys.readouterr().err
+
+
+def test_replicas_that_differ_fail_the_demo(tmp_path: Path) -> None:
+    with nodes(tmp_path) as cluster:
+        for node in NODES:
+            for partition in range(PARTITIONS):
+                folder = cluster.data(node) / f"{round_trip.TOPIC}-{partition}"
+                folder.mkdir()
+                (folder / f"{0:020}.log").write_bytes(b"same")
+        assert failover.compare(cluster) == 4 * PARTITIONS
+        (cluster.data(2) / f"{round_trip.TOPIC}-3" / f"{0:020}.log").write_bytes(b"samE")
+        with pytest.raises(CliError, match="replicas of flights-3 are not the same"):
+            failover.compare(cluster)
 
 
 def test_retries_are_three_in_ten_and_never_overtake_their_flight() -> None:

@@ -1,4 +1,4 @@
-"""``demo``: real data through a broker and back, through a group once, then through Spark into a database."""
+"""``demo``: real data through a broker and back, through a group once, through three brokers that fail, then Spark."""
 
 import tempfile
 import time
@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from .exactly_once import compute_exactly_once
+from .failover import survive
 from .pipeline import check_spark, count_with_spark
 from .records import prepare, progress_bars
 from .round_trip import send_and_read_back
@@ -25,8 +26,8 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
     Args:
         data: The broker's data directory, which stays; None takes a temporary one.
         count: How many flights of the source; the first ones.
-        spark: Also the third part, which needs Java, PySpark and its Kafka connector.
-        plots: Where the third part puts its plots.
+        spark: Also the last part, which needs Java, PySpark and its Kafka connector.
+        plots: Where the last part puts its plots.
 
     Raises:
         CliError: What came back is not what was sent, or something that Spark needs is missing.
@@ -46,6 +47,7 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
             source = prepare(progress, count)
         send_and_read_back(broker, source, console)
         compute_exactly_once(broker, source, console)
+        survive(source, console)
         if spark:
             count_with_spark(broker, source, console, plots)
     console.print(NEXT)

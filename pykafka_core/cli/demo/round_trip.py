@@ -81,6 +81,20 @@ def send_and_read_back(broker: "Broker", source: Sequence[Flight], console: Cons
     console.print(_statistics(broker.statistics(), source, send_s, read_s))
 
 
+def read_back(bootstrap: str, source: Sequence[Flight], progress: Progress) -> int:
+    """Read the topic of a cluster and hold it against the source.
+
+    Returns:
+        The sum of all distances.
+
+    Raises:
+        CliError: A record is missing, is there twice, is another, or is out of its key's order.
+    """
+    read = _Read()
+    _read_back(bootstrap, read, len(source), progress)
+    return _verify(source, read)
+
+
 def _timed(work: Callable[[], None]) -> float:
     """Seconds that it took."""
     started = time.monotonic()
