@@ -310,6 +310,9 @@ REFUSED_BY_THE_CLIENT = {
     + [["t", "--replication-factor", "70000"], [SURROGATE], [""]],
     "topics describe": [[""], [SURROGATE]],
     "topics delete": [[""], [SURROGATE], ["none", "none"]],
+    "topics elect": [[""], [SURROGATE], ["none"]],
+    "topics reassign": [[], ["", "--to", "1"], [SURROGATE, "--to", "1"], ["--to", LARGE]]
+    + [["--to", SURROGATE], ["--plan", __file__], ["none", "--replication-factor", LARGE]],
     "groups list": [["-b", "127.0.0.1:1"]],
     "groups describe": [[""], [SURROGATE]],
     "groups members": [[""], [SURROGATE]],
