@@ -1,0 +1,172 @@
+"""What must hold of a cluster: of what its clients did and saw, and of what all replicas hold in the end.
+
+`tests/faults/history.py` judges what one broker's clients saw, and all of that holds of a cluster, too. What is added
+here is what several nodes can get wrong: an offset that was acknowledged, or read, and holds another record after a
+change of leader; records that a reader passed over; replicas whose logs differ; transactions that no leader ends.
+
+A history is taken when all faults are over, every replica is in sync and no client writes. It is pure data: a planted
+anomaly is a history with one value changed (`test_checker.py`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.faults import history as one_broker
+from tests.faults.history import Anomaly, History
+
+
+class Acknowledged(NamedTuple):
+    """Where a producer was told that its record is."""
+
+    producer: str
+    partition: int
+    offset: int
+    value: str
+
+
+class Replica(NamedTuple):
+    """What a node's disk holds of a partition: its record batches, one after the other, as Kafka stores them."""
+
+    node: int
+    partition: str
+    batches: bytes
+
+
+class Stable(NamedTuple):
+    """The ends that a partition's leader names once no transaction should be open; both are exclusive."""
+
+    partition: str
+    last_stable_offset: int
+    high_watermark: int
+
+
+class ClusterHistory(NamedTuple):
+    """What clients did to one topic, and what is left of it.
+
+    Attributes:
+        clients: What they wrote, read and committed; ``final`` is a read from the first offset, after all faults.
+        acknowledged: As far as producers were told offsets.
+        replicas: Of the partitions of any topics, each on all of its nodes.
+        stable: Of partitions in which transactions were.
+    """
+
+    clients: History = History()
+    acknowledged: Sequence[Acknowledged] = ()
+    replicas: Sequence[Replica] = ()
+    stable: Sequence[Stable] = ()
+
+
+def check(history: ClusterHistory) -> list[Anomaly]:
+    """Everything that is wrong with a history."""
+    checks = (
+        reused_offsets,
+        vanished_reads,
+        skipped_records,
+        divergent_replicas,
+        stuck_stable_offsets,
+    )
+    found = one_broker.check(history.clients)
+    return found + [anomaly for one in checks for anomaly in one(history)]
+
+
+def reused_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
+    """An acknowledged offset holds the record that was acknowledged, and no reader saw another one there."""
+    values = {
+        (read.partition, read.offset): read.value
+        for read in (*history.clients.reads, *history.clients.final)
+    }
+    for one in history.acknowledged:
+        place = one.partition, one.offset
+        if values.setdefault(place, one.value) != one.value:
+            detail = f"{place} was acknowledged to {one.producer} as {one.value} and held {values[place]}"
+            yield Anomaly("offset reuse", detail)
+
+
+def vanished_reads(history: ClusterHistory) -> Iterator[Anomaly]:
+    """What was read outside of a transaction is still there: nobody reads beyond what is committed."""
+    transactional = {one.value for one in history.clients.writes if one.transaction is not None}
+    left = {(read.partition, read.offset, read.value) for read in history.clients.final}
+    for read in history.clients.reads:
+        place = read.partition, read.offset, read.value
+        if read.value not in transactional and place not in left:
+            detail = f"{read.consumer} saw {read.value} at {read.partition}/{read.offset}"
+            yield Anomaly("vanished read", detail)
+
+
+def skipped_records(history: ClusterHistory) -> Iterator[Anomaly]:
+    """Between the first and the last record that an assignment returned of a partition it returned all."""
+    left: dict[int, set[int]] = defaultdict(set)
+    for read in history.clients.final:
+        left[read.partition].add(read.offset)
+    seen: dict[tuple[str, int, int], set[int]] = defaultdict(set)
+    for read in history.clients.reads:
+        seen[read.consumer, read.assignment, read.partition].add(read.offset)
+    for (consumer, _, partition), offsets in seen.items():
+        first, last = min(offsets), max(offsets)
+        missing = {offset for offset in left[partition] if first < offset < last} - offsets
+        if missing:
+            detail = f"{consumer} passed over {len(missing)} from {partition}/{min(missing)} on"
+            yield Anomaly("skipped record", detail)
+
+
+def divergent_replicas(history: ClusterHistory) -> Iterator[Anomaly]:
+    """All replicas of a partition hold the same bytes."""
+    by_partition: dict[str, list[Replica]] = defaultdict(list)
+    for replica in history.replicas:
+        by_partition[replica.partition].append(replica)
+    for partition, (first, *others) in by_partition.items():
+        for other in others:
+            if other.batches != first.batches:
+                detail = f"{partition}: {first_difference(first, other)}"
+                yield Anomaly("divergent replicas", detail)
+
+
+def first_difference(one: Replica, other: Replica) -> str:
+    """The first batch in which two replicas differ, as each has it."""
+    for own, theirs in zip(_described(one.batches), _described(other.batches), strict=False):
+        if own != theirs:
+            return f"node {one.node} has {own}, node {other.node} has {theirs}"
+    return f"node {one.node} has {len(one.batches)} bytes, node {other.node} {len(other.batches)}"
+
+
+def _described(batches: bytes) -> Iterator[str]:
+    for batch in split(batches):
+        field = {
+            "offset": batch[0:8],
+            "epoch": batch[12:16],
+            "last delta": batch[23:27],
+            "producer": batch[43:51],
+            "sequence": batch[53:57],
+        }
+        numbers = " ".join(
+            f"{name} {int.from_bytes(raw, 'big', signed=True)}" for name, raw in field.items()
+        )
+        yield f"[{numbers} crc {batch[17:21].hex()} of {len(batch)} bytes]"
+
+
+def split(segment: bytes) -> Iterator[bytes]:
+    """Yield the whole batches of a segment, up to the zeros that are reserved behind them or to a torn one."""
+    at = 0
+    while size := int.from_bytes(segment[at + 8 : at + 12], "big"):
+        batch = segment[at : at + 12 + size]
+        if len(batch) < 12 + size:
+            return
+        yield batch
+        at += len(batch)
+
+
+def stuck_stable_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
+    """The last stable offset is the high watermark once all transactions are over."""
+    for one in history.stable:
+        if one.last_stable_offset != one.high_watermark:
+            detail = f"{one.partition}: {one.last_stable_offset} of {one.high_watermark}"
+            yield Anomaly("stuck last stable offset", detail)
+
+
+def unread_records(history: ClusterHistory) -> Iterator[Anomaly]:
+    """What was acknowledged was read by somebody: for a group that has read to the end."""
+    seen = {read.value for read in history.clients.reads}
+    for write in history.clients.writes:
+        if write.acknowledged and write.transaction is None and write.value not in seen:
+            yield Anomaly("unread record", f"{write.value} of {write.producer}")
