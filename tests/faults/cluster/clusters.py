@@ -1,0 +1,296 @@
+"""Three nodes, each broker and controller in a process of its own: ours or Apache Kafka's, behind one interface.
+
+Clients reach each node directly; what nodes say to each other goes through `Network`, by the listeners that they
+advertise to each other. All nodes listen on 127.0.0.1. Replication factor 3, ``min.insync.replicas`` 2, no unclean
+elections; sessions and lags are short, so that a fault is over in seconds.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from pykafka_core.broker.storage.format import format_cluster
+from pykafka_core.types import id_text, random_id
+from tests.faults.cluster.checker import Replica, split
+from tests.faults.cluster.network import Network
+
+NODES = (1, 2, 3)
+JOIN_S, STOP_S = 90.0, 60.0
+SESSION_S = 3.0
+SETTINGS: Mapping[str, object] = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "REPLICATION",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "broker.session.timeout.ms": int(SESSION_S * 1000),
+    "broker.heartbeat.interval.ms": 500,
+    "replica.lag.time.max.ms": 3000,
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "unclean.leader.election.enable": "false",
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+}
+QUIET: Mapping[str, object] = {
+    "log_level": 0,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 500,
+    "retry.backoff.max.ms": 500,
+}
+"""Of every client: a cluster's faults are no news, and no reason to wait for long."""
+
+
+class NotBackError(Exception):
+    """A node did not join, or ended by itself."""
+
+
+class Ports:
+    """Of one node: where it listens for clients, brokers and controllers, and where the proxy does for the latter two."""
+
+    def __init__(self, stack: ExitStack, proxied: tuple[int, int]) -> None:
+        own = [stack.enter_context(reserve_port()).getsockname()[1] for _ in range(3)]
+        self.client, self.replication, self.controller = (int(port) for port in own)
+        self.replication_proxy, self.controller_proxy = proxied
+
+
+class Cluster(ABC):
+    """Its processes and directories; all of them are formatted and none runs at first.
+
+    Attributes:
+        name: Whose nodes they are.
+        network: The links between nodes.
+        up: The processes that run, by node; those that are paused, too.
+    """
+
+    name: str
+    has_transactions = True
+
+    def __init__(self, folder: Path, network: Network, stack: ExitStack) -> None:
+        self.network = network
+        self.up: dict[int, subprocess.Popen[bytes]] = {}
+        self._folder = folder
+        proxied = iter(network.ports)
+        self._ports = {node: Ports(stack, (next(proxied), next(proxied))) for node in NODES}
+        network.route(
+            {
+                at: (node, to)
+                for node, port in self._ports.items()
+                for at, to in (
+                    (port.replication_proxy, port.replication),
+                    (port.controller_proxy, port.controller),
+                )
+            }
+        )
+        for node in NODES:
+            self._properties(node).write_text(
+                "".join(f"{name}={value}\n" for name, value in self._settings(node).items())
+            )
+        self._format()
+
+    @property
+    def bootstrap(self) -> str:
+        """Of all nodes, whether they run or not."""
+        return ",".join(self.address(node) for node in NODES)
+
+    def address(self, node: int) -> str:
+        return f"127.0.0.1:{self._ports[node].client}"
+
+    def start(self, *nodes: int) -> None:
+        """Start nodes at once and return when each serves.
+
+        Raises:
+            NotBackError: One ended, or has not joined within `JOIN_S`.
+        """
+        for node in nodes:
+            with open(self._folder / f"{node}.log", "ab") as log:
+                self.up[node] = subprocess.Popen(self._command(node), stdout=log, stderr=log)
+            self.network.is_node(node, self.up[node].pid)
+        for node in nodes:
+            self._wait_until_serving(node)
+
+    def kill(self, *nodes: int) -> None:
+        """SIGKILL, all of them before any is waited for."""
+        killed = [self.up.pop(node) for node in nodes]
+        for process in killed:
+            process.kill()
+        for process in killed:
+            process.wait()
+
+    def pause(self, node: int) -> None:
+        """SIGSTOP."""
+        self.up[node].send_signal(signal.SIGSTOP)
+
+    def resume(self, node: int) -> None:
+        """SIGCONT."""
+        self.up[node].send_signal(signal.SIGCONT)
+
+    def stop(self, node: int) -> None:
+        """SIGTERM, which is a controlled shutdown.
+
+        Raises:
+            NotBackError: It does not end within `STOP_S`.
+        """
+        process = self.up.pop(node)
+        process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise NotBackError(f"node {node} did not stop within {STOP_S:.0f} s") from None
+
+    def wipe(self, node: int) -> None:
+        """Remove the partitions of a node that does not run. It keeps its metadata log: what a voter knows is no replica."""
+        for entry in self.data(node).iterdir():
+            if entry.name in ("meta.properties", "__cluster_metadata-0", "bootstrap.checkpoint"):
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def ended(self) -> list[int]:
+        """Nodes that ended by themselves."""
+        return [node for node, process in self.up.items() if process.poll() is not None]
+
+    def replicas(self, topic: str, partition: int) -> list[Replica]:
+        """What each node's disk holds."""
+        return [self._replica(node, f"{topic}-{partition}") for node in NODES]
+
+    def _replica(self, node: int, partition: str) -> Replica:
+        segments = sorted((self.data(node) / partition).glob("*.log"))
+        batches = b"".join(batch for file in segments for batch in split(file.read_bytes()))
+        return Replica(node, partition, batches)
+
+    def _wait_until_serving(self, node: int) -> None:
+        deadline = time.monotonic() + JOIN_S
+        while time.monotonic() < deadline:
+            if (code := self.up[node].poll()) is not None:
+                raise NotBackError(f"node {node} ended with {code}: {self.log_of(node)}")
+            try:
+                admin = AdminClient({"bootstrap.servers": self.address(node), **QUIET})
+                admin.list_topics(timeout=1)
+                return
+            except KafkaException:
+                continue
+        raise NotBackError(f"node {node} did not join within {JOIN_S:.0f} s: {self.log_of(node)}")
+
+    def log_of(self, node: int) -> str:
+        """The last of what it said."""
+        return (self._folder / f"{node}.log").read_text(errors="replace")[-2000:]
+
+    def _properties(self, node: int) -> Path:
+        return self._folder / f"{node}.properties"
+
+    def _settings(self, node: int) -> dict[str, object]:
+        port = self._ports[node]
+        return {
+            **SETTINGS,
+            "node.id": node,
+            "listeners": f"PLAINTEXT://127.0.0.1:{port.client},REPLICATION://127.0.0.1:{port.replication},"
+            f"CONTROLLER://127.0.0.1:{port.controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port.client},"
+            f"REPLICATION://127.0.0.1:{port.replication_proxy}",
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"127.0.0.1:{other.controller_proxy}" for other in self._ports.values()
+            ),
+        }
+
+    @abstractmethod
+    def data(self, node: int) -> Path:
+        """Where its partitions are."""
+
+    @abstractmethod
+    def _format(self) -> None: ...
+
+    @abstractmethod
+    def _command(self, node: int) -> list[str]: ...
+
+
+class Ours(Cluster):
+    """`pykafka-core serve`."""
+
+    name = "ours"
+    has_transactions = False  # Those whose partitions are led elsewhere than their coordinator.
+
+    def data(self, node: int) -> Path:
+        return self._folder / str(node)
+
+    def _format(self) -> None:
+        format_cluster(
+            self._folder,
+            {node: ("127.0.0.1", port.controller_proxy) for node, port in self._ports.items()},
+        )
+
+    def _command(self, node: int) -> list[str]:
+        files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
+        return [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
+
+
+class Kafka(Cluster):
+    """Apache Kafka of `bench/peers/java/pom.xml`."""
+
+    name = "kafka"
+
+    def data(self, node: int) -> Path:
+        return self._folder / str(node)
+
+    def _settings(self, node: int) -> dict[str, object]:
+        settings = super()._settings(node)
+        controller = f",CONTROLLER://127.0.0.1:{self._ports[node].controller_proxy}"
+        advertised = {"advertised.listeners": f"{settings['advertised.listeners']}{controller}"}
+        return settings | advertised | {"log.dirs": self.data(node)}
+
+    def _format(self) -> None:
+        cluster = id_text(random_id(os.urandom))
+        voters = ",".join(
+            f"{node}@127.0.0.1:{port.controller_proxy}:{id_text(random_id(os.urandom))}"
+            for node, port in self._ports.items()
+        )
+        for node in NODES:
+            quorum = ["-t", cluster, "--initial-controllers", voters]
+            subprocess.run(
+                [*self._java, "kafka.tools.StorageTool", "format", *quorum]
+                + ["-c", str(self._properties(node))],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def _command(self, node: int) -> list[str]:
+        return [*self._java, "kafka.Kafka", str(self._properties(node))]
+
+    @property
+    def _java(self) -> list[str]:
+        return ["java", *QUICK_TO_START, "-Xmx512m", "-cp", ApacheKafka.classpath()]
+
+
+KINDS: Mapping[str, type[Cluster]] = {"ours": Ours, "kafka": Kafka}
+
+
+@contextmanager
+def cluster(kind: str, folder: Path) -> Iterator[Cluster]:
+    """A formatted cluster that does not run yet; what runs at the end is killed."""
+    with ExitStack() as stack:
+        network = stack.enter_context(Network(2 * len(NODES)))
+        made = KINDS[kind](folder, network, stack)
+        try:
+            yield made
+        finally:
+            made.kill(*made.up)

@@ -1,0 +1,98 @@
+"""The links between nodes, as a test has them: who hears whom."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import permutations
+from types import TracebackType
+from typing import Any
+
+Way = tuple[int, int]
+"""From a node to a node."""
+
+
+class Network:
+    """The proxy's process (`tests/faults/cluster/proxy.py`).
+
+    Attributes:
+        ports: Those that it listens at; each is given to a node's listener by `route`.
+    """
+
+    def __init__(self, ports: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.cluster.proxy", str(ports)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.ports = [int(port) for port in self._line().split()]
+
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def route(self, routes: Mapping[int, tuple[int, int]]) -> None:
+        """Say which node, and which port of it, each of our ports stands for."""
+        self._tell(routes=routes)
+
+    def is_node(self, node: int, pid: int) -> None:
+        """Name the process of a node, as soon as it runs: nothing else may connect."""
+        self._tell(pids={node: pid})
+
+    def cut(self, ways: Iterable[Way]) -> None:
+        """Hold back what is sent on these ways; all others are open."""
+        self._tell(links=[[*way, None] for way in ways])
+
+    def slow(self, ways: Iterable[Way], delay_s: float) -> None:
+        """Delay each piece on these ways; all others are open and fast."""
+        self._tell(links=[[*way, delay_s] for way in ways])
+
+    def heal(self) -> None:
+        """Open all links; what was held back arrives."""
+        self.cut(())
+
+    def _tell(self, **order: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        assert self._line() == "ok"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+def around(node: int, nodes: Iterable[int]) -> list[Way]:
+    """Both directions between a node and all others: it is alone."""
+    return [way for way in permutations(nodes, 2) if node in way]
+
+
+def out_of(node: int, nodes: Iterable[int]) -> list[Way]:
+    """It is not heard."""
+    return [(node, other) for other in nodes if other != node]
+
+
+def into(node: int, nodes: Iterable[int]) -> list[Way]:
+    """It hears nobody."""
+    return [(other, node) for other in nodes if other != node]
+
+
+def between(one: int, other: int) -> list[Way]:
+    """Both directions between two: of three nodes, the third one is a bridge."""
+    return [(one, other), (other, one)]
+
+
+def against_the_ring(nodes: Iterable[int]) -> list[Way]:
+    """Each node is heard by the next one only."""
+    ring = list(nodes)
+    kept = set(zip(ring, ring[1:] + ring[:1], strict=True))
+    return [way for way in permutations(ring, 2) if way not in kept]

@@ -1,0 +1,159 @@
+"""The network between nodes of one machine: a process that carries their connections, and cuts or slows them.
+
+Theory of operation. Each node advertises ports of this process where the others look for it, so whatever nodes say to
+each other passes here, and nothing that clients say. A connection's way has two ends: the node it was made for is known
+by the port, and the one that made it by the inode of its socket, which Linux lists under ``/proc`` for both ends of a
+loopback connection. So a link can be cut between two nodes only, and in one direction only.
+
+A cut holds back what was sent, the end of a connection included, and loses nothing: once it heals, late requests arrive
+as they do after TCP's retransmissions. A new connection is accepted, and carried once both directions are open. A slow
+link waits before each piece of up to 64 KiB.
+
+Run as ``python -m tests.faults.cluster.proxy COUNT``: prints as many ports, then takes a JSON object a line and prints
+``ok`` once it holds: ``routes`` (port to ``[node, port]``), ``pids`` (node to process id), ``links`` (a list of
+``[from, to, delay in seconds, or null for a cut]``; those not listed are open).
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+PIECE_BYTES = 65536
+UNKNOWN_S = 5.0
+"""How long a connection waits for its process to be named: a node may connect before its starter has told."""
+
+Way = tuple[int, int]
+
+
+class Proxy:
+    """Routes, nodes and the state of links; changed by lines of standard input."""
+
+    def __init__(self) -> None:
+        self._routes: dict[int, tuple[int, int]] = {}
+        self._pids: dict[int, int] = {}
+        self._delays: dict[Way, float | None] = {}
+        self._changed = asyncio.Condition()
+        self._servers: list[asyncio.Server] = []
+
+    async def listen(self) -> int:
+        server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def told(self, order: dict[str, Any]) -> None:
+        for port, (node, target) in order.get("routes", {}).items():
+            self._routes[int(port)] = (node, target)
+        self._pids |= {int(node): pid for node, pid in order.get("pids", {}).items()}
+        if "links" in order:
+            self._delays = {(source, node): delay for source, node, delay in order["links"]}
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer, own = writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1]
+        node, port = self._routes[own]
+        source = await self._source(peer, own)
+        if source is None:
+            writer.transport.abort()
+            return
+        await self._passing((source, node))
+        await self._passing((node, source))
+        try:
+            other_reader, other_writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            writer.transport.abort()
+            return
+        await asyncio.gather(
+            self._relay(reader, other_writer, (source, node)),
+            self._relay(other_reader, writer, (node, source)),
+        )
+        for end in (writer, other_writer):
+            end.transport.abort()
+
+    async def _source(self, peer_port: int, own_port: int) -> int | None:
+        """The node that made a connection; None for a stranger, and when it has ended already."""
+        deadline = asyncio.get_running_loop().time() + UNKNOWN_S
+        while asyncio.get_running_loop().time() < deadline:
+            inode = _inode(peer_port, own_port)
+            if inode is None:
+                return None
+            for node, pid in self._pids.items():
+                if _holds(pid, inode):
+                    return node
+            async with self._changed:
+                try:
+                    await asyncio.wait_for(self._changed.wait(), 0.1)
+                except TimeoutError:
+                    continue
+        return None
+
+    async def _passing(self, way: Way) -> None:
+        """Return when what was sent may arrive."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._delays.get(way, 0.0) is not None)
+        await asyncio.sleep(self._delays.get(way, 0.0) or 0.0)
+
+    async def _relay(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way
+    ) -> None:
+        try:
+            while data := await _read(reader):
+                await self._passing(way)
+                writer.write(data)
+                await writer.drain()
+            await self._passing(way)
+            writer.write_eof()
+        except OSError:
+            writer.transport.abort()
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(PIECE_BYTES)
+    except OSError:
+        return b""
+
+
+def _inode(local_port: int, remote_port: int) -> str | None:
+    """Of the socket of a loopback connection."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            ports = (int(field.rpartition(":")[2], 16) for field in fields[1:3])
+            if tuple(ports) == (local_port, remote_port):
+                return fields[9]
+    return None
+
+
+def _holds(pid: int, inode: str) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        return any(_target(f"{folder}/{name}") == f"socket:[{inode}]" for name in os.listdir(folder))
+    except OSError:
+        return False
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+async def main(count: int) -> None:
+    proxy = Proxy()
+    print(*[await proxy.listen() for _ in range(count)], flush=True)
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    while line := await reader.readline():
+        await proxy.told(json.loads(line))
+        print("ok", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1])))
