@@ -62,7 +62,7 @@ class NotBackError(Exception):
 
 
 class Ports:
-    """Of one node: where it listens for clients, brokers and controllers, and where the proxy does for the latter two."""
+    """Where one node listens for clients, brokers and controllers, and where the proxy does for the latter two."""
 
     def __init__(self, stack: ExitStack, proxied: tuple[int, int]) -> None:
         own = [stack.enter_context(reserve_port()).getsockname()[1] for _ in range(3)]
@@ -116,14 +116,36 @@ class Cluster(ABC):
         """Start nodes at once and return when each serves.
 
         Raises:
-            NotBackError: One ended, or has not joined within `JOIN_S`.
+            NotBackError: As of `wait_until_serving`.
         """
+        self.launch(*nodes)
+        for node in nodes:
+            self.wait_until_serving(node)
+
+    def launch(self, *nodes: int) -> None:
+        """Start nodes and wait for nothing: none serves before a majority can meet."""
         for node in nodes:
             with open(self._folder / f"{node}.log", "ab") as log:
                 self.up[node] = subprocess.Popen(self._command(node), stdout=log, stderr=log)
             self.network.is_node(node, self.up[node].pid)
-        for node in nodes:
-            self._wait_until_serving(node)
+
+    def wait_until_serving(self, node: int) -> None:
+        """Return when a node answers clients.
+
+        Raises:
+            NotBackError: It ended, or has not joined within `JOIN_S`.
+        """
+        deadline = time.monotonic() + JOIN_S
+        while time.monotonic() < deadline:
+            if (code := self.up[node].poll()) is not None:
+                raise NotBackError(f"node {node} ended with {code}: {self.log_of(node)}")
+            try:
+                admin = AdminClient({"bootstrap.servers": self.address(node), **QUIET})
+                admin.list_topics(timeout=1)
+                return
+            except KafkaException:
+                continue
+        raise NotBackError(f"node {node} did not join within {JOIN_S:.0f} s: {self.log_of(node)}")
 
     def kill(self, *nodes: int) -> None:
         """SIGKILL, all of them before any is waited for."""
@@ -157,7 +179,10 @@ class Cluster(ABC):
             raise NotBackError(f"node {node} did not stop within {STOP_S:.0f} s") from None
 
     def wipe(self, node: int) -> None:
-        """Remove the partitions of a node that does not run. It keeps its metadata log: what a voter knows is no replica."""
+        """Remove the partitions of a node that does not run, as if their disk were lost.
+
+        Its metadata log stays: a voter that forgot its votes would be another fault.
+        """
         for entry in self.data(node).iterdir():
             if entry.name in ("meta.properties", "__cluster_metadata-0", "bootstrap.checkpoint"):
                 continue
@@ -178,19 +203,6 @@ class Cluster(ABC):
         segments = sorted((self.data(node) / partition).glob("*.log"))
         batches = b"".join(batch for file in segments for batch in split(file.read_bytes()))
         return Replica(node, partition, batches)
-
-    def _wait_until_serving(self, node: int) -> None:
-        deadline = time.monotonic() + JOIN_S
-        while time.monotonic() < deadline:
-            if (code := self.up[node].poll()) is not None:
-                raise NotBackError(f"node {node} ended with {code}: {self.log_of(node)}")
-            try:
-                admin = AdminClient({"bootstrap.servers": self.address(node), **QUIET})
-                admin.list_topics(timeout=1)
-                return
-            except KafkaException:
-                continue
-        raise NotBackError(f"node {node} did not join within {JOIN_S:.0f} s: {self.log_of(node)}")
 
     def log_of(self, node: int) -> str:
         """The last of what it said."""

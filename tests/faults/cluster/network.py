@@ -26,6 +26,7 @@ class Network:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._delays: dict[Way, float | None] = {}
         self.ports = [int(port) for port in self._line().split()]
 
     def __enter__(self) -> "Network":
@@ -49,16 +50,25 @@ class Network:
         self._tell(pids={node: pid})
 
     def cut(self, ways: Iterable[Way]) -> None:
-        """Hold back what is sent on these ways; all others are open."""
-        self._tell(links=[[*way, None] for way in ways])
+        """Hold back what is sent on these ways."""
+        self._set(self._delays | dict.fromkeys(ways))
 
     def slow(self, ways: Iterable[Way], delay_s: float) -> None:
-        """Delay each piece on these ways; all others are open and fast."""
-        self._tell(links=[[*way, delay_s] for way in ways])
+        """Delay each piece on these ways."""
+        self._set(self._delays | dict.fromkeys(ways, delay_s))
+
+    def mend(self, ways: Iterable[Way]) -> None:
+        """Open these ways; what was held back arrives."""
+        mended = set(ways)
+        self._set({way: delay for way, delay in self._delays.items() if way not in mended})
 
     def heal(self) -> None:
-        """Open all links; what was held back arrives."""
-        self.cut(())
+        """Open all of them."""
+        self._set({})
+
+    def _set(self, delays: dict[Way, float | None]) -> None:
+        self._delays = delays
+        self._tell(links=[[*way, delay] for way, delay in delays.items()])
 
     def _tell(self, **order: Any) -> None:
         assert self._process.stdin is not None

@@ -131,7 +131,9 @@ def _inode(local_port: int, remote_port: int) -> str | None:
 def _holds(pid: int, inode: str) -> bool:
     folder = f"/proc/{pid}/fd"
     try:
-        return any(_target(f"{folder}/{name}") == f"socket:[{inode}]" for name in os.listdir(folder))
+        return any(
+            _target(f"{folder}/{name}") == f"socket:[{inode}]" for name in os.listdir(folder)
+        )
     except OSError:
         return False
 

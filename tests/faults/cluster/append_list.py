@@ -1,0 +1,155 @@
+"""Append-list: idempotent producers number their records, and readers follow them."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+
+from tests.faults.cluster.checker import Acknowledged
+from tests.faults.cluster.clusters import QUIET
+from tests.faults.cluster.workload import PATIENCE_S, Workload, read_of
+from tests.faults.history import Anomaly, Write
+
+PRODUCERS = 2
+PAUSE_S = 0.002
+"""Between two records of a producer: the cluster is to be disturbed, not measured."""
+
+
+class NumberedProducer:
+    """An idempotent producer with acks=all; after a fatal error it goes on as another one."""
+
+    def __init__(self, workload: Workload, name: str) -> None:
+        self._workload = workload
+        self._name, self._life, self._number = name, 0, 0
+        self._producer = self._new()
+
+    def _new(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self._workload.cluster.bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "batch.num.messages": 50,
+                "queue.buffering.max.messages": 2000,
+                "message.timeout.ms": int(PATIENCE_S * 1000),
+                "request.timeout.ms": 5000,
+                "error_cb": self._failed,
+                **QUIET,
+            }
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}.{self._life}"
+
+    def produce(self, partition: int) -> None:
+        value = f"{self.name}:{self._number}"
+        self._number += 1
+        name = self.name
+        try:
+            self._producer.produce(
+                self._workload.topic,
+                value,
+                partition=partition,
+                on_delivery=partial(self._told, name),
+            )
+        except BufferError:
+            self._producer.poll(0.05)
+            return
+        except KafkaException as error:
+            if not error.args[0].fatal():
+                raise
+            self._producer.flush(PATIENCE_S)
+            self._producer, self._life = self._new(), self._life + 1
+            return
+        self._workload.writes.append(Write(name, partition, value, acknowledged=False))
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        if left := self._producer.flush(2 * PATIENCE_S):
+            self._workload.anomalies.append(
+                Anomaly("not delivered", f"{left} records of {self.name}")
+            )
+
+    def _told(self, name: str, error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            place = message.partition(), message.offset()
+            done = Acknowledged(name, *place, message.value().decode())
+            self._workload.acknowledged.append(done)
+        elif error.code() == KafkaError._MSG_TIMED_OUT:
+            detail = f"{message.value()!r} of {name} within {PATIENCE_S:.0f} s"
+            self._workload.anomalies.append(Anomaly("not delivered", detail))
+
+    def _failed(self, error: KafkaError) -> None:
+        if error.fatal():
+            detail = f"{self.name}: {error.str()}"
+            self._workload.anomalies.append(Anomaly("fatal error of a producer", detail))
+
+
+class AppendList(Workload):
+    """`PRODUCERS` producers, a reader that follows them, and one that begins elsewhere every few seconds."""
+
+    topic = "list"
+
+    def clients(self) -> Sequence[Callable[[Random], None]]:
+        writers = [partial(self._write, f"p{number}") for number in range(PRODUCERS)]
+        return [*writers, partial(self._read, "follower", 1e9), partial(self._read, "jumper", 4.0)]
+
+    def _write(self, name: str, choice: Random) -> None:
+        producer = NumberedProducer(self, name)
+        while not self.stopping.wait(PAUSE_S):
+            producer.produce(choice.randrange(self.partitions))
+        producer.flush()
+
+    def _read(self, name: str, stays_s: float, choice: Random) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap,
+                "group.id": name,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                **QUIET,
+            }
+        )
+        seen = [0] * self.partitions
+        assignment = 0
+        try:
+            while not self.stopping.is_set():
+                assignment += 1
+                consumer.assign(
+                    [
+                        TopicPartition(
+                            self.topic, index, choice.randint(0, end) if end else OFFSET_BEGINNING
+                        )
+                        for index, end in enumerate(seen)
+                    ]
+                )
+                self._follow(consumer, name, assignment, seen, choice.uniform(0.5, 1.5) * stays_s)
+        finally:
+            consumer.close()
+
+    def _follow(
+        self, consumer: Consumer, name: str, assignment: int, seen: list[int], stays_s: float
+    ) -> None:
+        until = time.monotonic() + stays_s
+        while not self.stopping.is_set() and time.monotonic() < until:
+            for message in consumer.consume(500, 0.2):
+                if message.error() is None:
+                    read = read_of(message, name, assignment)
+                    self.reads.append(read)
+                    seen[read.partition] = max(seen[read.partition], read.offset)
+                elif message.error().code() == KafkaError._AUTO_OFFSET_RESET:
+                    detail = f"{name}: {message.error().str()}"
+                    self.anomalies.append(Anomaly("reader out of range", detail))

@@ -1,0 +1,178 @@
+"""Run a plan of faults against a cluster under load and judge what is left.
+
+``python -m tests.faults.cluster.run --on ours --seed 7 --steps 3``; a failing run prints this command again. With
+``--minutes`` one seed follows the other. ``--keep`` leaves the nodes' directories and logs.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from tests.faults.cluster.append_list import AppendList
+from tests.faults.cluster.clusters import KINDS, NODES, Cluster, NotBackError, cluster
+from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
+from tests.faults.cluster.workload import Workload
+from tests.faults.history import Anomaly
+
+WORKLOADS: dict[str, type[Workload]] = {"list": AppendList}
+HEAL_S, PROGRESS_S = 60.0, 60.0
+SHOWN = 3
+
+
+class Task(NamedTuple):
+    """What one run does.
+
+    Attributes:
+        on: Kind of cluster.
+        faults: Names to choose from; all without.
+        workloads: Names; those without that the cluster can serve.
+    """
+
+    on: str
+    seed: int
+    steps: int = 3
+    faults: Sequence[str] = ()
+    workloads: Sequence[str] = ()
+    in_pairs: bool = False
+
+    def command(self) -> str:
+        words = f"python -m tests.faults.cluster.run --on {self.on} --seed {self.seed} --steps {self.steps}"
+        for name, given in (("faults", self.faults), ("workloads", self.workloads)):
+            words += f" --{name} {','.join(given)}" if given else ""
+        return words + (" --pairs" if self.in_pairs else "")
+
+
+def run(task: Task, folder: Path) -> list[Anomaly]:
+    """Start a cluster, carry out the plan under load; everything that was wrong."""
+    steps = plan(task.seed, task.steps, task.faults, in_pairs=task.in_pairs)
+    with cluster(task.on, folder) as nodes:
+        nodes.start(*NODES)
+        names = task.workloads or [
+            name for name in WORKLOADS if name != "transactions" or nodes.has_transactions
+        ]
+        workloads = [WORKLOADS[name](nodes, task.seed) for name in names]
+        for workload in workloads:
+            workload.create()
+            workload.start()
+        found = _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
+        for workload in workloads:
+            workload.stop()
+        if not found:
+            found = _settled(nodes, workloads)
+        return found + [anomaly for workload in workloads for anomaly in workload.judge()]
+
+
+def _disturb(
+    nodes: Cluster, workloads: Sequence[Workload], steps: Sequence[Step], choice: Random
+) -> list[Anomaly]:
+    """Each step in turn; end at the first from which the cluster does not recover."""
+    topics = [workload.topic for workload in workloads]
+    found = _recovered(nodes, workloads)
+    for step in steps:
+        if found:
+            break
+        begun = time.monotonic()
+        try:
+            met = carry_out(nodes, step, topics[0], choice)
+        except NotBackError as error:
+            return [Anomaly("node did not come back", f"{step}: {error}")]
+        healed = time.monotonic()
+        found = [
+            one._replace(detail=f"after {step} ({met}): {one.detail}")
+            for one in _recovered(nodes, workloads)
+        ]
+        took = f"{healed - begun:.1f} s, whole again in {time.monotonic() - healed:.1f} s"
+        print(f"  {step}: {met}; {took}; {_counts(workloads)}", flush=True)
+    return found
+
+
+def _counts(workloads: Sequence[Workload]) -> str:
+    return ", ".join(f"{one.topic} {one.progress}/{len(one.reads)}" for one in workloads)
+
+
+def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
+    """All replicas in sync, as every node says, and every workload goes on."""
+    topics = [workload.topic for workload in workloads]
+    if amiss := wait_until_whole(nodes, topics, HEAL_S):
+        return [Anomaly("not whole again", amiss)]
+    before = [workload.progress for workload in workloads]
+    deadline = time.monotonic() + PROGRESS_S
+    for workload, count in zip(workloads, before, strict=True):
+        while workload.progress < count + 20:
+            if time.monotonic() > deadline:
+                return [Anomaly("no progress", f"{workload.topic}: {workload.progress} answers")]
+            time.sleep(0.02)
+    return []
+
+
+def _settled(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
+    """Wait until replicas are as long as each other: nobody writes, and followers fetch."""
+    amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S)
+    deadline = time.monotonic() + HEAL_S
+    while time.monotonic() < deadline and not all(
+        len({len(one.batches) for one in nodes.replicas(workload.topic, partition)}) == 1
+        for workload in workloads
+        for partition in range(workload.partitions)
+    ):
+        time.sleep(0.1)
+    return [Anomaly("not whole again", amiss)] if amiss else []
+
+
+def report(task: Task, found: Sequence[Anomaly]) -> str:
+    """The anomalies by kind, the first of each in full, and the command that repeats the plan."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for anomaly in found:
+        kinds[anomaly.kind].append(anomaly.detail)
+    lines = [f"{len(details)} x {kind}" for kind, details in kinds.items()]
+    lines += [f"  {kind}: {detail}" for kind in kinds for detail in kinds[kind][:SHOWN]]
+    return "\n".join([*lines, task.command()])
+
+
+def main() -> None:
+    options = _options()
+    deadline = time.monotonic() + 60 * options.minutes
+    failed, seed = 0, options.seed
+    while seed == options.seed or time.monotonic() < deadline:
+        task = Task(
+            options.on,
+            seed,
+            options.steps,
+            options.faults.split(",") if options.faults else (),
+            options.workloads.split(",") if options.workloads else (),
+            options.pairs,
+        )
+        folder = Path(tempfile.mkdtemp(prefix=f"faults-{options.on}-{seed}-"))
+        print(task.command(), folder, flush=True)
+        found = run(task, folder)
+        if found:
+            failed += 1
+            print(report(task, found), flush=True)
+        if not found or not options.keep:
+            shutil.rmtree(folder)
+        seed += 1
+    print(f"{seed - options.seed} runs, {failed} with anomalies")
+    sys.exit(1 if failed else 0)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--on", choices=list(KINDS), default="ours")
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--steps", type=int, default=3, help="of each seed's plan")
+    parser.add_argument("--faults", default="", help=f"some of {','.join(FAULTS)}")
+    parser.add_argument("--workloads", default="", help=f"some of {','.join(WORKLOADS)}")
+    parser.add_argument("--pairs", action="store_true", help="two faults at a time")
+    parser.add_argument("--minutes", type=float, default=0.0, help="go on with further seeds")
+    parser.add_argument("--keep", action="store_true", help="leave what a failing run wrote")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

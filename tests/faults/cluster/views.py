@@ -1,0 +1,39 @@
+"""What a node itself says of partitions, by raw requests: a client library would ask whichever node it likes."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pykafka_core.protocol import messages as m
+from tests.support.wire import Connection
+
+METADATA, VERSION = 3, 12
+
+
+class Partition(NamedTuple):
+    """A partition as one node's metadata have it; ``leader`` is -1 where nobody leads."""
+
+    name: str
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+
+
+def partitions(address: str, topics: Iterable[str]) -> list[Partition]:
+    """Of topics, sorted; nothing of those that the node does not know.
+
+    Raises:
+        OSError: The node does not answer.
+    """
+    wanted = [m.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    with Connection(address) as connection:
+        answer = connection.ask(METADATA, VERSION, m.MetadataRequest(topics=wanted))
+    return sorted(
+        Partition(
+            f"{topic.name}-{row.partition_index}",
+            row.leader_id,
+            row.leader_epoch,
+            tuple(sorted(row.isr_nodes)),
+        )
+        for topic in answer.topics
+        for row in topic.partitions
+    )

@@ -1,0 +1,142 @@
+"""What every workload is: a topic, clients in threads of their own, and what they noted."""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, ClassVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.faults.cluster.checker import Acknowledged, ClusterHistory, check
+from tests.faults.cluster.clusters import NODES, QUIET, Cluster
+from tests.faults.history import Anomaly, History, Read, Write
+
+PATIENCE_S = 90.0
+
+
+class Workload(ABC):
+    """One topic and its clients, from `start` to `stop`; then `history` is what they did.
+
+    Attributes:
+        topic: Made by `create`; three replicas.
+        progress: Acknowledged writes so far; grows while the cluster serves.
+        anomalies: What a client was told and must not be.
+    """
+
+    topic: ClassVar[str]
+    partitions: ClassVar[int] = 3
+
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.cluster = cluster
+        self.writes: list[Write] = []
+        self.acknowledged: list[Acknowledged] = []
+        self.reads: list[Read] = []
+        self.anomalies: list[Anomaly] = []
+        self.stopping = threading.Event()
+        self._seed = seed
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def progress(self) -> int:
+        return len(self.acknowledged)
+
+    def create(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, **QUIET})
+        admin.create_topics([NewTopic(self.topic, self.partitions, len(NODES))])[self.topic].result(
+            PATIENCE_S
+        )
+
+    def start(self) -> None:
+        for place, client in enumerate(self.clients()):
+            choice = Random(f"{self._seed} {self.topic} {place}")
+            thread = threading.Thread(target=self._guarded, args=(client, choice), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Return when all clients have ended; one that does not is an anomaly."""
+        self.stopping.set()
+        deadline = time.monotonic() + 2 * PATIENCE_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                self.anomalies.append(Anomaly("stuck client", f"{self.topic}: {thread.name}"))
+
+    def _guarded(self, client: Callable[[Random], None], choice: Random) -> None:
+        try:
+            client(choice)
+        except Exception as error:
+            self.anomalies.append(Anomaly("client failed", f"{self.topic}: {error!r}"))
+
+    @abstractmethod
+    def clients(self) -> Sequence[Callable[[Random], None]]:
+        """Each runs in a thread until `stopping`."""
+
+    def clients_history(self) -> History:
+        """What clients noted; the last read is added by `history`."""
+        answered = {one.value for one in self.acknowledged}
+        writes = [one._replace(acknowledged=one.value in answered) for one in self.writes]
+        return History(writes=writes, reads=list(self.reads))
+
+    def history(self) -> ClusterHistory:
+        """All of it, with what is left in the end."""
+        final = read_all(self.cluster.bootstrap, self.topic, self.partitions)
+        return ClusterHistory(
+            clients=self.clients_history()._replace(final=final),
+            acknowledged=list(self.acknowledged),
+            replicas=[
+                replica
+                for partition in range(self.partitions)
+                for replica in self.cluster.replicas(self.topic, partition)
+            ],
+        )
+
+    def judge(self) -> list[Anomaly]:
+        """Everything that is wrong, once the cluster is whole and `stop` has returned."""
+        return self.anomalies + check(self.history())
+
+
+def read_all(bootstrap: str, topic: str, partitions: int) -> list[Read]:
+    """What a new read_committed consumer finds, from the first offset to the end that leaders name now."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "final",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            **QUIET,
+        }
+    )
+    reads: list[Read] = []
+    try:
+        ends = {
+            index: consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)[1]
+            for index in range(partitions)
+        }
+        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in ends])
+        deadline = time.monotonic() + PATIENCE_S
+        while not _is_at(consumer, topic, ends) and time.monotonic() < deadline:
+            for message in consumer.consume(1000, 0.2):
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                reads.append(read_of(message, "final", 0))
+    finally:
+        consumer.close()
+    return reads
+
+
+def _is_at(consumer: Consumer, topic: str, ends: dict[int, int]) -> bool:
+    """Whether everything below the ends was read; a position moves with the first record, or marker, behind."""
+    at = consumer.position([TopicPartition(topic, index) for index in ends])
+    return all(one.offset >= ends[one.partition] or not ends[one.partition] for one in at)
+
+
+def read_of(message: Any, consumer: str, assignment: int, *, read_committed: bool = True) -> Read:
+    value = message.value().decode()
+    at = time.monotonic()
+    place = message.partition(), message.offset()
+    return Read(consumer, assignment, *place, value, at, read_committed)
