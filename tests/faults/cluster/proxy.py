@@ -37,6 +37,8 @@ class Proxy:
         self._delays: dict[Way, float | None] = {}
         self._changed = asyncio.Condition()
         self._servers: list[asyncio.Server] = []
+        # asyncio holds a stream's reader weakly: a relay that waits for one would be collected with it.
+        self._carried: set[asyncio.Task[None]] = set()
 
     async def listen(self) -> int:
         server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
@@ -53,6 +55,11 @@ class Proxy:
             self._changed.notify_all()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        carried = asyncio.create_task(self._carry(reader, writer))
+        self._carried.add(carried)
+        carried.add_done_callback(self._carried.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer, own = writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1]
         node, port = self._routes[own]
         source = await self._source(peer, own)

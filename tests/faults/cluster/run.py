@@ -17,12 +17,20 @@ from typing import NamedTuple
 
 from tests.faults.cluster.append_list import AppendList
 from tests.faults.cluster.clusters import KINDS, NODES, Cluster, NotBackError, cluster
+from tests.faults.cluster.queue import Queue
 from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
+from tests.faults.cluster.transactions import Transactions
 from tests.faults.cluster.workload import Workload
 from tests.faults.history import Anomaly
 
-WORKLOADS: dict[str, type[Workload]] = {"list": AppendList}
+WORKLOADS: dict[str, type[Workload]] = {
+    "list": AppendList,
+    "queue": Queue,
+    "transactions": Transactions,
+}
 HEAL_S, PROGRESS_S = 60.0, 60.0
+GOES_ON = 20
+"""Records that are written, and read, by a workload that goes on."""
 SHOWN = 3
 
 
@@ -102,12 +110,13 @@ def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
     topics = [workload.topic for workload in workloads]
     if amiss := wait_until_whole(nodes, topics, HEAL_S):
         return [Anomaly("not whole again", amiss)]
-    before = [workload.progress for workload in workloads]
+    before = [(workload.progress, len(workload.reads)) for workload in workloads]
     deadline = time.monotonic() + PROGRESS_S
-    for workload, count in zip(workloads, before, strict=True):
-        while workload.progress < count + 20:
+    for workload, (written, read) in zip(workloads, before, strict=True):
+        while workload.progress < written + GOES_ON or len(workload.reads) < read + GOES_ON:
             if time.monotonic() > deadline:
-                return [Anomaly("no progress", f"{workload.topic}: {workload.progress} answers")]
+                detail = f"{workload.topic}: {workload.progress - written} writes, {len(workload.reads) - read} reads"
+                return [Anomaly("no progress", detail)]
             time.sleep(0.02)
     return []
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, ClassVar
 
@@ -96,7 +96,12 @@ class Workload(ABC):
 
     def judge(self) -> list[Anomaly]:
         """Everything that is wrong, once the cluster is whole and `stop` has returned."""
-        return self.anomalies + check(self.history())
+        history = self.history()
+        return self.anomalies + check(history) + list(self.further(history))
+
+    def further(self, _: ClusterHistory) -> Iterable[Anomaly]:
+        """What must hold of this workload alone."""
+        return ()
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[Read]:

@@ -1,0 +1,153 @@
+"""Queue: a group shares what a producer writes, commits what it has read, and loses and gains members meanwhile."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from random import Random
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.faults.cluster.append_list import NumberedProducer
+from tests.faults.cluster.checker import ClusterHistory, unread_records
+from tests.faults.cluster.clusters import QUIET
+from tests.faults.cluster.workload import PATIENCE_S, Workload, read_of
+from tests.faults.history import Anomaly, History, OffsetCommitted, OffsetFetched
+
+MEMBERS = 3
+PAUSE_S = 0.004
+STAYS_S = 8.0
+"""How long a member is one before it leaves and comes back as another, on average."""
+GROUP = "workers"
+
+
+class Member:
+    """A consumer of the group, from its subscription until it leaves.
+
+    It begins each partition at what it is told is committed, and notes that; so a read is of one assignment.
+    """
+
+    def __init__(self, queue: "Queue", name: str) -> None:
+        self._queue, self._name, self._assignment = queue, name, 0
+        self._at: dict[int, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": queue.cluster.bootstrap,
+                "group.id": GROUP,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 500,
+                "fetch.wait.max.ms": 100,
+                **QUIET,
+            }
+        )
+        self._consumer.subscribe([queue.topic], on_assign=self._assigned, on_lost=self._lost)
+
+    def work(self, stays_s: float) -> None:
+        """Read and commit until it is time to leave, then leave."""
+        until = time.monotonic() + stays_s
+        try:
+            while time.monotonic() < until and not self._queue.has_read_all():
+                self._step()
+        finally:
+            self._consumer.close()
+
+    def _step(self) -> None:
+        read = False
+        for message in self._consumer.consume(200, 0.2):
+            if message.error() is None:
+                self._queue.reads.append(read_of(message, self._name, self._assignment))
+                self._queue.seen.add(message.value().decode())
+                self._at[message.partition()] = message.offset() + 1
+                read = True
+        if read:
+            self._commit()
+
+    def _commit(self) -> None:
+        wanted = [TopicPartition(self._queue.topic, *place) for place in self._at.items()]
+        try:
+            answered = self._consumer.commit(offsets=wanted, asynchronous=False)
+            done = {one.partition for one in answered or () if one.error is None}
+        except KafkaException:
+            done = set()
+        ended = time.monotonic()
+        self._queue.commits.extend(
+            OffsetCommitted(one.partition, one.offset, one.partition in done, ended)
+            for one in wanted
+        )
+
+    def _assigned(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        self._assignment += 1
+        self._at = {}
+        began, told = self._committed(given)
+        self._queue.fetches.extend(
+            OffsetFetched(one.partition, max(one.offset, -1), began) for one in told
+        )
+        consumer.assign(
+            [TopicPartition(one.topic, one.partition, max(one.offset, 0)) for one in told]
+        )
+
+    def _committed(self, given: list[TopicPartition]) -> tuple[float, list[TopicPartition]]:
+        """When it was asked, and what the group has committed; nothing once the group should be done."""
+        while not self._queue.is_over():
+            began = time.monotonic()
+            try:
+                told = self._consumer.committed(given, 5)
+            except KafkaException:
+                continue
+            if all(one.error is None for one in told):
+                return began, told
+        return 0.0, []
+
+    def _lost(self, consumer: Consumer, _: Any) -> None:
+        self._at = {}
+        consumer.unassign()
+
+
+class Queue(Workload):
+    """One producer, `MEMBERS` members at a time."""
+
+    topic = "queue"
+
+    def __init__(self, cluster: Any, seed: int) -> None:
+        super().__init__(cluster, seed)
+        self.commits: list[OffsetCommitted] = []
+        self.fetches: list[OffsetFetched] = []
+        self.seen: set[str] = set()
+        self._has_written = False
+        self._drained_by = float("inf")
+
+    def clients(self) -> Sequence[Callable[[Random], None]]:
+        return [self._write, *(partial(self._take_turns, f"m{n}") for n in range(MEMBERS))]
+
+    def has_read_all(self) -> bool:
+        """Once nothing is written any more: whether the group has seen all that was acknowledged."""
+        if not self._has_written:
+            return False
+        return self.is_over() or all(one.value in self.seen for one in list(self.acknowledged))
+
+    def is_over(self) -> bool:
+        """Whether a group that is not done by now never will be."""
+        return time.monotonic() > self._drained_by
+
+    def _write(self, choice: Random) -> None:
+        producer = NumberedProducer(self, "q")
+        while not self.stopping.wait(PAUSE_S):
+            producer.produce(choice.randrange(self.partitions))
+        producer.flush()
+        self._drained_by = time.monotonic() + PATIENCE_S
+        self._has_written = True
+
+    def _take_turns(self, name: str, choice: Random) -> None:
+        life = 0
+        while not self.has_read_all():
+            Member(self, f"{name}.{life}").work(choice.uniform(0.3, 1.7) * STAYS_S)
+            life += 1
+
+    def clients_history(self) -> History:
+        return super().clients_history()._replace(commits=self.commits, fetches=self.fetches)
+
+    def further(self, history: ClusterHistory) -> Iterator[Anomaly]:
+        """The group has read everything."""
+        return unread_records(history)
