@@ -17,11 +17,11 @@ from tests.faults.history import Anomaly, History
 
 
 class Acknowledged(NamedTuple):
-    """Where a producer was told that its record is."""
+    """Where a producer was told that its record is; no offset where only a later record of its was answered."""
 
     producer: str
     partition: int
-    offset: int
+    offset: int | None
     value: str
 
 
@@ -72,11 +72,13 @@ def check(history: ClusterHistory) -> list[Anomaly]:
 
 def reused_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
     """An acknowledged offset holds the record that was acknowledged, and no reader saw another one there."""
-    values = {
+    values: dict[tuple[int, int | None], str] = {
         (read.partition, read.offset): read.value
         for read in (*history.clients.reads, *history.clients.final)
     }
     for one in history.acknowledged:
+        if one.offset is None:
+            continue
         place = one.partition, one.offset
         if values.setdefault(place, one.value) != one.value:
             detail = f"{place} was acknowledged to {one.producer} as {one.value} and held {values[place]}"

@@ -36,7 +36,7 @@ class Member:
                 "group.id": GROUP,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
-                "session.timeout.ms": 6000,
+                "session.timeout.ms": 3000,
                 "heartbeat.interval.ms": 500,
                 "fetch.wait.max.ms": 100,
                 **QUIET,

@@ -67,7 +67,7 @@ CLIENTS = History(
 ACKNOWLEDGED = (
     Acknowledged("p", 0, 0, "a"),
     Acknowledged("p", 0, 1, "b"),
-    Acknowledged("p", 0, 2, "c"),
+    Acknowledged("p", 0, None, "c"),
 )
 GOOD = ClusterHistory(
     clients=CLIENTS,
