@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
@@ -130,9 +129,7 @@ class AppendList(Workload):
                 assignment += 1
                 consumer.assign(
                     [
-                        TopicPartition(
-                            self.topic, index, choice.randint(0, end) if end else OFFSET_BEGINNING
-                        )
+                        TopicPartition(self.topic, index, choice.randint(0, end))
                         for index, end in enumerate(seen)
                     ]
                 )

@@ -66,15 +66,23 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
             name for name in WORKLOADS if name != "transactions" or nodes.has_transactions
         ]
         workloads = [WORKLOADS[name](nodes, task.seed) for name in names]
-        for workload in workloads:
-            workload.create()
-            workload.start()
-        found = _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
+        found = _begun(nodes, workloads)
+        found = found or _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
         for workload in workloads:
             workload.stop()
-        if not found:
-            found = _settled(nodes, workloads)
+        found = found or _settled(nodes, workloads)
         return found + [anomaly for workload in workloads for anomaly in workload.judge()]
+
+
+def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
+    """Clients begin when every node knows their topics: one that leads and does not know yet refuses them."""
+    for workload in workloads:
+        workload.create()
+    if amiss := wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S):
+        return [Anomaly("not whole", amiss)]
+    for workload in workloads:
+        workload.start()
+    return []
 
 
 def _disturb(

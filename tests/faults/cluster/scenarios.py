@@ -215,6 +215,8 @@ def _amiss(cluster: Cluster, topics: Sequence[str]) -> str:
         except OSError as error:
             return f"node {node} does not answer: {error!r}"
     for node, view in zip(NODES, views, strict=True):
+        if unknown := set(topics) - {row.name.rpartition("-")[0] for row in view}:
+            return f"node {node} does not know {unknown}"
         lacking = [row for row in view if row.leader == -1 or row.isr != NODES]
         if lacking:
             return f"node {node} says {lacking}"

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaException,
@@ -148,12 +147,7 @@ class Transactions(Workload):
                 **QUIET,
             }
         )
-        consumer.assign(
-            [
-                TopicPartition(self.topic, index, OFFSET_BEGINNING)
-                for index in range(self.partitions)
-            ]
-        )
+        consumer.assign([TopicPartition(self.topic, index, 0) for index in range(self.partitions)])
         try:
             while not self.stopping.is_set():
                 self.reads.extend(

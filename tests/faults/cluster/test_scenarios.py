@@ -1,0 +1,39 @@
+"""A sample of what `make torture` does for minutes: three processes under load, kill -9 and SIGSTOP."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.cluster.run import Task, report, run
+from tests.faults.cluster.scenarios import ALONE, FAULTS, PAIRS, plan
+
+
+@pytest.mark.parametrize("fault", ["kill", "pause"])
+def test_a_cluster_keeps_what_it_acknowledged(tmp_path: Path, fault: str) -> None:
+    task = Task("ours", seed=1, steps=1, faults=(fault,))
+    found = run(task, tmp_path)
+    assert not found, report(task, found)
+
+
+def test_a_seed_is_a_plan() -> None:
+    assert plan(7, 20) == plan(7, 20)
+    assert plan(7, 20) != plan(8, 20)
+    assert plan(7, 20, in_pairs=True) == plan(7, 20, in_pairs=True)
+
+
+def test_a_plan_has_each_fault_before_it_has_one_again() -> None:
+    singles = plan(3, len(FAULTS))
+    assert {step.faults[0][0] for step in singles} == set(FAULTS)
+    pairs = plan(3, len(PAIRS), in_pairs=True)
+    assert {frozenset(name for name, _ in step.faults) for step in pairs} == set(
+        map(frozenset, PAIRS)
+    )
+    assert {name for pair in PAIRS for name in pair} == set(FAULTS) - ALONE
+
+
+def test_the_command_of_a_task_names_all_that_its_plan_depends_on() -> None:
+    task = Task("kafka", 5, 2, ("kill", "pause"), ("list",), in_pairs=True)
+    assert task.command() == (
+        "python -m tests.faults.cluster.run --on kafka --seed 5 --steps 2"
+        " --faults kill,pause --workloads list --pairs"
+    )
