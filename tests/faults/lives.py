@@ -53,10 +53,14 @@ class Line:
         self._address, self._choice, self._cuts = address, choice, cuts
         self._connection: Connection | None = None
 
+    def open(self) -> Connection:
+        """A new connection to whoever is asked."""
+        return Connection(self._address)
+
     def ask(self, api_key: int, version: int, request: Any) -> Any:
         try:
             if self._connection is None:
-                self._connection = Connection(self._address)
+                self._connection = self.open()
             if self._choice.random() < self._cuts:
                 self._connection.send(api_key, version, request)
                 time.sleep(self._choice.choice((0.0, 0.0, 0.001, 0.02)))
@@ -76,12 +80,20 @@ class Life(ABC):
 
     Args:
         cuts: How often a request is the last one of its connection.
+        line: What makes its connections.
     """
 
-    def __init__(self, address: str, noted: Noted, seed: int, cuts: float) -> None:
+    def __init__(
+        self,
+        address: str,
+        noted: Noted,
+        seed: int,
+        cuts: float,
+        line: Callable[[str, random.Random, float], Line] = Line,
+    ) -> None:
         self._noted = noted
         self._choice = random.Random(seed)
-        self._line = Line(address, self._choice, cuts)
+        self._line = line(address, self._choice, cuts)
         self._name = f"{noted.group}-{seed}"
         self.member_id, self.generation = "", -1
         self.partitions: list[int] = []
@@ -97,6 +109,10 @@ class Life(ABC):
                 time.sleep(0.01)
         self._line.cut()
 
+    def cut(self) -> None:
+        """End its connection; it goes on by another one."""
+        self._line.cut()
+
     def _live(self, stopping: Event) -> None:
         while not stopping.is_set():
             self._join(stopping)
@@ -110,7 +126,7 @@ class Life(ABC):
         if act < 0.4:
             self._commit()
         elif act < 0.5:
-            self._fetch()
+            self.fetch()
         elif act < 0.53:
             self._leave()
         elif act < 0.56:
@@ -149,7 +165,8 @@ class Life(ABC):
                 done = OffsetCommitted(partition, offset, code == NONE, time.monotonic())
                 self._noted.commits.append(done)
 
-    def _fetch(self) -> None:
+    def fetch(self) -> None:
+        """Ask what the group has committed, and note it."""
         wanted = m.OffsetFetchRequest.OffsetFetchRequestTopics(
             name="orders", partition_indexes=[0, 1, 2, 3, 4, 5]
         )
@@ -258,8 +275,15 @@ class ClassicLife(Life):
 class ConsumerLife(Life):
     """A member of KIP-848. It gives back what it is told to, and owns nothing once it may have been fenced."""
 
-    def __init__(self, address: str, noted: Noted, seed: int, cuts: float) -> None:
-        super().__init__(address, noted, seed, cuts)
+    def __init__(
+        self,
+        address: str,
+        noted: Noted,
+        seed: int,
+        cuts: float,
+        line: Callable[[str, random.Random, float], Line] = Line,
+    ) -> None:
+        super().__init__(address, noted, seed, cuts, line)
         self.member_id = self._name
         self._since: dict[int, float] = {}
         self._topic_id = bytes(16)
@@ -341,4 +365,4 @@ def overlaps(owned: list[Owned]) -> list[Anomaly]:
     return found
 
 
-Kind = Callable[[str, Noted, int, float], Life]
+Kind = Callable[..., Life]

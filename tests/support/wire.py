@@ -15,9 +15,9 @@ from pykafka_core.protocol.messages import (
 class Connection:
     """A connection for flexible versions of an API (header v2, response header v1)."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, timeout_s: float = 60) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), 60)
+        self._socket = socket.create_connection((host, int(port)), timeout_s)
 
     def __enter__(self) -> "Connection":
         return self

@@ -47,6 +47,10 @@ SETTINGS: Mapping[str, object] = {
     "transaction.state.log.min.isr": 2,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
+    "group.consumer.min.session.timeout.ms": 1000,
+    "group.consumer.session.timeout.ms": 1500,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 100,
 }
 QUIET: Mapping[str, object] = {
     "log_level": 0,

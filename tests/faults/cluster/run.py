@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tests.faults.cluster.append_list import AppendList
 from tests.faults.cluster.clusters import KINDS, NODES, Cluster, NotBackError, cluster
+from tests.faults.cluster.groups import Groups
 from tests.faults.cluster.queue import Queue
 from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
 from tests.faults.cluster.transactions import Transactions
@@ -27,6 +28,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     "list": AppendList,
     "queue": Queue,
     "transactions": Transactions,
+    "groups": Groups,
 }
 HEAL_S, PROGRESS_S = 60.0, 60.0
 GOES_ON = 20
@@ -110,7 +112,7 @@ def _disturb(
 
 
 def _counts(workloads: Sequence[Workload]) -> str:
-    return ", ".join(f"{one.topic} {one.progress}/{len(one.reads)}" for one in workloads)
+    return ", ".join(f"{one.topic} {one.progress}/{one.seen_count}" for one in workloads)
 
 
 def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
@@ -118,12 +120,12 @@ def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
     topics = [workload.topic for workload in workloads]
     if amiss := wait_until_whole(nodes, topics, HEAL_S):
         return [Anomaly("not whole again", amiss)]
-    before = [(workload.progress, len(workload.reads)) for workload in workloads]
+    before = [(workload.progress, workload.seen_count) for workload in workloads]
     deadline = time.monotonic() + PROGRESS_S
     for workload, (written, read) in zip(workloads, before, strict=True):
-        while workload.progress < written + GOES_ON or len(workload.reads) < read + GOES_ON:
+        while workload.progress < written + GOES_ON or workload.seen_count < read + GOES_ON:
             if time.monotonic() > deadline:
-                detail = f"{workload.topic}: {workload.progress - written} writes, {len(workload.reads) - read} reads"
+                detail = f"{workload.topic}: {workload.progress - written} writes, {workload.seen_count - read} reads"
                 return [Anomaly("no progress", detail)]
             time.sleep(0.02)
     return []

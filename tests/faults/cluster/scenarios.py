@@ -96,7 +96,7 @@ ALONE = frozenset(("kill-all", "rolling"))
 """Not one of two: they touch all nodes."""
 ONE_DISK = frozenset(("wipe", "kill"))
 """Not together: a lost disk and the death of another replica may be the loss of both that had a record (min ISR 2)."""
-ROLES = ("leader", "leader", "controller", "any")
+ROLES = ("leader", "leader", "controller", "coordinator", "any")
 PAIRS = [
     pair
     for pair in combinations([name for name in FAULTS if name not in ALONE], 2)
@@ -176,12 +176,18 @@ def node_of(cluster: Cluster, role: str, topic: str, choice: Random, taken: set[
     left = [node for node in NODES if node not in taken]
     asked = next(node for node in left if node in cluster.up)
     if role == "leader":
-        found = {row.leader for row in partitions(cluster.address(asked), [topic])}
+        found = _leaders(cluster.address(asked), topic)
+    elif role == "coordinator":
+        found = _leaders(cluster.address(asked), "__consumer_offsets")
     elif role == "controller":
         found = {_controller(cluster.address(asked))}
     else:
         found = set(NODES)
     return choice.choice(sorted(found & set(left)) or left)
+
+
+def _leaders(address: str, topic: str) -> set[int]:
+    return {row.leader for row in partitions(address, [topic])}
 
 
 def _controller(address: str) -> int:

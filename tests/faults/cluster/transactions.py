@@ -104,6 +104,8 @@ class Transactions(Workload):
                 outcome = Outcome.UNKNOWN
                 outcome = self._commit(producer)
             else:
+                # librdkafka may end a transaction that it has not begun at the coordinator, which is fatal to it.
+                producer.flush(CALL_S)
                 self._again(producer.abort_transaction)
         finally:
             self.ends.append(End(transaction, outcome, began, time.monotonic()))

@@ -43,6 +43,11 @@ class Workload(ABC):
     def progress(self) -> int:
         return len(self.acknowledged)
 
+    @property
+    def seen_count(self) -> int:
+        """What readers were given so far; grows like `progress`."""
+        return len(self.reads)
+
     def create(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, **QUIET})
         admin.create_topics([NewTopic(self.topic, self.partitions, len(NODES))])[self.topic].result(
