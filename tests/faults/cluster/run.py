@@ -80,11 +80,10 @@ def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
     """Clients begin when every node knows their topics: one that leads and does not know yet refuses them."""
     for workload in workloads:
         workload.create()
-    if amiss := wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S):
-        return [Anomaly("not whole", amiss)]
+    found = _whole(nodes, workloads)
     for workload in workloads:
         workload.start()
-    return []
+    return found
 
 
 def _disturb(
@@ -92,7 +91,7 @@ def _disturb(
 ) -> list[Anomaly]:
     """Each step in turn; end at the first from which the cluster does not recover."""
     topics = [workload.topic for workload in workloads]
-    found = _recovered(nodes, workloads)
+    found = _going_on(workloads)
     for step in steps:
         if found:
             break
@@ -102,12 +101,16 @@ def _disturb(
         except NotBackError as error:
             return [Anomaly("node did not come back", f"{step}: {error}")]
         healed = time.monotonic()
-        found = [
-            one._replace(detail=f"after {step} ({met}): {one.detail}")
-            for one in _recovered(nodes, workloads)
-        ]
-        took = f"{healed - begun:.1f} s, whole again in {time.monotonic() - healed:.1f} s"
-        print(f"  {step}: {met}; {took}; {_counts(workloads)}", flush=True)
+        found = _whole(nodes, workloads)
+        whole = time.monotonic()
+        found = found or _going_on(workloads)
+        found = [one._replace(detail=f"after {step} ({met}): {one.detail}") for one in found]
+        took = (healed - begun, whole - healed, time.monotonic() - whole)
+        print(
+            f"  {step}: {met}; {took[0]:.1f} s, in sync in {took[1]:.1f} s, clients in {took[2]:.1f} s;"
+            f" {_counts(workloads)}",
+            flush=True,
+        )
     return found
 
 
@@ -115,11 +118,14 @@ def _counts(workloads: Sequence[Workload]) -> str:
     return ", ".join(f"{one.topic} {one.progress}/{one.seen_count}" for one in workloads)
 
 
-def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
-    """All replicas in sync, as every node says, and every workload goes on."""
-    topics = [workload.topic for workload in workloads]
-    if amiss := wait_until_whole(nodes, topics, HEAL_S):
-        return [Anomaly("not whole again", amiss)]
+def _whole(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
+    """All replicas in sync, as every node says."""
+    amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S)
+    return [Anomaly("not whole again", amiss)] if amiss else []
+
+
+def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
+    """Every workload writes and reads."""
     before = [(workload.progress, workload.seen_count) for workload in workloads]
     deadline = time.monotonic() + PROGRESS_S
     for workload, (written, read) in zip(workloads, before, strict=True):
@@ -133,7 +139,7 @@ def _recovered(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
 
 def _settled(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
     """Wait until replicas are as long as each other: nobody writes, and followers fetch."""
-    amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S)
+    found = _whole(nodes, workloads)
     deadline = time.monotonic() + HEAL_S
     while time.monotonic() < deadline and not all(
         len({len(one.batches) for one in nodes.replicas(workload.topic, partition)}) == 1
@@ -141,7 +147,7 @@ def _settled(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
         for partition in range(workload.partitions)
     ):
         time.sleep(0.1)
-    return [Anomaly("not whole again", amiss)] if amiss else []
+    return found
 
 
 def report(task: Task, found: Sequence[Anomaly]) -> str:
