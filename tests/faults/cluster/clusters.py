@@ -153,6 +153,8 @@ class Cluster(ABC):
 
     def kill(self, *nodes: int) -> None:
         """SIGKILL, all of them before any is waited for."""
+        # First, as a kernel refuses from the moment at which a process is gone, and no later.
+        self.network.is_gone(*nodes)
         killed = [self.up.pop(node) for node in nodes]
         for process in killed:
             process.kill()
@@ -177,6 +179,7 @@ class Cluster(ABC):
         process.terminate()
         try:
             process.wait(STOP_S)
+            self.network.is_gone(node)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -49,6 +49,10 @@ class Network:
         """Name the process of a node, as soon as it runs: nothing else may connect."""
         self._tell(pids={node: pid})
 
+    def is_gone(self, *nodes: int) -> None:
+        """Refuse connections to nodes from now on, until they run again."""
+        self._tell(gone=nodes)
+
     def cut(self, ways: Iterable[Way]) -> None:
         """Hold back what is sent on these ways."""
         self._set(self._delays | dict.fromkeys(ways))

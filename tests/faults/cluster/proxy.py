@@ -10,8 +10,9 @@ as they do after TCP's retransmissions. A new connection is accepted, and carrie
 link waits before each piece of up to 64 KiB.
 
 Run as ``python -m tests.faults.cluster.proxy COUNT``: prints as many ports, then takes a JSON object a line and prints
-``ok`` once it holds: ``routes`` (port to ``[node, port]``), ``pids`` (node to process id), ``links`` (a list of
-``[from, to, delay in seconds, or null for a cut]``; those not listed are open).
+``ok`` once it holds: ``routes`` (port to ``[node, port]``), ``pids`` (node to process id, which opens its ports),
+``gone`` (nodes whose ports refuse connections), ``links`` (a list of ``[from, to, delay in seconds, or null for a
+cut]``; all others are open).
 """
 
 import asyncio
@@ -20,6 +21,8 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from bench.peers.brokers import reserve_port
 
 PIECE_BYTES = 65536
 UNKNOWN_S = 5.0
@@ -31,24 +34,40 @@ Way = tuple[int, int]
 class Proxy:
     """Routes, nodes and the state of links; changed by lines of standard input."""
 
-    def __init__(self) -> None:
+    def __init__(self, ports: int) -> None:
         self._routes: dict[int, tuple[int, int]] = {}
         self._pids: dict[int, int] = {}
         self._delays: dict[Way, float | None] = {}
         self._changed = asyncio.Condition()
-        self._servers: list[asyncio.Server] = []
+        self._reserved = [reserve_port() for _ in range(ports)]
+        self._servers: dict[int, asyncio.Server] = {}
         # asyncio holds a stream's reader weakly: a relay that waits for one would be collected with it.
         self._carried: set[asyncio.Task[None]] = set()
 
-    async def listen(self) -> int:
-        server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
-        self._servers.append(server)
-        return int(server.sockets[0].getsockname()[1])
+    def ports(self) -> list[int]:
+        return [int(reserved.getsockname()[1]) for reserved in self._reserved]
+
+    async def _open(self, node: int) -> None:
+        """Accept connections to a node that runs."""
+        for port in self._of(node) - set(self._servers):
+            self._servers[port] = await asyncio.start_server(self._accepted, "127.0.0.1", port)
+
+    def _close(self, node: int) -> None:
+        """Refuse them, as the kernel does once the process is gone."""
+        for port in self._of(node) & set(self._servers):
+            self._servers.pop(port).close()
+
+    def _of(self, node: int) -> set[int]:
+        return {port for port, (of, _) in self._routes.items() if of == node}
 
     async def told(self, order: dict[str, Any]) -> None:
         for port, (node, target) in order.get("routes", {}).items():
             self._routes[int(port)] = (node, target)
-        self._pids |= {int(node): pid for node, pid in order.get("pids", {}).items()}
+        for node, pid in order.get("pids", {}).items():
+            self._pids[int(node)] = pid
+            await self._open(int(node))
+        for node in order.get("gone", ()):
+            self._close(node)
         if "links" in order:
             self._delays = {(source, node): delay for source, node, delay in order["links"]}
         async with self._changed:
@@ -153,8 +172,8 @@ def _target(link: str) -> str:
 
 
 async def main(count: int) -> None:
-    proxy = Proxy()
-    print(*[await proxy.listen() for _ in range(count)], flush=True)
+    proxy = Proxy(count)
+    print(*proxy.ports(), flush=True)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
