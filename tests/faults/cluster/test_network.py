@@ -1,0 +1,124 @@
+"""The network between nodes: what is cut is held back in that direction alone, and arrives once it heals."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.cluster.network import Network, against_the_ring, around, between, into, out_of
+
+OWN, OTHER = 1, 2
+HELD_S = 0.2
+"""Long enough for what is not held back to arrive."""
+
+
+class Line:
+    """A connection from node 1, which is this process, to node 2, whose listener is here, too."""
+
+    def __init__(self, network: Network, server: socket.socket) -> None:
+        self.client = socket.create_connection(("127.0.0.1", network.ports[0]), 10)
+        self.server, _ = server.accept()
+        self.server.settimeout(10)
+
+    def close(self) -> None:
+        self.client.close()
+        self.server.close()
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        yield server
+
+
+@pytest.fixture
+def network(server: socket.socket) -> Iterator[Network]:
+    with Network(1) as network:
+        network.route({network.ports[0]: (OTHER, server.getsockname()[1])})
+        network.is_node(OTHER, 1)
+        network.is_node(OWN, os.getpid())
+        yield network
+
+
+@pytest.fixture
+def line(network: Network, server: socket.socket) -> Iterator[Line]:
+    line = Line(network, server)
+    yield line
+    line.close()
+
+
+def is_silent(end: socket.socket) -> bool:
+    end.settimeout(HELD_S)
+    try:
+        end.recv(100)
+    except TimeoutError:
+        return True
+    finally:
+        end.settimeout(10)
+    return False
+
+
+def test_what_is_sent_arrives_both_ways(line: Line) -> None:
+    line.client.sendall(b"question")
+    assert line.server.recv(100) == b"question"
+    line.server.sendall(b"answer")
+    assert line.client.recv(100) == b"answer"
+    line.client.close()
+    assert line.server.recv(100) == b""
+
+
+def test_a_direction_that_is_cut_is_silent_until_it_heals(network: Network, line: Line) -> None:
+    network.cut([(OWN, OTHER)])
+    line.client.sendall(b"late")
+    line.server.sendall(b"in time")
+    assert line.client.recv(100) == b"in time"
+    line.client.close()
+    assert is_silent(line.server)
+    network.heal()
+    assert line.server.recv(100) == b"late"
+    assert line.server.recv(100) == b""
+
+
+def test_nobody_connects_over_a_link_of_which_one_direction_is_cut(
+    network: Network, server: socket.socket
+) -> None:
+    network.cut([(OTHER, OWN)])
+    with socket.create_connection(("127.0.0.1", network.ports[0]), 10):
+        server.settimeout(HELD_S)
+        with pytest.raises(TimeoutError):
+            server.accept()
+        network.mend([(OTHER, OWN)])
+        server.settimeout(10)
+        server.accept()[0].close()
+
+
+def test_other_links_are_open_while_one_is_cut(network: Network, line: Line) -> None:
+    network.cut([(OWN, 3), (3, OTHER)])
+    line.client.sendall(b"by")
+    assert line.server.recv(100) == b"by"
+
+
+def test_a_slow_link_delays(network: Network, line: Line) -> None:
+    network.slow([(OWN, OTHER)], 2 * HELD_S)
+    line.client.sendall(b"slowly")
+    assert is_silent(line.server)
+    assert line.server.recv(100) == b"slowly"
+
+
+def test_a_node_that_is_gone_refuses(network: Network, line: Line) -> None:
+    network.is_gone(OTHER)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", network.ports[0]), 10)
+    line.client.sendall(b"its connections end by themselves")
+    assert line.server.recv(100) == b"its connections end by themselves"
+
+
+def test_partitions_are_what_they_are_called() -> None:
+    nodes = (1, 2, 3)
+    assert set(around(2, nodes)) == {(1, 2), (2, 1), (2, 3), (3, 2)}
+    assert out_of(2, nodes) == [(2, 1), (2, 3)]
+    assert into(2, nodes) == [(1, 2), (3, 2)]
+    assert between(1, 2) == [(1, 2), (2, 1)]
+    assert set(against_the_ring(nodes)) == {(1, 3), (2, 1), (3, 2)}
