@@ -51,11 +51,22 @@ def _wipe(cluster: Cluster, node: int) -> None:
 
 
 def _roll(cluster: Cluster, first: int) -> None:
-    """Each node in turn is stopped and started; what it lacks is for the others to wait for."""
-    for node in (*NODES[first - 1 :], *NODES[: first - 1]):
+    """Each node in turn is stopped and started, and the next one once all replicas are in sync again."""
+    for node in _in_turn(first):
         cluster.stop(node)
         cluster.start(node)
-        wait_until_whole(cluster, (), ROLL_S)
+        wait_until_whole(cluster, None, ROLL_S)
+
+
+def _rush(cluster: Cluster, first: int) -> None:
+    """The same without waiting: a node may be the only one of an ISR when it stops."""
+    for node in _in_turn(first):
+        cluster.stop(node)
+        cluster.start(node)
+
+
+def _in_turn(first: int) -> list[int]:
+    return [*NODES[first - 1 :], *NODES[: first - 1]]
 
 
 def _nothing(_: Cluster, __: int) -> None:
@@ -81,6 +92,7 @@ FAULTS: Mapping[str, Fault] = {
     "pause": Fault(Cluster.pause, Cluster.resume),
     "restart": Fault(Cluster.stop, _launch),
     "rolling": Fault(_roll, _nothing),
+    "rush": Fault(_rush, _nothing),
     "wipe": Fault(_wipe, _launch),
     "alone": _links(lambda node: around(node, NODES)),
     "mute": _links(lambda node: out_of(node, NODES)),
@@ -92,7 +104,7 @@ FAULTS: Mapping[str, Fault] = {
         lambda cluster, node: cluster.network.mend(around(node, NODES)),
     ),
 }
-ALONE = frozenset(("kill-all", "rolling"))
+ALONE = frozenset(("kill-all", "rolling", "rush"))
 """Not one of two: they touch all nodes."""
 ONE_DISK = frozenset(("wipe", "kill"))
 """Not together: a lost disk and the death of another replica may be the loss of both that had a record (min ISR 2)."""
@@ -201,7 +213,7 @@ def _controller(address: str) -> int:
     return int(answer.topics[0].partitions[0].leader_id) if answer.topics else -1
 
 
-def wait_until_whole(cluster: Cluster, topics: Sequence[str], patience_s: float) -> str:
+def wait_until_whole(cluster: Cluster, topics: Sequence[str] | None, patience_s: float) -> str:
     """Return nothing once each node says that all partitions are led and all replicas in sync; else what was amiss."""
     deadline = time.monotonic() + patience_s
     while amiss := _amiss(cluster, topics):
@@ -211,7 +223,7 @@ def wait_until_whole(cluster: Cluster, topics: Sequence[str], patience_s: float)
     return ""
 
 
-def _amiss(cluster: Cluster, topics: Sequence[str]) -> str:
+def _amiss(cluster: Cluster, topics: Sequence[str] | None) -> str:
     views = []
     for node in NODES:
         if node in cluster.ended():
@@ -221,7 +233,7 @@ def _amiss(cluster: Cluster, topics: Sequence[str]) -> str:
         except OSError as error:
             return f"node {node} does not answer: {error!r}"
     for node, view in zip(NODES, views, strict=True):
-        if unknown := set(topics) - {row.name.rpartition("-")[0] for row in view}:
+        if unknown := set(topics or ()) - {row.name.rpartition("-")[0] for row in view}:
             return f"node {node} does not know {unknown}"
         lacking = [row for row in view if row.leader == -1 or row.isr != NODES]
         if lacking:

@@ -18,13 +18,14 @@ class Partition(NamedTuple):
     isr: tuple[int, ...]
 
 
-def partitions(address: str, topics: Iterable[str]) -> list[Partition]:
-    """Of topics, sorted; nothing of those that the node does not know.
+def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
+    """Of topics, or of all that there are; sorted; nothing of those that the node does not know.
 
     Raises:
         OSError: The node does not answer.
     """
-    wanted = [m.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    of = m.MetadataRequest.MetadataRequestTopic
+    wanted = None if topics is None else [of(name=name) for name in topics]
     with Connection(address) as connection:
         answer = connection.ask(METADATA, VERSION, m.MetadataRequest(topics=wanted))
     return sorted(
