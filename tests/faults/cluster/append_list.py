@@ -72,6 +72,7 @@ class NumberedProducer:
         except KafkaException as error:
             if error.args[0].code() != KafkaError._FATAL:
                 raise
+            self._producer.purge()
             self._producer.flush(PATIENCE_S)
             self._producer, self._life = self._new(), self._life + 1
             return
