@@ -190,7 +190,7 @@ def node_of(cluster: Cluster, role: str, topic: str, choice: Random, taken: set[
     if role == "leader":
         found = _leaders(cluster.address(asked), topic)
     elif role == "coordinator":
-        found = _leaders(cluster.address(asked), "__consumer_offsets")
+        found = _leaders(cluster.address(asked), "__consumer_offsets", "__transaction_state")
     elif role == "controller":
         found = {_controller(cluster.address(asked))}
     else:
@@ -198,8 +198,8 @@ def node_of(cluster: Cluster, role: str, topic: str, choice: Random, taken: set[
     return choice.choice(sorted(found & set(left)) or left)
 
 
-def _leaders(address: str, topic: str) -> set[int]:
-    return {row.leader for row in partitions(address, [topic])}
+def _leaders(address: str, *topics: str) -> set[int]:
+    return {row.leader for row in partitions(address, topics)}
 
 
 def _controller(address: str) -> int:
