@@ -30,8 +30,8 @@ WORKLOADS: dict[str, type[Workload]] = {
     "transactions": Transactions,
     "groups": Groups,
 }
-HEAL_S, PROGRESS_S = 60.0, 60.0
-GOES_ON = 20
+HEAL_S, PROGRESS_S = 60.0, 120.0
+GOES_ON = 5
 """Records that are written, and read, by a workload that goes on."""
 SHOWN = 3
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from pykafka_core.protocol import messages as m
+from tests.faults.cluster.administration import elect_preferred, reassign
 from tests.faults.cluster.clusters import NODES, SESSION_S, Cluster
 from tests.faults.cluster.network import Way, against_the_ring, around, between, into, out_of
 from tests.faults.cluster.views import partitions
@@ -69,6 +70,20 @@ def _in_turn(first: int) -> list[int]:
     return [*NODES[first - 1 :], *NODES[: first - 1]]
 
 
+def _take_replicas(cluster: Cluster, node: int) -> None:
+    """A node has no partition any more; the first of the others is every partition's preferred leader."""
+    reassign(cluster, [other for other in NODES if other != node])
+
+
+def _give_replicas(cluster: Cluster, node: int) -> None:
+    """It fetches all of them again, and leads them as soon as it can."""
+    reassign(cluster, [node, *(other for other in NODES if other != node)])
+
+
+def _elect(cluster: Cluster, _: int) -> None:
+    elect_preferred(cluster)
+
+
 def _nothing(_: Cluster, __: int) -> None:
     """It healed itself."""
 
@@ -94,6 +109,8 @@ FAULTS: Mapping[str, Fault] = {
     "rolling": Fault(_roll, _nothing),
     "rush": Fault(_rush, _nothing),
     "wipe": Fault(_wipe, _launch),
+    "reassign": Fault(_take_replicas, _give_replicas),
+    "elect": Fault(_elect, _nothing),
     "alone": _links(lambda node: around(node, NODES)),
     "mute": _links(lambda node: out_of(node, NODES)),
     "deaf": _links(lambda node: into(node, NODES)),
@@ -104,8 +121,8 @@ FAULTS: Mapping[str, Fault] = {
         lambda cluster, node: cluster.network.mend(around(node, NODES)),
     ),
 }
-ALONE = frozenset(("kill-all", "rolling", "rush"))
-"""Not one of two: they touch all nodes."""
+ALONE = frozenset(("kill-all", "rolling", "rush", "reassign", "elect"))
+"""Not one of two: they touch all nodes, or have to be answered."""
 ONE_DISK = frozenset(("wipe", "kill"))
 """Not together: a lost disk and the death of another replica may be the loss of both that had a record (min ISR 2)."""
 ROLES = ("leader", "leader", "controller", "coordinator", "any")

@@ -1,0 +1,74 @@
+"""What an administrator asks of a cluster under load, by raw requests: other replicas, and preferred leaders."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pykafka_core.protocol import messages as m
+from tests.faults.cluster.clusters import Cluster, NotBackError
+from tests.faults.cluster.views import partitions
+from tests.faults.raw import NONE
+from tests.support.wire import Connection
+
+ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS = 43, 45
+PREFERRED = 0
+PATIENCE_S, ANSWER_S = 40.0, 10.0
+
+
+def reassign(cluster: Cluster, replicas: Sequence[int]) -> None:
+    """Have all partitions on these nodes, the first of which is their preferred leader; return once that is decided.
+
+    Raises:
+        NotBackError: No node takes it within `PATIENCE_S`.
+    """
+    _until_taken(cluster, lambda connection, address: _reassigned(connection, address, replicas))
+
+
+def elect_preferred(cluster: Cluster) -> None:
+    """Have each partition led by its preferred leader, if that is in sync.
+
+    Raises:
+        NotBackError: As of `reassign`.
+    """
+    _until_taken(cluster, _elected)
+
+
+def _until_taken(cluster: Cluster, ask: Callable[[Connection, str], int]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    said: object = None
+    while time.monotonic() < deadline:
+        for node in cluster.up:
+            address = cluster.address(node)
+            try:
+                with Connection(address, ANSWER_S) as connection:
+                    said = ask(connection, address)
+            except OSError as error:
+                said = error
+            if said == NONE:
+                return
+        time.sleep(0.1)
+    raise NotBackError(f"no node takes what an administrator asks: {said!r}")
+
+
+def _reassigned(connection: Connection, address: str, replicas: Sequence[int]) -> int:
+    of = m.AlterPartitionReassignmentsRequest
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for partition in partitions(address, None):
+        topic, _, index = partition.name.rpartition("-")
+        rows[topic].append(
+            of.ReassignablePartition(partition_index=int(index), replicas=list(replicas))
+        )
+    topics = [of.ReassignableTopic(name=name, partitions=found) for name, found in rows.items()]
+    request = of(timeout_ms=int(1000 * ANSWER_S), topics=topics)
+    answer = connection.ask(ALTER_PARTITION_REASSIGNMENTS, 0, request)
+    codes = {row.error_code for topic in answer.responses for row in topic.partitions}
+    return int(answer.error_code or max(codes, key=abs, default=NONE))
+
+
+def _elected(connection: Connection, _: str) -> int:
+    """Which of them change is no matter: some are led by it already, or it is out of sync."""
+    request = m.ElectLeadersRequest(
+        election_type=PREFERRED, topic_partitions=None, timeout_ms=int(1000 * ANSWER_S)
+    )
+    return int(connection.ask(ELECT_LEADERS, 2, request).error_code)
