@@ -146,6 +146,5 @@ class AppendList(Workload):
                     read = read_of(message, name, assignment)
                     self.reads.append(read)
                     seen[read.partition] = max(seen[read.partition], read.offset)
-                elif message.error().code() == KafkaError._AUTO_OFFSET_RESET:
-                    detail = f"{name}: {message.error().str()}"
-                    self.anomalies.append(Anomaly("reader out of range", detail))
+                else:
+                    self.refused(name, message.error())

@@ -6,6 +6,7 @@ elections; sessions and lags are short, so that a fault is over in seconds.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,9 @@ from tests.faults.cluster.network import Network
 NODES = (1, 2, 3)
 JOIN_S, STOP_S = 90.0, 60.0
 SESSION_S = 3.0
+METADATA_LOG = "__cluster_metadata-0"
+PARTITION = re.compile(r"[A-Za-z0-9_]+-[0-9]+")
+"""A partition's directory, and none that is to be deleted or belongs to nobody."""
 SETTINGS: Mapping[str, object] = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
@@ -191,7 +195,7 @@ class Cluster(ABC):
         Its metadata log stays: a voter that forgot its votes would be another fault.
         """
         for entry in self.data(node).iterdir():
-            if entry.name in ("meta.properties", "__cluster_metadata-0", "bootstrap.checkpoint"):
+            if entry.name in ("meta.properties", METADATA_LOG, "bootstrap.checkpoint"):
                 continue
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -202,9 +206,15 @@ class Cluster(ABC):
         """Nodes that ended by themselves."""
         return [node for node, process in self.up.items() if process.poll() is not None]
 
-    def replicas(self, topic: str, partition: int) -> list[Replica]:
-        """What each node's disk holds."""
-        return [self._replica(node, f"{topic}-{partition}") for node in NODES]
+    def replicas(self) -> list[Replica]:
+        """What each node's disk holds of every partition that any of them has."""
+        names = {
+            folder.name
+            for node in NODES
+            for folder in self.data(node).iterdir()
+            if PARTITION.fullmatch(folder.name) and folder.name != METADATA_LOG
+        }
+        return [self._replica(node, name) for name in sorted(names) for node in NODES]
 
     def _replica(self, node: int, partition: str) -> Replica:
         segments = sorted((self.data(node) / partition).glob("*.log"))
@@ -297,7 +307,14 @@ class Kafka(Cluster):
 
     @property
     def _java(self) -> list[str]:
-        return ["java", *QUICK_TO_START, "-Xmx512m", "-cp", ApacheKafka.classpath()]
+        return [
+            "java",
+            *QUICK_TO_START,
+            "-Xmx512m",
+            "-Dlog4j2.level=WARN",
+            "-cp",
+            ApacheKafka.classpath(),
+        ]
 
 
 KINDS: Mapping[str, type[Cluster]] = {"ours": Ours, "kafka": Kafka}

@@ -61,6 +61,8 @@ class Member:
                 self._queue.seen.add(message.value().decode())
                 self._at[message.partition()] = message.offset() + 1
                 read = True
+            else:
+                self._queue.refused(self._name, message.error())
         if read:
             self._commit()
 

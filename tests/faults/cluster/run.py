@@ -15,7 +15,10 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from confluent_kafka import KafkaException
+
 from tests.faults.cluster.append_list import AppendList
+from tests.faults.cluster.checker import ClusterHistory, divergent_replicas
 from tests.faults.cluster.clusters import KINDS, NODES, Cluster, NotBackError, cluster
 from tests.faults.cluster.groups import Groups
 from tests.faults.cluster.queue import Queue
@@ -72,8 +75,8 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
         found = found or _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
         for workload in workloads:
             workload.stop()
-        found = found or _settled(nodes, workloads)
-        return found + [anomaly for workload in workloads for anomaly in workload.judge()]
+        found = found or _settled(nodes)
+        return found + [anomaly for workload in workloads for anomaly in _judged(workload)]
 
 
 def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
@@ -137,17 +140,26 @@ def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
     return []
 
 
-def _settled(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
-    """Wait until replicas are as long as each other: nobody writes, and followers fetch."""
-    found = _whole(nodes, workloads)
+def _settled(nodes: Cluster) -> list[Anomaly]:
+    """Whether replicas come to hold the same, coordinators' too: clients write nothing, and followers fetch."""
+    found = wait_until_whole(nodes, None, HEAL_S)
+    if found:
+        return [Anomaly("not whole again", found)]
     deadline = time.monotonic() + HEAL_S
-    while time.monotonic() < deadline and not all(
-        len({len(one.batches) for one in nodes.replicas(workload.topic, partition)}) == 1
-        for workload in workloads
-        for partition in range(workload.partitions)
-    ):
-        time.sleep(0.1)
-    return found
+    while (differing := _differing(nodes)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return differing
+
+
+def _differing(nodes: Cluster) -> list[Anomaly]:
+    return list(divergent_replicas(ClusterHistory(replicas=nodes.replicas())))
+
+
+def _judged(workload: Workload) -> list[Anomaly]:
+    try:
+        return workload.judge()
+    except KafkaException as error:
+        return [*workload.anomalies, Anomaly("not readable", f"{workload.topic}: {error!r}")]
 
 
 def report(task: Task, found: Sequence[Anomaly]) -> str:

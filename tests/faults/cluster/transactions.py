@@ -152,11 +152,12 @@ class Transactions(Workload):
         consumer.assign([TopicPartition(self.topic, index, 0) for index in range(self.partitions)])
         try:
             while not self.stopping.is_set():
-                self.reads.extend(
-                    read_of(message, isolation, 1, read_committed=read_committed)
-                    for message in consumer.consume(500, 0.2)
-                    if message.error() is None
-                )
+                for message in consumer.consume(500, 0.2):
+                    if message.error() is None:
+                        read = read_of(message, isolation, 1, read_committed=read_committed)
+                        self.reads.append(read)
+                    else:
+                        self.refused(isolation, message.error())
         finally:
             consumer.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, ClassVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.faults.cluster.checker import Acknowledged, ClusterHistory, check
@@ -70,6 +70,11 @@ class Workload(ABC):
             if thread.is_alive():
                 self.anomalies.append(Anomaly("stuck client", f"{self.topic}: {thread.name}"))
 
+    def refused(self, consumer: str, error: KafkaError) -> None:
+        """Note what a consumer was told in place of a record: an offset that it was given, or read to, is one."""
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self.anomalies.append(Anomaly("reader out of range", f"{consumer}: {error.str()}"))
+
     def _guarded(self, client: Callable[[Random], None], choice: Random) -> None:
         try:
             client(choice)
@@ -92,11 +97,6 @@ class Workload(ABC):
         return ClusterHistory(
             clients=self.clients_history()._replace(final=final),
             acknowledged=list(self.acknowledged),
-            replicas=[
-                replica
-                for partition in range(self.partitions)
-                for replica in self.cluster.replicas(self.topic, partition)
-            ],
         )
 
     def judge(self) -> list[Anomaly]:
