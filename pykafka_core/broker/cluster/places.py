@@ -99,7 +99,7 @@ class Places:
             return None
         if not all(known) or self.directory(count).exists():
             raise StorageError(f"{self.folder} has another number of nodes than {count}")
-        snapshot = DataDirectory(self.directory(0)).first_snapshot()
+        snapshot = DataDirectory(self.directory(0)).latest_snapshot_head()
         records = QuorumRecords() if snapshot is None else QuorumRecords().after(snapshot.bytes)
         ports = {
             voter.key.node_id: voter.port for voter in voters_of(records, [CONTROLLER_LISTENER])

@@ -93,7 +93,7 @@ async fn reached(
 }
 
 /// Reads nothing: it asks whether this node leads the partition in that epoch.
-fn request(wanted: &Wanted) -> ReadRequest {
+fn request(wanted: &Wanted) -> ReadRequest<'static> {
     ReadRequest {
         fetch_offset: wanted.offset,
         bytes_max: 0,
@@ -101,6 +101,8 @@ fn request(wanted: &Wanted) -> ReadRequest {
         current_leader_epoch: Some(wanted.leader_epoch),
         last_fetched_epoch: None,
         isolation: Isolation::ReadUncommitted,
+        any_replica: false,
+        nearby: &[],
     }
 }
 
