@@ -235,7 +235,9 @@ def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
 
 
 def _start(
-    options: ServeOptions, on_failure: Callable[[BaseException], object], signalled: int
+    options: ServeOptions,
+    on_failure: Callable[[BaseException], object],
+    signalled: int | None = None,
 ) -> "Broker":
     """Start; a node that waits for its cluster gives up once ``signalled`` can be read."""
     from pykafka_core import Broker

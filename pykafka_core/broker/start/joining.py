@@ -5,7 +5,6 @@ cannot take a lock that the waiting thread may hold.
 """
 
 import os
-import select
 import weakref
 from enum import Enum, auto
 from typing import Protocol
@@ -50,6 +49,8 @@ class Waited(Enum):
 
 def wait_joined(joined: Latch, give_up: "int | HasFileno | None", timeout_ms: int) -> Waited:
     """Wait until one of both can be read, or the time is over; a signal's handler runs meanwhile, and may raise."""
+    import select  # not before: a broker that is alone has no use for it
+
     poll = select.poll()
     poll.register(joined, select.POLLIN)
     if give_up is not None:
