@@ -21,7 +21,12 @@ from pykafka_core.broker.broker import Broker
 from pykafka_core.broker.cluster.network import Network
 from pykafka_core.broker.cluster.places import Places, wipe
 from pykafka_core.broker.start.joining import Latch
-from pykafka_core.errors import StartGivenUpError, UnknownTopicOrPartitionError
+from pykafka_core.errors import (
+    NotControllerError,
+    StartGivenUpError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
 from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition
 from pykafka_core.types import Durability
 
@@ -125,7 +130,7 @@ class Cluster:
         config: Mapping[str, object] | None = None,
         timeout: float = TIMEOUT_S,
     ) -> None:
-        """Make a topic; on return every node that is up and reached knows it, and all its replicas are in sync.
+        """Make a topic; on return every node that is up and reached knows it.
 
         Args:
             name: As of `Broker.create_topic`, and so are the other arguments and the errors.
@@ -134,9 +139,22 @@ class Cluster:
             timeout: Seconds.
 
         Raises:
-            TimeoutError: It was made, and is not in sync by then.
+            TimeoutError: No controller made it, or a node does not know it by then.
         """
-        self._nodes[self.controller(timeout)].create_topic(name, partitions, config=config)
+        deadline = time.monotonic() + timeout
+        is_in_doubt = False
+        while True:
+            try:
+                node = self.controller(deadline - time.monotonic())
+                self._nodes[node].create_topic(name, partitions, config=config)
+            except NotControllerError:  # deposed meanwhile: another one may have made it
+                is_in_doubt = True
+            except TopicAlreadyExistsError:
+                if not is_in_doubt:
+                    raise
+                break
+            else:
+                break
         self._wait(
             lambda: all(name in image.topics.by_name for image in self._images()),
             timeout,
