@@ -1,6 +1,6 @@
 """One publisher: the same committed batches give the same image and the same steps, whoever proposed them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from hypothesis import given
@@ -17,6 +17,7 @@ from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.snapshot import records_of
 from pykafka_core.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -102,8 +103,8 @@ def batches(broker: SimulatedBroker) -> list[Committed]:
     return read
 
 
-def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
-    """The image and the core of a node that publishes the batches one by one."""
+def follower_of(found: Sequence[Committed]) -> tuple[Publisher, FakeCore]:
+    """The publisher and the core of a node that publishes the batches one by one."""
     core = FakeCore()
     projection = Projection(cast("CoreTypes", fake_core), 1, BrokerConfigs())
     publisher = Publisher(
@@ -117,7 +118,7 @@ def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
     publisher.publish_whole()
     for batch in found:
         finish(publisher.publish(batch))
-    return publisher.image, core
+    return publisher, core
 
 
 @given(st.lists(st.tuples(requests, steps), max_size=25))
@@ -129,8 +130,8 @@ def test_replays_of_the_same_batches_agree_with_the_leader(
     at_once = Replay()
     for batch in found:
         at_once.apply_batch(batch.first_offset, batch.last_offset, batch.records)
-    image, core = follower_of(found)
-    assert image == at_once.image() == leader.image
+    publisher, core = follower_of(found)
+    assert publisher.image == at_once.image() == leader.image
     served = {key: topic for key, topic in leader.core.topics.items() if not topic.hidden}
     assert core.topics == served
 
@@ -149,3 +150,27 @@ def test_what_is_only_proposed_changes_no_committed_image(asked: list[Message]) 
         broker.run()
     assert broker.image is image
     assert (repr(image.topics), len(broker.core.applied)) == (content, applied)
+
+
+@given(st.lists(st.tuples(requests, steps), max_size=25), st.data())
+def test_the_image_of_a_snapshot_is_one_step_from_any_earlier_one(
+    asked: list[tuple[Message, str]], data: st.DataObject
+) -> None:
+    leader = history(asked)
+    found = batches(leader)
+    publisher, core = follower_of(found[: data.draw(st.integers(0, len(found)))])
+    before = publisher.image
+    told: list[tuple[MetadataImage, Mapping[str, bytes]]] = []
+    publisher.followers.append(lambda image, gone: told.append((image, gone)))
+    snapshot = Replay()
+    snapshot.apply_snapshot(records_of(leader.image), leader.image.offset + 1)
+    finish(publisher.replace(snapshot))
+    image = publisher.image
+    assert told == [(image, gone := told[0][1])]
+    assert set(gone.values()) == before.topics.by_id.keys() - image.topics.by_id.keys()
+    image.features_epoch = leader.image.features_epoch
+    assert image == leader.image
+    served = {key: topic for key, topic in leader.core.topics.items() if not topic.hidden}
+    assert core.topics == served
+    finish(publisher.publish(Committed(image.offset + 1, image.offset + 1, ())))
+    assert publisher.image.topics == leader.image.topics, "it goes on from there"

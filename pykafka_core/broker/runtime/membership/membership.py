@@ -66,6 +66,7 @@ class Membership:
         )
         self._has_begun = False
         self._known_offset = -1
+        self._begins_at: int | None = None
         self._left: Callable[[], object] | None = None
 
     def use(
@@ -124,8 +125,14 @@ class Membership:
             self._serve_if_unfenced()
 
     def _begin_if_current(self) -> None:
+        """Begin once the image holds what the leader had committed when it was first heard of."""
+        if self._begins_at is None:
+            self._begins_at = self._driver.leaders_end
+        end, image = self._begins_at, self._publisher.image
         # Before its first records a cluster is nothing that a broker could join.
-        if self._publisher.image.features and self._driver.is_current:
+        if end is None or not image.features:
+            return
+        if image.offset + 1 >= end or self._driver.has_taken(end):
             self._publisher.publish_whole()
             self._lifecycle.register()
 

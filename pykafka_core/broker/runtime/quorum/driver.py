@@ -91,15 +91,17 @@ class ReplicaDriver:
         return self.committed.is_ready
 
     @property
-    def is_current(self) -> bool:
-        """Whether this node knows, and has taken, what was committed when its leader answered last."""
-        role = self._replica.role
-        known = self._replica.high_watermark
+    def leaders_end(self) -> int | None:
+        """Exclusive end of what the leader has committed, as it said last; None while that is not known."""
+        role, own = self._replica.role, self._replica.high_watermark
         if isinstance(role, Leader):
-            return known > role.epoch_start and not self.committed
-        if not isinstance(role, Follower) or role.download is not None or self._replica.installing:
-            return False
-        return known >= role.leader_high_watermark > 0 and not self.committed
+            return own if own > role.epoch_start else None
+        known = role.leader_high_watermark if isinstance(role, Follower) else 0
+        return known or None
+
+    def has_taken(self, end: int) -> bool:
+        """Whether all that is committed before ``end`` is known here and was taken."""
+        return self._replica.high_watermark >= end and not self.committed
 
     def propose(self, proposal: Proposal) -> None:
         """Have a batch committed."""
