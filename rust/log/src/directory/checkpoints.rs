@@ -320,7 +320,8 @@ impl LogDirectory {
     /// Before that the checkpoints give them up, as for [`LogDirectory::truncate_log`].
     pub fn restart_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
         {
-            let _held = self.give_up(log, log.log_start_offset())?;
+            // To 0: without any segment, and with no start recorded, a log that a kill leaves ends there.
+            let _held = self.give_up(log, 0)?;
             log.truncate_fully_and_start_at(offset)?;
         }
         self.lower_cleaner_offset(log, offset);
