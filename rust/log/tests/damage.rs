@@ -436,6 +436,9 @@ fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
         append(&log, 2, NOW_MS);
         log.flush().unwrap();
         directory.checkpoint(&[("t".to_owned(), 0, 52)]).unwrap();
+        drop((directory, log));
+        let (directory, log, _) = home.open();
+        directory.checkpoint(&[]).unwrap();
         disk.arm(Fault::PowerCut, Operations::All, operation);
         let ended = directory.restart_log(&log, 100);
         let killed = Home { disk: Arc::new(disk.after_power_cut(1)), ..Home::new(1) };
