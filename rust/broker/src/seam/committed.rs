@@ -177,7 +177,10 @@ mod tests {
         let lead = |leader: i32| {
             move |broker: &mut Broker| {
                 let entry = replicated(1, &[NODE, FOLLOWER], &[NODE, FOLLOWER]);
-                broker.replicate(PartitionEntry { leader, leader_epoch: 1, ..entry }, &[]);
+                broker.replicate(
+                    PartitionEntry { leader, leader_epoch: LeaderEpoch::new(1), ..entry },
+                    &[],
+                );
             }
         };
         let fenced = KafkaError::FencedLeaderEpoch.code();
