@@ -1,0 +1,177 @@
+"""Who writes in a transaction that another node coordinates asks that one (KIP-890)."""
+
+from typing import cast
+
+import pytest
+
+from pykafka_core._core import VerifyTransaction
+from pykafka_core.broker.runtime.interbroker.question_batch import ADD_PARTITIONS_TO_TXN
+from pykafka_core.broker.runtime.verification import RETRY_NS_MAX
+from pykafka_core.protocol import decode_request, encode_message
+from pykafka_core.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from pykafka_core.testing.fake_core import Sent
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+from tests.handlers.foreign_brokers import commit
+from tests.handlers.group_requests import pass_ms
+from tests.handlers.offset_requests import TOPIC, topic_id
+from tests.handlers.transaction_requests import ID, commit_offsets, transactional_broker
+
+PEER = (ADD_PARTITIONS_TO_TXN.purpose, "node-2", 9092)
+PRODUCER = (7, 3)
+TOKEN = 5
+
+
+def broker_without_transactions() -> SimulatedBroker:
+    """Node 2 leads all partitions of `__transaction_state`."""
+    broker = transactional_broker()
+    end_point = RegisterBrokerRecord.BrokerEndpoint(name="PLAINTEXT", host="node-2", port=9092)
+    register = RegisterBrokerRecord(
+        broker_id=2, incarnation_id=bytes(16), end_points=[end_point], fenced=False
+    )
+    topic = broker.image.topics.by_name[TRANSACTION_TOPIC]
+    moved = (
+        PartitionChangeRecord(
+            topic_id=topic.topic_id, partition_id=index, replicas=[2], isr=[2], leader=2
+        )
+        for index in topic.partitions
+    )
+    commit(broker, register, *moved)
+    broker.core.peers.add(PEER)
+    return broker
+
+
+def verify(broker: SimulatedBroker, token: int = TOKEN, name: str = ID, add: bool = True) -> None:
+    """A produce request is about to begin a transaction in partitions 0 and 1."""
+    places = [(topic_id(broker), index) for index in (0, 1)]
+    now_ns = broker.core.clock_ns
+    broker.core.push(VerifyTransaction(token, name, *PRODUCER, places, add, now_ns))
+    broker.run()
+
+
+def sent(broker: SimulatedBroker) -> tuple[Sent, AddPartitionsToTxnRequest]:
+    """The only request that is under way."""
+    (one,) = broker.core.sent.values()
+    decoded = decode_request(24, one.api_version, bytes(one.body))
+    return one, cast("AddPartitionsToTxnRequest", decoded)
+
+
+def answer(broker: SimulatedBroker, *codes: int) -> None:
+    """One code for each transaction that was asked about."""
+    asked, request = sent(broker)
+    of = AddPartitionsToTxnResponse
+    results = [
+        of.AddPartitionsToTxnResult(
+            transactional_id=one.transactional_id,
+            topic_results=[
+                of.AddPartitionsToTxnTopicResult(
+                    name=topic.name,
+                    results_by_partition=[
+                        of.AddPartitionsToTxnPartitionResult(
+                            partition_index=index, partition_error_code=code
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in one.topics
+            ],
+        )
+        for one, code in zip(request.transactions, codes, strict=True)
+    ]
+    response = of(results_by_transaction=results)
+    broker.core.reply(asked.token, bytes(encode_message(response, asked.api_version)))
+    broker.run()
+
+
+@pytest.mark.parametrize("add", [True, False])
+def test_the_coordinators_node_is_asked_for_all_partitions(add: bool) -> None:
+    broker = broker_without_transactions()
+    verify(broker, add=add)
+    asked, request = sent(broker)
+    assert asked.peer == PEER
+    (one,) = request.transactions
+    assert (one.transactional_id, one.verify_only) == (ID, not add)
+    assert (one.producer_id, one.producer_epoch) == PRODUCER
+    assert [(topic.name, topic.partitions) for topic in one.topics] == [(TOPIC, [0, 1])]
+    answer(broker, 0)
+    assert broker.core.verdicts[TOKEN] == [0, 0]
+
+
+def test_questions_that_come_meanwhile_go_together_one_for_each_transaction() -> None:
+    broker = broker_without_transactions()
+    for token, name in enumerate((ID, "a", "b", "a")):
+        verify(broker, token, name)
+    answer(broker, 0)
+    assert [one.transactional_id for one in sent(broker)[1].transactions] == ["a", "b"]
+    answer(broker, 0, 120)
+    assert [one.transactional_id for one in sent(broker)[1].transactions] == ["a"]
+    answer(broker, 90)
+    assert broker.core.verdicts == {0: [0, 0], 1: [0, 0], 2: [120, 120], 3: [90, 90]}
+
+
+def test_a_transaction_that_ends_is_asked_about_again() -> None:
+    broker = broker_without_transactions()
+    verify(broker)
+    answer(broker, 51)
+    assert TOKEN not in broker.core.verdicts
+    pass_ms(broker, RETRY_NS_MAX // 1_000_000)
+    answer(broker, 0)
+    assert broker.core.verdicts[TOKEN] == [0, 0]
+
+
+def test_a_coordinator_that_cannot_be_reached_is_no_answer() -> None:
+    """To the producer that is NOT_ENOUGH_REPLICAS, which it tries again."""
+    broker = broker_without_transactions()
+    broker.core.peers.clear()
+    verify(broker)
+    assert broker.core.verdicts[TOKEN] == [13, 13]
+
+
+def test_a_node_that_does_not_lead_the_coordinators_partition_any_more_says_so() -> None:
+    broker = broker_without_transactions()
+    verify(broker)
+    answer(broker, 16)
+    assert broker.core.verdicts[TOKEN] == [16, 16]
+
+
+def send_offsets(broker: SimulatedBroker) -> int:
+    """TxnOffsetCommit of one partition; its answer comes once the coordinator's has."""
+    of = TxnOffsetCommitRequest
+    row = of.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    request = of(
+        transactional_id=ID,
+        group_id="g",
+        producer_id=PRODUCER[0],
+        producer_epoch=PRODUCER[1],
+        topics=[of.TxnOffsetCommitRequestTopic(name=TOPIC, partitions=[row])],
+    )
+    number = broker.send(request, 5)
+    broker.run()
+    return number
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [(0, 0), (13, 14), (3, 15), (16, 16), (90, 47), (120, 120)]
+)
+def test_offsets_are_committed_when_the_other_coordinator_agrees(code: int, told: int) -> None:
+    broker = broker_without_transactions()
+    request = send_offsets(broker)
+    _, asked = sent(broker)
+    assert asked.transactions[0].topics[0].name == GROUP_TOPIC
+    answer(broker, code)
+    response = broker.answer(request)
+    assert isinstance(response, TxnOffsetCommitResponse)
+    assert [row.error_code for row in response.topics[0].partitions] == [told]
+
+
+def test_offsets_wait_for_no_coordinator_that_cannot_be_reached() -> None:
+    broker = broker_without_transactions()
+    broker.core.peers.clear()
+    assert commit_offsets(broker, PRODUCER, {0: 5}, 5) == [14]
