@@ -107,11 +107,12 @@ class Groups(Workload):
 
     def _fetch_from(self, life: Life) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
+        is_told = False
+        while not is_told and time.monotonic() < deadline:
             try:
                 life.fetch()
+                is_told = True
             except GoneError:
-                life.cut()
                 time.sleep(0.05)
-            else:
-                return
+            finally:
+                life.cut()
