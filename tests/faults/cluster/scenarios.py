@@ -173,8 +173,8 @@ def _step(choice: Random, faults: tuple[str, ...]) -> Step:
     is_short = choice.random() < 0.3
     return Step(
         tuple((name, choice.choice(ROLES)) for name in choice.sample(faults, len(faults))),
-        choice.uniform(0.0, 1.5 * SESSION_S),
-        choice.uniform(0.3, 2.0) if is_short else choice.uniform(1.2, 2.5) * SESSION_S,
+        choice.uniform(0.0, 1.2 * SESSION_S),
+        choice.uniform(0.3, 2.0) if is_short else choice.uniform(1.1, 1.8) * SESSION_S,
         choice.random() < 0.5,
     )
 
