@@ -68,12 +68,14 @@ class Member:
 
     def _commit(self) -> None:
         wanted = [TopicPartition(self._queue.topic, *place) for place in self._at.items()]
+        self._queue.unanswered[self._name] = wanted
         try:
             answered = self._consumer.commit(offsets=wanted, asynchronous=False)
             done = {one.partition for one in answered or () if one.error is None}
         except KafkaException:
             done = set()
         ended = time.monotonic()
+        del self._queue.unanswered[self._name]
         self._queue.commits.extend(
             OffsetCommitted(one.partition, one.offset, one.partition in done, ended)
             for one in wanted
@@ -117,6 +119,7 @@ class Queue(Workload):
         self.commits: list[OffsetCommitted] = []
         self.fetches: list[OffsetFetched] = []
         self.seen: set[str] = set()
+        self.unanswered: dict[str, list[TopicPartition]] = {}
         self._has_written = False
         self._drained_by = float("inf")
 
@@ -148,7 +151,14 @@ class Queue(Workload):
             life += 1
 
     def clients_history(self) -> History:
-        return super().clients_history()._replace(commits=self.commits, fetches=self.fetches)
+        now = time.monotonic()
+        hanging = [
+            OffsetCommitted(one.partition, one.offset, acknowledged=False, ended=now)
+            for wanted in list(self.unanswered.values())
+            for one in wanted
+        ]
+        commits = [*self.commits, *hanging]
+        return super().clients_history()._replace(commits=commits, fetches=self.fetches)
 
     def further(self, history: ClusterHistory) -> Iterator[Anomaly]:
         """The group has read everything."""
