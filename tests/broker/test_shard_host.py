@@ -341,6 +341,22 @@ def test_another_epoch_ends_a_load_without_a_complaint(caplog: pytest.LogCapture
     assert caplog.text == ""
 
 
+def test_a_wait_for_the_commit_that_fails_keeps_the_shard_closed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    world = World(load=False)
+    world.write((b"k", b"v"))
+    world.host = world.make_host()
+    waiting = world.submit(partial(get, b"k"))
+    monkeypatch.setattr(world.core, "when_committed", fail)
+    world.run()
+    assert world.refusals == {waiting: NOT_COORDINATOR}
+    assert "__internal-0 cannot be loaded: RuntimeError: a bug" in caplog.text
+
+
 def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
