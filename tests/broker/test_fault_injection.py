@@ -37,16 +37,19 @@ from tests.handlers.transaction_requests import Producer, add, producer_of
 TURNS = 40
 ENDS_THE_BROKER = {"append", "apply", "commit", "horizon_ns", "now_ns", "wait"}
 """Without these there is no control thread: events are lost, or what was committed is not applied."""
-ONLY_AT_START_OR_STOP = {"listen", "serve", "stop", "wake"}
+ONLY_AT_START_OR_STOP = {"abandon", "listen", "serve", "stop", "wake"}
 NEVER_ON_THIS_PATH = {"check", "offsets", "read", "when_committed"}
 ONLY_IN_A_CLUSTER = {
     "append_fetched",
+    "cut_off",
     "disconnect",
     "propose_isr",
     "registered",
+    "restart_log",
     "send",
     "settle_isr",
     "truncate",
+    "watch",
 }
 
 

@@ -145,6 +145,7 @@ def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_pa
     """That one was killed, and what it had not written may be lost: the controller must not take it for in sync."""
     with processes(tmp_path) as cluster:
         cluster.settings["broker.session.timeout.ms"] = 60_000
+        cluster.settings["internal.gone.broker.fencing.enable"] = "false"
         cluster.start(1, 2, 3)
         cluster.kill(3)
         with _joining(cluster, 3) as process:

@@ -53,7 +53,6 @@ NOT_BUILT_ON_CONTROLLERS = {
     "what the listener itself answers": {18},
     "answers about controllers": {60},
     "forwarded requests": {58},
-    "snapshots for other nodes": {59},
     "several log directories": {73},
     "voters that change": {80, 81, 82},
     "security": {17, 36, 38, 39, 40, 41, 50, 51},
@@ -62,13 +61,17 @@ NOT_BUILT_ON_CONTROLLERS = {
 DECLARED_EXCEPTIONS = {
     10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for share groups",
     49: "AlterClientQuotas sets byte rates of users and client ids, and refuses all other limits by name",
-    27: "WriteTxnMarkers aborts what is open in this node's logs, and refuses all else",
+    27: "WriteTxnMarkers of others than brokers aborts what is open in this node's logs, and refuses all else",
 }
 
 
 WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1)}
 """Of the quorum's own requests those versions are built that name a replica by its directory too (KIP-853)."""
 ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
+
+
+ANSWERED_BY_THE_CONTROLLER = {55}
+"""Only the leader of the quorum knows the answer, and nothing is proposed for it."""
 
 
 def test_what_is_offered_is_kafka_4_2_1_without_what_is_not_built() -> None:
@@ -109,7 +112,8 @@ def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row
     handler = handler_of(row.api_key)
     may_return = get_type_hints(handler, vars(import_module(handler.__module__)))["return"]
     names = str(may_return)
-    may_propose = row.owner in (Owner.CONTROLLER, Owner.ANY_NODE)
+    proposes = row.owner in (Owner.CONTROLLER, Owner.ANY_NODE)
+    may_propose = proposes and row.api_key not in ANSWERED_BY_THE_CONTROLLER
     assert (Propose.__qualname__ in names or "Outcome" in names) == may_propose
     assert Maintain.__qualname__ not in names or row.owner is Owner.LOCAL or may_propose
     assert Coordinate.__qualname__ in names or row.owner is not Owner.SHARD

@@ -5,8 +5,8 @@ import pytest
 from tests.simulation.quorum.mutants import MUTANTS
 from tests.simulation.quorum.world import run_seed
 
-SEEDS_MAX = 500
-"""The ordinary tests run the same ones with the right rules."""
+SEEDS_MAX = 1_000
+"""The ordinary tests run the first half of them with the right rules."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
