@@ -34,11 +34,16 @@ class Request(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """What became of a `Send`: the answer, or None."""
+    """What became of a `Send`: the answer, or None.
+
+    Attributes:
+        is_gone: There is no answer as the node's host refuses connections: its process is gone.
+    """
 
     now_ms: int
     correlation: int
     answer: AnswerBody | None
+    is_gone: bool = False
 
 
 class Persisted(NamedTuple):

@@ -81,6 +81,7 @@ from pykafka_core.quorum.voting import (
     on_begin_quorum_epoch,
     on_end_quorum_epoch,
     on_epoch_answer,
+    on_gone,
     on_vote,
     on_vote_answer,
 )
@@ -332,6 +333,8 @@ def _on_replied(turn: Turn, event: Replied) -> None:
     match asked, event.answer:
         case _, None:
             turn.back_off(node_id)
+            if event.is_gone:
+                on_gone(turn, node_id)
         case Vote(), VoteAnswer() as answer:
             on_vote_answer(turn, node_id, asked, answer)
         case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochAnswer() as answer):

@@ -119,6 +119,16 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
     _answer_epoch(turn, number, error)
 
 
+def on_gone(turn: Turn, node_id: int) -> None:
+    """A process is gone. If it led, its followers stand for election, one after the other."""
+    role = turn.role
+    if isinstance(role, Follower) and role.leader_id == node_id and turn.is_voter:
+        place = [voter for voter in turn.voters if voter.node_id != node_id].index(turn.key)
+        wait = election_backoff(turn, place) if place else 0
+        deadline = min(role.deadline_ms, turn.now_ms + wait)
+        turn.role = role._replace(deadline_ms=deadline, has_fetched=False)
+
+
 def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:
     preferred = end.preferred
     place = preferred.index(turn.key) if turn.key in preferred else len(preferred)

@@ -12,7 +12,7 @@ from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.metadata.quorum_port import Replaced
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.quorum.exchange import Exchange, RepliedTo
 from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
@@ -36,7 +36,7 @@ from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.events import LogCleaned, Send, SnapshotTaken
 from pykafka_core.quorum.quorum import Committed, Proposal
 from pykafka_core.quorum.replica import Replica
-from pykafka_core.quorum.rpc import AnswerBody, Vote
+from pykafka_core.quorum.rpc import Vote
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 
 ROWS = {row.api_key: row for row in QUORUM_ROWS}
@@ -48,9 +48,9 @@ PATIENCE_S = 100
 class Abstaining(Exchange):
     """Of a replica that does not stand for election: nobody hears that it asks for votes."""
 
-    def send(self, sent: Send, replied: Callable[[int, AnswerBody | None], object]) -> None:
+    def send(self, sent: Send, replied: RepliedTo) -> None:
         if isinstance(sent.body, Vote):
-            replied(sent.correlation, None)
+            replied(sent.correlation, None, False)
         else:
             super().send(sent, replied)
 

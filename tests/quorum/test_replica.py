@@ -782,6 +782,23 @@ def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout(
     assert driven.replica.now_ms == 2000
 
 
+def test_followers_of_a_process_that_is_gone_stand_for_election_one_after_the_other() -> None:
+    for key, waits in ((ONE, False), (THREE, True)):
+        driven = Driven(key=key, state=ElectionState(5, leader_id=2))
+        driven.fetched(FetchAnswer(0, 2, 5))
+        asked = vote(5, pre_vote=True, candidate=ONE if key is THREE else THREE)
+        asked = asked._replace(voter=key)
+        driven.ask(asked)
+        assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+        ((correlation, _, _),) = driven.replica.sent
+        driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
+        deadline_ms = driven.replica.deadline_ms
+        assert (deadline_ms > driven.replica.now_ms) == waits
+        assert deadline_ms <= driven.replica.now_ms + 200
+        driven.ask(asked)
+        assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
+
+
 def test_a_disk_that_fails_ends_the_replica() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))

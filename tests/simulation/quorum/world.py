@@ -327,20 +327,28 @@ class World:
         if receiver.replica is None and self.chance(0.5):
             refused_ms = self._delay_ms()
             self.later(
-                node, refused_ms, lambda now: self._end(node, now, command.correlation, None)
+                node,
+                refused_ms,
+                lambda now: self._end(node, now, command.correlation, None, is_gone=True),
             )
         elif not self._is_lost(node.node_id, receiver.node_id):
             for _ in range(2 if self.chance(self.faults.doubled) else 1):
                 self.at(self._delay_ms(), lambda: self._arrive(receiver, asked))
 
     def _end(
-        self, node: Node, now_ms: int, correlation: int, answer: AnswerBody | None
+        self,
+        node: Node,
+        now_ms: int,
+        correlation: int,
+        answer: AnswerBody | None,
+        *,
+        is_gone: bool = False,
     ) -> ReplicaEvent | None:
         """A request ends once; a second answer, or the time after an answer, is nothing."""
         if correlation not in node.waited_for:
             return None
         node.waited_for.remove(correlation)
-        return Replied(now_ms, correlation, answer)
+        return Replied(now_ms, correlation, answer, is_gone)
 
     def _arrive(self, receiver: Node, asked: Asked) -> None:
         number = next(self._numbers)

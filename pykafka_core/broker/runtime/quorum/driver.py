@@ -231,8 +231,9 @@ class ReplicaDriver:
     def _leads_in(self, epoch: int) -> bool:
         return self.leads and self._replica.leader_epoch == epoch
 
-    def _on_replied(self, correlation: int, answer: AnswerBody | None) -> None:
-        self.handle(events.Replied(self._core.now_ns() // NS_PER_MS, correlation, answer))
+    def _on_replied(self, correlation: int, answer: AnswerBody | None, is_gone: bool) -> None:
+        now_ms = self._core.now_ns() // NS_PER_MS
+        self.handle(events.Replied(now_ms, correlation, answer, is_gone))
 
 
 def _wake() -> None:

@@ -14,6 +14,7 @@ from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (
     CorruptMessageError,
     KafkaStorageError,
+    ListenerNotFoundError,
     PositionOutOfRangeError,
     SnapshotNotFoundError,
     StorageError,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20
 """Of records in an answer to Fetch, or one batch."""
 PURPOSE = "quorum"
+
+RepliedTo = Callable[[int, AnswerBody | None, bool], object]
+"""Gets the correlation, the answer or None, and whether the process that was asked is gone."""
 
 _log = GuardedLogger(__name__)
 
@@ -168,11 +172,11 @@ class Exchange:
 
     # What others are asked.
 
-    def send(self, sent: Send, replied: Callable[[int, AnswerBody | None], object]) -> None:
-        """Ask a node; ``replied`` is called once, with the correlation and the answer, or None."""
+    def send(self, sent: Send, replied: RepliedTo) -> None:
+        """Ask a node; ``replied`` is called once."""
         at = self._endpoints.get(sent.node_id)
         if at is None:
-            replied(sent.correlation, None)
+            replied(sent.correlation, None, False)
             return
         versions = api_versions(sent.body)
         message = encode_message(encode_request(self._envelope, sent.body), versions.max)
@@ -183,7 +187,7 @@ class Exchange:
     def _on_replied(
         self,
         sent: Send,
-        replied: Callable[[int, AnswerBody | None], object],
+        replied: RepliedTo,
         completed: Completed,
     ) -> None:
         answer = None
@@ -199,4 +203,5 @@ class Exchange:
                 answer = heard.answer
                 if answer is not None and heard.leader is not None:
                     self._endpoints[answer.leader_id] = heard.leader
-        replied(sent.correlation, answer)
+        is_gone = completed.error_code == ListenerNotFoundError.code
+        replied(sent.correlation, answer, is_gone)
