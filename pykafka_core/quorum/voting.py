@@ -82,7 +82,12 @@ def may_vote(turn: Turn, vote: Vote) -> bool:
 
 
 def would_vote(turn: Turn, vote: Vote) -> bool:
-    """Whether to encourage a replica: its log has all, and nothing here says that a leader is at work."""
+    """Whether to encourage a replica: its log has all, and nothing here says that a leader is at work.
+
+    While a snapshot is being installed nobody is: the log is about to have more than it has now.
+    """
+    if turn.installing:
+        return False
     match turn.role:
         case Follower(has_fetched=True):
             return False

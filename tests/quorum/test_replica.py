@@ -782,6 +782,19 @@ def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout(
     assert driven.replica.now_ms == 2000
 
 
+def test_nobody_is_encouraged_while_a_snapshot_is_being_installed() -> None:
+    driven = downloading()
+    driven.fetched(part(0, b"abcdefghij"))
+    assert driven.all(InstallSnapshot)
+    driven.ask(EndQuorumEpoch(2, 5, ()))
+    asked = vote(5, last=OffsetAndEpoch(40, 5), pre_vote=True, candidate=THREE)
+    driven.ask(asked)
+    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+    driven.handle(SnapshotInstalled(SNAPSHOT_ID))
+    driven.ask(asked)
+    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
+
+
 def test_followers_of_a_process_that_is_gone_stand_for_election_one_after_the_other() -> None:
     for key, waits in ((ONE, False), (THREE, True)):
         driven = Driven(key=key, state=ElectionState(5, leader_id=2))
