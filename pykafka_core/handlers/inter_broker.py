@@ -13,12 +13,17 @@ _DEFAULT = "PLAINTEXT"
 """The listener of Kafka's default ``security.inter.broker.protocol``."""
 
 
+def listener_name(settings: BrokerConfigs) -> str:
+    """The listener by which brokers reach each other, in capitals."""
+    return (settings.string(_SETTING) or _DEFAULT).upper()
+
+
 def endpoint_of(image: MetadataImage, settings: BrokerConfigs, node_id: int) -> Endpoint | None:
     """Where a broker is reached by other brokers; None if it is not registered, fenced, or has no such listener."""
     broker = image.brokers.get(node_id)
     if broker is None or broker.fenced:
         return None
-    name = (settings.string(_SETTING) or _DEFAULT).upper()
+    name = listener_name(settings)
     found = (endpoint for endpoint in broker.endpoints if endpoint.name.upper() == name)
     return next(found, None)
 

@@ -31,6 +31,7 @@ from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.errors import ClusterError
+from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum import replica
@@ -165,7 +166,7 @@ class _MemberStart:
         if not settings.start.is_controller:
             return None
         is_watching = settings.boolean("internal.gone.broker.fencing.enable")
-        listener = settings.string("inter.broker.listener.name") or "PLAINTEXT"
+        listener = listener_name(settings)
         return ControllerRole(
             self._foundation,
             driver=driver,
