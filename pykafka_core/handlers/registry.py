@@ -93,7 +93,7 @@ QUORUM_ROWS: tuple[Row, ...] = (
     Row(52, "quorum.vote", (1, 2), Owner.QUORUM),
     Row(53, "quorum.begin_quorum_epoch", (1, 1), Owner.QUORUM),
     Row(54, "quorum.end_quorum_epoch", (1, 1), Owner.QUORUM),
-    Row(59, "quorum.fetch_snapshot", (0, 1), Owner.QUORUM),
+    Row(59, "quorum.fetch_snapshot", (1, 1), Owner.QUORUM),
 )
 """What replicas of the metadata quorum ask each other, at listeners of controllers: with directory ids (KIP-853)."""
 

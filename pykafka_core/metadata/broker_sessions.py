@@ -102,12 +102,14 @@ class BrokerSession(NamedTuple):
         contact_ns: When it was last heard of, monotonic.
         metadata_offset: The last offset it has applied, inclusive; -1 when it has not said.
         shutdown_offset: What the other brokers have to apply before it stops, inclusive; None unless it shuts down.
+        is_in_doubt: Its connection has ended since it was last heard of: it may be gone, and another process come.
     """
 
     epoch: int
     contact_ns: int
     metadata_offset: int = -1
     shutdown_offset: int | None = None
+    is_in_doubt: bool = False
 
 
 class BrokerSessions(NamedTuple):
@@ -129,9 +131,15 @@ class BrokerSessions(NamedTuple):
         """The broker sent a heartbeat that arrived at ``now_ns``."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         contact_ns = max(old.contact_ns, now_ns)
-        return self._with(
-            node_id, old._replace(contact_ns=contact_ns, metadata_offset=metadata_offset)
+        heard = old._replace(
+            contact_ns=contact_ns, metadata_offset=metadata_offset, is_in_doubt=False
         )
+        return self._with(node_id, heard)
+
+    def doubted(self, node_id: int, epoch: int) -> "BrokerSessions":
+        """The connection to the broker ended. Until it is heard of another process may take its place."""
+        old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
+        return self._with(node_id, old._replace(is_in_doubt=True))
 
     def registered(self, node_id: int, epoch: int, now_ns: int) -> "BrokerSessions":
         """A registration is committed; the session of an earlier process is forgotten."""
@@ -154,6 +162,12 @@ class BrokerSessions(NamedTuple):
         """Whether the process that is registered may be alive: it was heard of within the timeout."""
         contact_ns = self._contact_ns(broker)
         return contact_ns is not None and now_ns - contact_ns <= self.timeout_ns
+
+    def may_be_succeeded(self, broker: Broker, now_ns: int) -> bool:
+        """Whether another process may register: the one that is registered is gone, or may be."""
+        found = self._of_epoch(broker.node_id, broker.epoch)
+        is_in_doubt = found is not None and found.is_in_doubt
+        return is_in_doubt or not self.is_valid(broker, now_ns)
 
     def deadline_ns(self, brokers: Iterable[Broker]) -> int | None:
         """When the next session of an unfenced broker ends: later than this it is stale. None when all are fenced."""

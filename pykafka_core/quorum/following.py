@@ -23,6 +23,9 @@ from pykafka_core.quorum.transitions import hear_of
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch
 
+OFFSET_MAX = 2**62
+"""No log comes so far; behind it there would be no room for offsets."""
+
 
 def fetch(turn: Turn, node_id: int) -> None:
     """Ask for what comes next, once all that came before is on the disk."""
@@ -111,8 +114,9 @@ def _truncate(turn: Turn, node_id: int, diverging: OffsetAndEpoch) -> None:
 
 
 def may_install(turn: Turn, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a snapshot may take the place of the log: not one that lacks what is committed here."""
-    return snapshot_id.offset >= max(1, turn.high_watermark)
+    """Whether a snapshot may take the place of the log: one that a log may have, and that lacks nothing committed."""
+    is_possible = 0 <= snapshot_id.epoch <= turn.election.epoch
+    return is_possible and max(1, turn.high_watermark) <= snapshot_id.offset <= OFFSET_MAX
 
 
 def _fetch_snapshot(turn: Turn, node_id: int, snapshot_id: OffsetAndEpoch) -> None:

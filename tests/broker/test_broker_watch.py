@@ -9,6 +9,7 @@ from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.broker_watch import PAUSE_NS, PURPOSE, BrokerWatch
 from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.errors import DuplicateBrokerRegistrationError
 from pykafka_core.testing.fake_core import FakeCore
 from tests.handlers.cluster_world import ClusterWorld
 
@@ -116,6 +117,22 @@ def test_a_connection_that_ends_is_opened_again_and_proves_nothing(watch: Watch)
         watch.pass_ns(8 * PAUSE_NS)
         assert len(watch.core.sent) == 1
     assert not watch.is_fenced
+
+
+def test_a_process_whose_connection_ended_may_be_succeeded_until_it_is_heard_of(
+    watch: Watch,
+) -> None:
+    watch.listen()
+    watch.take_over()
+    old = watch.world.processes[BROKER]
+    assert watch.world.register(BROKER, 77).error_code == DuplicateBrokerRegistrationError.code
+    watch.end_connection(is_gone=False)
+    watch.world.heartbeat(old)
+    assert watch.world.register(BROKER, 77).error_code == DuplicateBrokerRegistrationError.code
+    watch.pass_ns(8 * PAUSE_NS)
+    watch.end_connection(is_gone=False)
+    assert watch.world.register(BROKER, 77).error_code == 0
+    assert watch.world.image.brokers[BROKER].epoch != old.epoch
 
 
 def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch) -> None:

@@ -1,5 +1,6 @@
 """`Cluster`: nodes of one process, and what befalls them."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -246,6 +247,44 @@ def test_a_directory_keeps_a_cluster(tmp_path: Path) -> None:
         Cluster(2, data=tmp_path)
     with Cluster(3, data=tmp_path) as cluster:
         assert consume(cluster.bootstrap_servers, "orders", 1) == ["kept"]
+
+
+def test_a_disk_that_is_not_there_is_no_cluster_of_its_own(tmp_path: Path) -> None:
+    with Cluster(3, data=tmp_path) as cluster:
+        cluster.kill(1)
+        shutil.rmtree(tmp_path / "1")
+        with pytest.raises(ClusterError, match="format"):
+            cluster.start(1)
+
+
+def test_a_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with Cluster(1, data="data") as cluster:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        cluster.stop(0)
+        cluster.start(0)
+        assert cluster.brokers[0].data_dir == tmp_path / "data" / "0"
+
+
+def test_a_closed_cluster_starts_nothing() -> None:
+    with Cluster(1) as cluster:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        cluster.start(0)
+
+
+def test_a_node_that_is_killed_and_started_at_once_is_let_in() -> None:
+    """The controller has not looked yet whether its process is gone, and its session has not ended."""
+    config = {
+        "broker.session.timeout.ms": 600_000,
+        "initial.broker.registration.timeout.ms": 30_000,
+    }
+    with Cluster(3, config=config) as cluster:
+        for _ in ALL:
+            node = next(node for node in ALL if node != cluster.controller())
+            cluster.kill(node)
+            cluster.start(node)
 
 
 def test_a_temporary_directory_goes_with_the_cluster() -> None:

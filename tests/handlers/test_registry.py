@@ -65,7 +65,7 @@ DECLARED_EXCEPTIONS = {
 }
 
 
-WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1)}
+WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1), 59: (1, 1)}
 """Of the quorum's own requests those versions are built that name a replica by its directory too (KIP-853)."""
 ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
 

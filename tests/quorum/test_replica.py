@@ -782,6 +782,16 @@ def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout(
     assert driven.replica.now_ms == 2000
 
 
+@pytest.mark.parametrize(
+    "snapshot_id",
+    [OffsetAndEpoch(20, 6), OffsetAndEpoch(20, -7), OffsetAndEpoch(2**63 - 1, 4)],
+)
+def test_a_snapshot_that_no_log_could_have_is_not_fetched(snapshot_id: OffsetAndEpoch) -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
+    assert driven.all(Send) == []
+
+
 def test_nobody_is_encouraged_while_a_snapshot_is_being_installed() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abcdefghij"))

@@ -71,7 +71,7 @@ class Cluster:
             raise ValueError(f"brokers={brokers}: pass 1 to {NODES_MAX}")
         self._config = as_text({} if config is None else config)
         self._durability = durability
-        self._places = Places(brokers, None if data is None else Path(data))
+        self._places = Places(brokers, None if data is None else Path(data).resolve())
         self._network = Network(self._places, brokers)
         self._nodes: dict[int, Broker] = {}
         self._count = brokers
@@ -169,9 +169,11 @@ class Cluster:
         Where fewer than a majority of all nodes would be up, it waits for others to be started by other threads.
 
         Raises:
-            RuntimeError: A node is up, or isolated: nobody would let it in.
+            RuntimeError: A node is up, or isolated: nobody would let it in. The cluster is closed.
             ClusterError: They were not let in within ``initial.broker.registration.timeout.ms``.
         """
+        if self._closed:
+            raise RuntimeError("the cluster is closed")
         for node in nodes:
             self._check(node)
             if self._is_up(node):

@@ -77,6 +77,9 @@ class Places:
             "node.id": node_id,
             "listeners": f"{LISTENER}://{LOOPBACK}:{broker},{CONTROLLER_LISTENER}://{LOOPBACK}:{controller}",
             "controller.listener.names": CONTROLLER_LISTENER,
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{LOOPBACK}:{port}" for port in self._controllers
+            ),
             "inter.broker.listener.name": LISTENER,
             "default.replication.factor": replicas,
             "min.insync.replicas": min_isr,

@@ -16,7 +16,7 @@ from pykafka_core.broker.storage.files import (
     storage_errors,
     sync_directory,
 )
-from pykafka_core.errors import CorruptMessageError, MetadataError
+from pykafka_core.errors import CorruptMessageError, InvalidRecordError, MetadataError
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.metadata.records.snapshot import decode_snapshot
@@ -123,7 +123,7 @@ def _understood(content: bytes, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
         if check_batches(content) != len(content):
             raise MetadataError("it ends within a batch")
         replay, quorum = Replay(), QuorumRecords().after(content)
-    except CorruptMessageError as error:
+        replay.apply_snapshot(decode_snapshot(content), snapshot_id.offset)
+    except (CorruptMessageError, InvalidRecordError) as error:
         raise MetadataError(f"a batch is damaged: {error}") from error
-    replay.apply_snapshot(decode_snapshot(content), snapshot_id.offset)
     return LoadedSnapshot(replay, quorum)

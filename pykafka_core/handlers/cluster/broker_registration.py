@@ -100,7 +100,7 @@ def _is_alive_elsewhere(
 ) -> bool:
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
-    return context.controller().sessions.is_valid(existing, context.arrived_ns)
+    return not context.controller().sessions.may_be_succeeded(existing, context.arrived_ns)
 
 
 def _check_directories(context: Context, request: BrokerRegistrationRequest) -> None:

@@ -8,7 +8,8 @@ seen listening, for those of Apache Kafka are unfenced before they listen; but b
 unfenced count as seen.
 
 A broker that is fenced although it lives is unfenced by its next heartbeat. One that stopped cleanly may be started
-again at once, as the session of its last process has ended.
+again at once, as the session of its last process has ended. One that is killed and started again before the
+controller has looked takes its own place: a connection that ended leaves a session in doubt until the next heartbeat.
 """
 
 from collections.abc import Callable
@@ -70,13 +71,14 @@ class BrokerWatch:
         self._ask = ask
         self._watched: dict[int, _Watched] = {}
         self._known: MetadataImage | None = None
+        self._active: ActiveController | None = None
 
     def look(self, image: MetadataImage, active: ActiveController) -> None:
         """Watch every broker that has a session, and no other; cheap where nothing was committed since."""
         if image is self._known:
             return
         is_first = self._known is None
-        self._known = image
+        self._known, self._active = image, active
         now_ns = self._foundation.core.now_ns()
         for node_id in [node for node in self._watched if node not in image.brokers]:
             self._drop(node_id)
@@ -92,7 +94,7 @@ class BrokerWatch:
         """This node is not the active controller any more."""
         for node_id in list(self._watched):
             self._drop(node_id)
-        self._known = None
+        self._known = self._active = None
 
     def _begin(self, broker: Broker, *, was_seen: bool) -> None:
         at = next((at for at in broker.endpoints if at.name.upper() == self._listener), None)
@@ -123,6 +125,9 @@ class BrokerWatch:
             self._fence(node_id, watched.epoch)
             return
         has_lasted = ended.error_code == RequestTimedOutError.code
+        if watched.was_seen and not has_lasted and self._active is not None:
+            active = self._active
+            active.sessions = active.sessions.doubted(node_id, watched.epoch)
         pause_ns = PAUSE_NS if has_lasted else watched.pause_ns
         watched.pause_ns = min(2 * pause_ns, PAUSE_NS_MAX)
         due_ns = self._foundation.core.now_ns() + pause_ns
