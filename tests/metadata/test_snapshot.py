@@ -1,9 +1,12 @@
 """A snapshot holds all that an image says."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykafka_core._core import crc32c
 from pykafka_core._records import RecordBatchReader
+from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
@@ -156,3 +159,14 @@ def test_the_quorums_own_records_are_kept_byte_for_byte() -> None:
     older = QuorumRecords(kraft_version=b"old", voters=b"old")
     assert older.after(content) == quorum
     assert quorum.after(encode_snapshot([], 8, 1000)) == quorum
+
+
+def test_a_malformed_record_behind_a_checksum_that_is_right_is_damage() -> None:
+    whole = encode_snapshot([FeatureLevelRecord(name="metadata.version", feature_level=29)], 3, 0)
+    start = 12 + int.from_bytes(whole[8:12], "big")
+    batch = bytearray(whole[start:])
+    size = 12 + int.from_bytes(batch[8:12], "big")
+    batch[61] = 0x7E  # the length of the first record
+    batch[17:21] = crc32c(bytes(batch[21:size])).to_bytes(4, "big")
+    with pytest.raises(MetadataError):
+        decode_snapshot(whole[:start] + bytes(batch))

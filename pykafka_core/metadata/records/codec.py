@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pykafka_core.errors import KafkaError, MetadataError
+from pykafka_core.errors import InvalidRecordError, KafkaError, MetadataError
 from pykafka_core.protocol import (
     decode_metadata_record,
     decode_metadata_records,
@@ -46,7 +46,7 @@ def decode_batches(batches: bytes) -> Decoded:
     """
     try:
         return Decoded(decode_metadata_records(batches), _next_offset(batches))
-    except ValueError as error:
+    except (ValueError, InvalidRecordError) as error:
         raise MetadataError(_refusal(batches) or str(error)) from error
 
 
