@@ -143,7 +143,7 @@ class Truncate(NamedTuple):
 
 
 class StorePart(NamedTuple):
-    """Command: write a part of a snapshot to where it is collected; one at position 0 begins it anew.
+    """Command: write a part of a snapshot to where it is collected; one at position 0 begins it from nothing.
 
     If that fails, `SnapshotInstalled` says so.
     """

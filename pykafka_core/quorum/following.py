@@ -166,7 +166,7 @@ def _is_next_part(download: Download, answer: SnapshotAnswer) -> bool:
 
 
 def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None) -> None:
-    """A snapshot is in place of the log; or not, and is fetched anew after a while."""
+    """A snapshot is in place of the log; or not, and is fetched again after a while."""
     turn.installing = False
     role = turn.role
     if snapshot_id is not None:

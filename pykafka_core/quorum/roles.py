@@ -114,7 +114,7 @@ class Follower(NamedTuple):
     Attributes:
         has_fetched: Whether that leader answered in this epoch, and has not said that it resigns.
         leader_high_watermark: As the leader had it when it answered last.
-        download: What takes the place of fetches as long as it lasts; another state begins anew.
+        download: What takes the place of fetches as long as it lasts; another state begins another one.
     """
 
     leader_id: int

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
-from tests.cluster.clients import eventually
+from tests.cluster.clients import eventually, isr_of
 
 
 class Formatted:
@@ -163,6 +163,11 @@ class Processes(Formatted):
 
 
 Ports = Mapping[int, tuple[int, int]]
+
+
+def has_isr(cluster: Nodes | Processes, expected: list[int]) -> bool:
+    """Whether all three partitions of ``orders`` have this ISR."""
+    return isr_of(cluster.bootstrap, "orders") == [expected] * 3
 
 
 @contextmanager

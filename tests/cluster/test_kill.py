@@ -16,7 +16,7 @@ from tests.cluster.clients import (
     isr_of,
     leaders_of,
 )
-from tests.cluster.nodes import Processes, processes
+from tests.cluster.nodes import Processes, has_isr, processes
 
 ALL = [1, 2, 3]
 
@@ -95,14 +95,10 @@ def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path
         for node in ALL:
             cluster.kill(node)
             others = [other for other in ALL if other != node]
-            eventually(partial(_is_isr, cluster, others))
+            eventually(partial(has_isr, cluster, others))
             assert set(leaders_of(cluster.bootstrap, "orders")) <= set(others)
             cluster.start(node)
-            eventually(partial(_is_isr, cluster, ALL))
-
-
-def _is_isr(cluster: Processes, expected: list[int]) -> bool:
-    return isr_of(cluster.bootstrap, "orders") == [expected] * 3
+            eventually(partial(has_isr, cluster, ALL))
 
 
 def test_nodes_that_are_killed_together_come_back_with_all_that_was_acknowledged(

@@ -10,11 +10,10 @@ from tests.cluster.clients import (
     consume,
     create_replicated,
     eventually,
-    isr_of,
     leaders_of,
     produce,
 )
-from tests.cluster.nodes import Nodes, nodes
+from tests.cluster.nodes import Nodes, has_isr, nodes
 
 ALL = [1, 2, 3]
 
@@ -26,10 +25,6 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
         yield cluster
 
 
-def _is_isr(cluster: Nodes, expected: list[int]) -> bool:
-    return isr_of(cluster.bootstrap, "orders") == [expected] * 3
-
-
 def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
     create_replicated(cluster.bootstrap, "orders")
     produced: list[str] = []
@@ -39,13 +34,13 @@ def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
         produced += values
         cluster.stop(node)
         others = [other for other in ALL if other != node]
-        eventually(partial(_is_isr, cluster, others))
+        eventually(partial(has_isr, cluster, others))
         assert set(leaders_of(cluster.bootstrap, "orders")) <= set(others)
         values = [f"without {node}-{number}" for number in range(30)]
         produce(cluster.bootstrap, "orders", values)
         produced += values
         cluster.start(node)
-        eventually(partial(_is_isr, cluster, ALL))
+        eventually(partial(has_isr, cluster, ALL))
     assert consume(cluster.bootstrap, "orders", len(produced)) == sorted(produced)
     logs = [cluster.logs(node, "orders") for node in ALL]
     assert logs[0] == logs[1] == logs[2]

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_core._core import crc32c
 from pykafka_core._records import RecordBatchReader
 from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image.image import MetadataImage
@@ -34,6 +33,7 @@ from pykafka_core.protocol.messages import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
+from tests.support.snapshots import with_a_malformed_record
 
 
 def id_of(number: int) -> bytes:
@@ -163,10 +163,5 @@ def test_the_quorums_own_records_are_kept_byte_for_byte() -> None:
 
 def test_a_malformed_record_behind_a_checksum_that_is_right_is_damage() -> None:
     whole = encode_snapshot([FeatureLevelRecord(name="metadata.version", feature_level=29)], 3, 0)
-    start = 12 + int.from_bytes(whole[8:12], "big")
-    batch = bytearray(whole[start:])
-    size = 12 + int.from_bytes(batch[8:12], "big")
-    batch[61] = 0x7E  # the length of the first record
-    batch[17:21] = crc32c(bytes(batch[21:size])).to_bytes(4, "big")
     with pytest.raises(MetadataError):
-        decode_snapshot(whole[:start] + bytes(batch))
+        decode_snapshot(with_a_malformed_record(whole))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pykafka_core._core import crc32c
 from pykafka_core.broker.runtime.quorum.installation import Installation
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
@@ -18,6 +17,7 @@ from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord, TopicRecord
 from pykafka_core.quorum.values import OffsetAndEpoch
 from tests.quorum.test_sockets import Cluster
+from tests.support.snapshots import with_a_malformed_record
 
 ID = OffsetAndEpoch(9, 3)
 FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=29)
@@ -187,16 +187,6 @@ def parts(tmp_path: Path) -> SnapshotParts:
 WHOLE = encode_snapshot([FEATURE, topic(1)], 3, 1000)
 
 
-def with_a_malformed_record() -> bytes:
-    """Behind a checksum that is right: a record of the second batch is longer than its batch."""
-    start = 12 + int.from_bytes(WHOLE[8:12], "big")
-    batch = bytearray(WHOLE[start:])
-    size = 12 + int.from_bytes(batch[8:12], "big")
-    batch[61] = 0x7E
-    batch[17:21] = crc32c(bytes(batch[21:size])).to_bytes(4, "big")
-    return WHOLE[:start] + bytes(batch)
-
-
 def test_parts_make_what_was_read(parts: SnapshotParts, tmp_path: Path) -> None:
     DataDirectory(tmp_path).write_snapshot(*ID, WHOLE)
     assert parts.read(OffsetAndEpoch(9, 4), 0, 10) is None
@@ -229,7 +219,7 @@ def test_a_part_follows_the_one_before(parts: SnapshotParts) -> None:
         WHOLE[:-1] + bytes((WHOLE[-1] ^ 1,)),
         WHOLE[:70] + bytes((WHOLE[70] ^ 1,)) + WHOLE[71:],
         encode_snapshot([], 3, 1000)[:85],
-        with_a_malformed_record(),
+        with_a_malformed_record(WHOLE),
     ],
 )
 def test_what_is_no_whole_snapshot_gets_no_name(

@@ -717,7 +717,7 @@ def test_another_leader_is_asked_for_records_first() -> None:
     assert driven.only(Send).body == Fetch(ONE, 6, 6, 3, 0)
 
 
-def test_a_snapshot_that_cannot_be_installed_is_fetched_anew_later() -> None:
+def test_a_snapshot_that_cannot_be_installed_is_fetched_again_later() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abc", size=3))
     assert driven.handle(SnapshotInstalled(None)) == []

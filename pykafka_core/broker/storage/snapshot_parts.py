@@ -67,7 +67,7 @@ class SnapshotParts:
                 os.close(descriptor)
 
     def store(self, snapshot_id: OffsetAndEpoch, position: int, part: bytes) -> None:
-        """Write a part of another node's; the first one begins the file anew. It is not synced yet.
+        """Write a part of another node's; the first one begins the file from nothing. It is not synced yet.
 
         Raises:
             StorageError: It cannot be written, or does not follow what was written before.

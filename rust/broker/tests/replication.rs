@@ -88,7 +88,7 @@ fn an_empty_follower_gets_all_there_is() {
     assert_eq!(values(&cluster.bytes(2)).len(), 600);
 }
 
-/// A partition that is given up and comes back, before or after its directory is gone, begins anew.
+/// A partition that is given up and comes back, before or after its directory is gone, begins with an empty log.
 #[test]
 fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
     let mut cluster = Cluster::on_disk(3, &[]);

@@ -120,7 +120,7 @@ class Disk:
         self.snapshots = {one: at for one, at in self.snapshots.items() if one.offset >= offset}
 
     def store(self, command: StorePart) -> None:
-        """A part begins a snapshot anew, or continues it."""
+        """A part begins a snapshot from nothing, or continues it."""
         kept = self.parts if command.position else b""
         assert len(kept) == command.position, "parts follow each other"
         self.parts = kept + command.part

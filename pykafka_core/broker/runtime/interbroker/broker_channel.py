@@ -84,12 +84,19 @@ class BrokerChannel:
         if not completed.error_code:
             ask.answered(_decoded(ask.api.key, version, replied.body))
             return
-        lowest, highest = ask.api.versions
-        common = version if replied.versions is None else min(replied.versions[1], highest)
-        if lowest <= common < version:
-            self._try(ask, common)
-        else:
+        lower = lower_version(ask.api.versions, version, replied)
+        if lower is None:
             ask.answered(Answer(completed.error_code, None))
+        else:
+            self._try(ask, lower)
+
+
+def lower_version(ours: tuple[int, int], sent: int, replied: "Replied") -> int | None:
+    """The version in which a node can be asked that does not have the one that was sent; None if there is none."""
+    if replied.versions is None:
+        return None
+    common = min(replied.versions[1], ours[1])
+    return common if ours[0] <= common < sent else None
 
 
 def _decoded(api_key: int, version: int, body: bytes) -> Answer:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.interbroker.broker_channel import lower_version
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
@@ -100,12 +101,11 @@ class ControllerChannel:
     def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
         replied = cast("Replied", completed.answer)
         if completed.error_code:
-            theirs = replied.versions
-            common = version if theirs is None else min(theirs[1], ask.api.versions[1])
-            if common < version and common >= ask.api.versions[0]:
-                self._try(ask, common)
-            else:
+            lower = lower_version(ask.api.versions, version, replied)
+            if lower is None:
                 self._try_later(ask)
+            else:
+                self._try(ask, lower)
             return
         try:
             answer = decode_response(ask.api.key, version, replied.body)

@@ -50,7 +50,7 @@ class Installation:
         self._parts = parts
         self._installed = installed
         self._lost: OffsetAndEpoch | None = None
-        """A snapshot of which a part could not be written; those that follow are not, until it begins anew."""
+        """A snapshot of which a part could not be written; those that follow are not, until it begins again."""
         self._thread: Thread | None = None
         self._loaded: tuple[OffsetAndEpoch, LoadedSnapshot | BaseException] | None = None
         """What the thread has come to; the control thread has not seen it yet."""
