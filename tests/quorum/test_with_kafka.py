@@ -56,9 +56,12 @@ def topics_in(live: LiveReplica) -> set[str]:
 
 
 def log_of(data: Path) -> bytes:
-    """The first segment; there is no other yet."""
-    (segment,) = (data / "__cluster_metadata-0").glob("*.log")
-    return segment.read_bytes()
+    return last_segment(data).read_bytes()
+
+
+def last_segment(data: Path) -> Path:
+    """The one written to. While a snapshot is installed, the segment that it replaces may be there too."""
+    return max((data / "__cluster_metadata-0").glob("*.log"))
 
 
 @contextmanager
@@ -204,8 +207,7 @@ def test_their_controller_that_comes_late_gets_our_snapshot(
             (ours,), (theirs,) = snapshots_in(tmp_path / "own"), snapshots_in(data)
             assert theirs.name == ours.name
             assert theirs.read_bytes() == ours.read_bytes()
-            (segment,) = (data / "__cluster_metadata-0").glob("*.log")
-            assert segment.name == f"{snapshot_id.offset:020}.log"
+            assert last_segment(data).name == f"{snapshot_id.offset:020}.log"
 
 
 def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
