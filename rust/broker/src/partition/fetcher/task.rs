@@ -34,7 +34,8 @@ const FETCH_VERSION_MAX: i16 = 18;
 const FETCH_VERSION_MIN: i16 = 12;
 /// What partitions that are ready wait for one whose log is at work, or for an answer that may be on its way.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// A Fetch is given up for news no more often, so that answers get through however many news there are.
+/// A Fetch is given up for news no more often, so that answers get through however many news there are. In between the
+/// leader keeps none for longer than `PATIENCE`: news seldom come alone.
 const GIVES_UP_EVERY: Duration = Duration::from_millis(500);
 
 /// Where a node listens for brokers.

@@ -14,7 +14,7 @@ use pykafka_wire::fetch::{
 use pykafka_wire::{ApiKey, Records, list_offsets};
 use tokio::time::Instant;
 
-use super::{Closed, Ended, Fetcher, Stage, duration, ended};
+use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
 use crate::kafka_error::KafkaError;
 use crate::partition::fetcher::session::{Ask, Spec};
 use crate::partition::follower_log::{Answered, FollowError};
@@ -94,11 +94,13 @@ impl Fetcher {
         }
     }
 
-    /// A leader keeps the Fetch no longer than partitions pause that have no part in it.
+    /// A leader keeps the Fetch no longer than partitions pause that have no part in it, nor for long where it could not
+    /// be given up for news.
     fn wait_max(&self, wait_ms_max: i32) -> Duration {
         let now = Instant::now();
         let due = self.restless().filter_map(|(_, assigned)| assigned.due(now)).min();
-        let wait = duration(wait_ms_max);
+        let has_given_up = now < self.gives_up_from;
+        let wait = duration(wait_ms_max).min(if has_given_up { PATIENCE } else { Duration::MAX });
         due.map_or(wait, |due| wait.min(due - now))
     }
 
