@@ -22,6 +22,7 @@ struct Home {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     config: LogConfig,
+    topic: &'static str,
 }
 
 impl Home {
@@ -32,7 +33,8 @@ impl Home {
             flush_messages,
             ..LogConfig::default()
         };
-        Home { disk: Arc::new(MemoryDisk::default()), dir: PathBuf::from("/data"), config }
+        let disk = Arc::new(MemoryDisk::default());
+        Home { disk, dir: PathBuf::from("/data"), config, topic: "t" }
     }
 
     fn open(&self) -> (LogDirectory, Arc<Log>, Recovery) {
@@ -47,7 +49,7 @@ impl Home {
         let clock = Arc::new(ManualClock::new(NOW_MS));
         let directory = LogDirectory::open(options, clock).unwrap();
         let (log, recovery) =
-            directory.open_log("t", 0, ID, Arc::new(self.config.clone())).unwrap();
+            directory.open_log(self.topic, 0, ID, Arc::new(self.config.clone())).unwrap();
         (directory, log, recovery)
     }
 
@@ -421,6 +423,26 @@ fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
     assert_eq!((recovery.damage, offsets), (None, (100, 102)));
 }
 
+/// Nothing is appended behind the new start, and the stop is clean.
+#[test]
+fn a_log_that_has_just_begun_again_is_no_damage_after_a_clean_stop() {
+    for topic in ["t", "__cluster_metadata"] {
+        let home = Home { topic, ..Home::new(1) };
+        home.filled(false);
+        let (directory, log, _) = home.open();
+        directory.restart_log(&log, 50).unwrap();
+        directory.close(true).unwrap();
+        for start in [50, 60, 60] {
+            let (directory, log, recovery) = home.open();
+            assert_eq!(recovery.damage, None, "{topic}");
+            assert!([50, 60].contains(&log.log_start_offset()), "{topic}");
+            directory.restart_log(&log, start).unwrap();
+            assert_eq!((log.log_start_offset(), log.log_end_offset()), (start, start));
+            directory.close(true).unwrap();
+        }
+    }
+}
+
 /// A kill, at any operation on files.
 #[test]
 fn a_log_that_was_to_begin_again_is_no_damage_wherever_that_ended() {
@@ -501,7 +523,7 @@ fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
 }
 
 fn on_real_disk(dir: &Path) -> Home {
-    Home { disk: Arc::new(RealDisk), dir: dir.to_owned(), config: Home::new(1).config }
+    Home { disk: Arc::new(RealDisk), dir: dir.to_owned(), ..Home::new(1) }
 }
 
 fn repair(dir: &Path) -> Repair {

@@ -227,7 +227,8 @@ impl<'a> Turn<'a> {
         if moved {
             let high_watermark = inner.replication.high_watermark();
             inner.waiters.committed(high_watermark, None, wakeups);
-            inner.waiters.readable(inner.uncredited_bytes, wakeups);
+            // What other leaders appended is counted nowhere, and is a byte at least.
+            inner.waiters.readable(inner.uncredited_bytes.max(1), wakeups);
             if high_watermark == ends.log_end_offset {
                 inner.uncredited_bytes = 0;
             }

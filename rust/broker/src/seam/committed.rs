@@ -73,11 +73,11 @@ async fn reached(
     let _parking = ctx.purgatory.park(&parked, NO_DEADLINE_NS, 0);
     let mut watch = None;
     loop {
-        let high_watermark = partition.high_watermark();
-        if high_watermark >= wanted.offset {
-            return Ok(high_watermark);
-        }
+        // Before it is looked at: the watch begins at the version that was read.
         let read = partition.read(&request(wanted))?;
+        if read.offsets.high_watermark >= wanted.offset {
+            return Ok(read.offsets.high_watermark);
+        }
         if ctx.is_stopping() {
             return Err(KafkaError::BrokerNotAvailable);
         }
@@ -108,7 +108,11 @@ fn request(wanted: &Wanted) -> ReadRequest<'static> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use pykafka_log::Durability;
     use tokio::task::yield_now;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::partition::Replica;
@@ -121,7 +125,7 @@ mod tests {
 
     /// A broker that leads `t`-0, with one record that the follower in sync does not have.
     fn broker() -> Broker {
-        let mut broker = Broker::in_memory().in_cluster();
+        let mut broker = Broker::on_disk(Durability::Os).in_cluster();
         broker.replicate(replicated(0, &[NODE, FOLLOWER], &[NODE, FOLLOWER]), &[]);
         broker.append_waiting_for_nobody(&batch(&["a"]));
         broker
@@ -133,13 +137,13 @@ mod tests {
 
     /// What `wait` tells if `happens` once it waits.
     fn told(broker: &mut Broker, wanted: Wanted, happens: impl FnOnce(&mut Broker)) -> (i16, i64) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let waiting = tokio::spawn(wait(broker.ctx.clone(), 7, wanted));
             yield_now().await;
             assert_eq!(broker.maintained(), []);
             happens(broker);
-            waiting.await.unwrap();
+            timeout(Duration::from_secs(60), waiting).await.expect("it ends").unwrap();
         });
         let [(7, error_code, offset)] = broker.maintained()[..] else { panic!("one completion") };
         (error_code, offset)
@@ -161,6 +165,18 @@ mod tests {
     #[test]
     fn it_ends_when_the_high_watermark_is_there() {
         let told = told(&mut broker(), wanted(1), |broker| fetched(broker, 1));
+        assert_eq!(told, (0, 1));
+    }
+
+    /// What is committed then was appended by nobody in this leadership.
+    #[test]
+    fn it_ends_for_records_that_were_there_before_this_node_led() {
+        let broker = broker();
+        broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap().flush().unwrap();
+        let mut broker = broker.killed_and_restarted(Durability::Os).in_cluster();
+        broker.replicate(replicated(0, &[NODE, FOLLOWER], &[NODE, FOLLOWER]), &[]);
+        assert_eq!(broker.offsets().log_end_offset, 1);
+        let told = told(&mut broker, wanted(1), |broker| fetched(broker, 1));
         assert_eq!(told, (0, 1));
     }
 

@@ -44,8 +44,7 @@ impl State {
         incoming: Incoming,
     ) -> Result<(), StorageError> {
         if self.segments.is_empty() {
-            self.create_dir(shared)?;
-            self.add_segment(shared, incoming.first_offset)?;
+            self.begin_first_segment(shared, incoming.first_offset)?;
         }
         self.activate()?;
         if self.should_roll(shared, incoming)? {
@@ -109,6 +108,16 @@ impl State {
             self.begin_file(shared, path, &checkpoint::write_epochs(self.epochs.entries()));
         self.are_epochs_unstored = result.is_err();
         self.fail(result)
+    }
+
+    /// Adds the first segment of an empty log.
+    pub(crate) fn begin_first_segment(
+        &mut self,
+        shared: &Shared,
+        base_offset: i64,
+    ) -> Result<(), StorageError> {
+        self.create_dir(shared)?;
+        self.add_segment(shared, base_offset)
     }
 
     /// Adds an empty segment, with its `.log` on disk.

@@ -45,12 +45,16 @@ impl Log {
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
-    /// Gives up everything; the log is empty and begins at `offset`.
+    /// Gives up everything; the log is empty and begins at `offset`, with an empty segment there, as in Apache Kafka: of
+    /// the metadata log nothing else tells where it begins.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
         let mut state = self.write();
         state.check_writable()?;
-        state.truncate_fully(&self.shared, offset)
+        state.truncate_fully(&self.shared, offset)?;
+        state.begin_first_segment(&self.shared, offset)?;
+        let synced = self.shared.disk.sync_dir(&self.shared.dir);
+        synced.map_err(|error| StorageError::io("sync", &self.shared.dir, error))
     }
 }
 
