@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients streams histories sink-histories simulate simulate-quorum perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients streams histories sink-histories simulate simulate-quorum perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,9 @@ bench: .venv/built-release ## time kernels, log, wire, control and start; result
 peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
 	$(if $(PEERS),,python -m bench.peers.compaction)
+
+bench-cluster: need-test .venv/built-release ## three nodes of ours beside three of Apache Kafka's: speed, failover, memory (BENCH_CLUSTER="--rounds 1 --only SIGKILL" picks)
+	python -m bench.cluster $(BENCH_CLUSTER)
 
 fairness: need-test .venv/built-release ## how long clients wait beside floods, slow disks and attacks, here and on Apache Kafka (FAIRNESS="--only SIGTERM" picks)
 	python -m bench.fairness $(FAIRNESS)

@@ -70,9 +70,18 @@ class Connection:
         self._socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """The next answer's body."""
-        (size,) = struct.unpack(">i", self._file.read(4))
+        """The next answer's body.
+
+        Raises:
+            ConnectionError: The broker closed the connection.
+        """
+        head = self._file.read(4)
+        if len(head) < 4:
+            raise ConnectionError("the broker closed the connection")
+        (size,) = struct.unpack(">i", head)
         answer: bytes = self._file.read(size)
+        if len(answer) < size:
+            raise ConnectionError("the broker closed the connection")
         assert answer[:4] == b"\0\0\0\1"
         return answer[4:]
 

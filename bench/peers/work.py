@@ -56,17 +56,22 @@ def fetch_records_size(answer: memoryview, topic: str) -> int:
 
 
 def confluent_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
-    """librdkafka's producer, acks=1, its default batching: records/s."""
+    """Create a topic and send to it as of `confluent_send`, acks=1."""
+    create_topic(bootstrap, topic)
+    return confluent_send(bootstrap, topic, size, count, acks=1)
+
+
+def confluent_send(bootstrap: str, topic: str, size: int, count: int, acks: int) -> Figures:
+    """librdkafka's producer, batches of up to 1 MB after 5 ms: records/s."""
     from confluent_kafka import Producer
 
     settings = {
         "bootstrap.servers": bootstrap,
-        "acks": 1,
+        "acks": acks,
         "queue.buffering.max.messages": 1_000_000,
     }
     producer = Producer(settings | {"linger.ms": 5, "batch.size": 1_000_000})
     value = b"v" * size
-    create_topic(bootstrap, topic)
     with clock() as seconds:
         for _ in range(count):
             while True:
@@ -160,8 +165,13 @@ def java_consume(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def raw_produce(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
-    """Ready batches, 5 in flight on one connection: bytes/s."""
+    """Create a topic and send to it as of `raw_send`."""
     create_topic(bootstrap, topic)
+    return raw_send(bootstrap, topic, batch_bytes, total_bytes)
+
+
+def raw_send(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
+    """Ready batches to the leader of a topic's one partition, acks=1, 5 in flight on one connection: bytes/s."""
     ready = raw.batch_of_size(batch_bytes)
     if len(ready) > 1_000_000:
         ready = raw.batch(1000, 1024)  # Kafka's default message.max.bytes is 1,048,588

@@ -1,0 +1,210 @@
+"""Three nodes, each broker and controller in a process of its own: ours and Apache Kafka's. All listen on 127.0.0.1."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.cluster import requests
+from bench.peers.brokers import (
+    AS_ITS_SCRIPTS,
+    ApacheKafka,
+    cpu_seconds,
+    reserve_port,
+    resident_bytes,
+)
+from pykafka_core.broker.storage.format import format_cluster
+from pykafka_core.types import id_text, random_id
+
+NODES = (1, 2, 3)
+PATIENCE_S = 300
+SETTINGS: Mapping[str, object] = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "default.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "offsets.topic.replication.factor": 3,
+    "group.initial.rebalance.delay.ms": 0,
+    "auto.create.topics.enable": "false",
+}
+"""The same for both; all else is its default."""
+
+
+class Addresses(NamedTuple):
+    """Ports of one node."""
+
+    client: int
+    controller: int
+
+
+class Nodes(ABC):
+    """Formatted nodes, none of which runs at first.
+
+    Attributes:
+        name: Whose they are.
+        up: The processes that run, by node id.
+    """
+
+    name: str
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._folder.mkdir(parents=True)
+        self._reserved = {node: (reserve_port(), reserve_port()) for node in NODES}
+        self.up: dict[int, subprocess.Popen[bytes]] = {}
+        for node in NODES:
+            lines = (f"{name}={value}\n" for name, value in self._settings(node).items())
+            self._properties(node).write_text("".join(lines))
+        self._format()
+
+    @property
+    def bootstrap(self) -> str:
+        """Of all nodes, whether they run or not."""
+        return ",".join(self.address(node) for node in NODES)
+
+    def address(self, node: int) -> str:
+        return f"127.0.0.1:{self._ports(node).client}"
+
+    def start(self, *nodes: int) -> None:
+        """Start nodes at once and return when each answers Metadata with all that run."""
+        self.launch(*nodes)
+        for node in nodes:
+            self._wait_until_serving(node)
+
+    def launch(self, *nodes: int) -> None:
+        """Start nodes and wait for nothing."""
+        for node in nodes:
+            with open(self._folder / f"{node}.log", "ab") as log:
+                command = self._command(node)
+                self.up[node] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def _wait_until_serving(self, node: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if (code := self.up[node].poll()) is not None:
+                raise RuntimeError(f"node {node} of {self.name} ended with {code}")
+            try:
+                known = requests.metadata(self.address(node)).brokers
+            except OSError:
+                known = []
+            if {broker.node_id for broker in known} >= set(self.up):
+                return
+            time.sleep(0.005)
+        raise RuntimeError(f"node {node} of {self.name} did not join within {PATIENCE_S} s")
+
+    def signal(self, node: int, number: signal.Signals) -> None:
+        """Send a signal and wait for nothing."""
+        self.up[node].send_signal(number)
+
+    def reap(self, node: int) -> None:
+        """Wait for the end of a process that was told to end."""
+        self.up.pop(node).wait(PATIENCE_S)
+
+    def cpu_seconds(self) -> float:
+        """User and system time of all processes that run."""
+        return sum(cpu_seconds(process.pid) for process in self.up.values())
+
+    def resident_bytes(self) -> int:
+        """Resident memory of all processes that run; what they share counts for each."""
+        return sum(resident_bytes(process.pid) for process in self.up.values())
+
+    def close(self) -> None:
+        """End all processes and remove their data."""
+        for process in self.up.values():
+            process.kill()
+            process.wait()
+        for reserved in self._reserved.values():
+            for port in reserved:
+                port.close()
+        shutil.rmtree(self._folder)
+
+    def _ports(self, node: int) -> Addresses:
+        return Addresses(*(int(port.getsockname()[1]) for port in self._reserved[node]))
+
+    def _properties(self, node: int) -> Path:
+        return self._folder / f"{node}.properties"
+
+    def _settings(self, node: int) -> dict[str, object]:
+        own = self._ports(node)
+        controllers = (f"127.0.0.1:{self._ports(other).controller}" for other in NODES)
+        return {
+            **SETTINGS,
+            "node.id": node,
+            "listeners": f"PLAINTEXT://127.0.0.1:{own.client},CONTROLLER://127.0.0.1:{own.controller}",
+            "controller.quorum.bootstrap.servers": ",".join(controllers),
+        }
+
+    def data(self, node: int) -> Path:
+        """Where a node's partitions are."""
+        return self._folder / str(node)
+
+    @abstractmethod
+    def _format(self) -> None: ...
+
+    @abstractmethod
+    def _command(self, node: int) -> Sequence[str]: ...
+
+
+class Ours(Nodes):
+    """`pykafka-core serve`.
+
+    Args:
+        durability: As of `serve`.
+    """
+
+    def __init__(self, folder: Path, durability: str) -> None:
+        self.name = f"pykafka_core {durability}"
+        self._durability = durability
+        super().__init__(folder / durability)
+
+    def _format(self) -> None:
+        at = {node: ("127.0.0.1", self._ports(node).controller) for node in NODES}
+        format_cluster(self._folder, at)
+
+    def _command(self, node: int) -> Sequence[str]:
+        files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
+        serve = [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
+        return [*serve, "--durability", self._durability]
+
+
+class Kafka(Nodes):
+    """Apache Kafka of `bench/peers/java/pom.xml`, as its scripts start it."""
+
+    name = "Apache Kafka"
+
+    def __init__(self, folder: Path) -> None:
+        self._java = [
+            "java",
+            *AS_ITS_SCRIPTS,
+            "-Dlog4j2.level=WARN",
+            "-cp",
+            ApacheKafka.classpath(),
+        ]
+        super().__init__(folder / "kafka")
+
+    def _settings(self, node: int) -> dict[str, object]:
+        return super()._settings(node) | {"log.dirs": self.data(node)}
+
+    def _format(self) -> None:
+        cluster = id_text(random_id(os.urandom))
+        voters = ",".join(
+            f"{node}@127.0.0.1:{self._ports(node).controller}:{id_text(random_id(os.urandom))}"
+            for node in NODES
+        )
+        quorum = ["-t", cluster, "--initial-controllers", voters]
+        for node in NODES:
+            tool = [*self._java, "kafka.tools.StorageTool", "format", *quorum]
+            subprocess.run(
+                [*tool, "-c", str(self._properties(node))], check=True, stdout=subprocess.DEVNULL
+            )
+
+    def _command(self, node: int) -> Sequence[str]:
+        return [*self._java, "kafka.Kafka", str(self._properties(node))]

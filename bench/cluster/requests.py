@@ -1,0 +1,113 @@
+"""Metadata and Produce by sockets of our own: a client's backoffs would be measured instead of the cluster."""
+
+import time
+from collections.abc import Sequence
+
+from bench.client import METADATA, PRODUCE, Connection, frame, produce
+from bench.peers import raw
+from pykafka_core.cli.client import wire
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceResponse,
+)
+
+NO_ERROR, NOBODY = 0, -1
+METADATA_LOG, DESCRIBE_QUORUM = "__cluster_metadata", (55, 0)
+ANSWER_S, BETWEEN_ROUNDS_S = 30.0, 0.002
+Broker = MetadataResponse.MetadataResponseBroker
+Partition = MetadataResponse.MetadataResponsePartition
+
+
+def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> MetadataResponse:
+    """What one broker knows of the brokers and of some topics.
+
+    Raises:
+        OSError: It does not answer.
+    """
+    wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    with Connection(address, patience_s) as connection:
+        answer = decode_response(*METADATA, connection.ask(frame(METADATA, request)))
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+def partitions(address: str, topic: str, patience_s: float = ANSWER_S) -> Sequence[Partition]:
+    """Those of a topic, as one broker knows them; none as long as it knows of no such topic.
+
+    Raises:
+        OSError: It does not answer.
+    """
+    (found,) = metadata(address, topic, patience_s=patience_s).topics
+    return found.partitions if found.error_code == NO_ERROR else []
+
+
+def controller(address: str) -> int:
+    """The active controller as one broker knows it: Metadata names any broker.
+
+    Raises:
+        OSError: It does not answer.
+    """
+    host, _, port = address.rpartition(":")
+    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+    quorum = DescribeQuorumRequest.TopicData(topic_name=METADATA_LOG, partitions=[partition])
+    with wire.Connection(host, int(port)) as connection:
+        request = DescribeQuorumRequest(topics=[quorum])
+        answer = connection.ask(*DESCRIBE_QUORUM, request, DescribeQuorumResponse)
+    return answer.topics[0].partitions[0].leader_id
+
+
+class Writer:
+    """Writes one record after the other with acks=all, to whichever node leads partition 0.
+
+    It asks the nodes in turn who leads when a write fails, over and over.
+
+    Attributes:
+        leader: The node that took the last record.
+    """
+
+    def __init__(self, addresses: Sequence[str], topic: str, patience_s: float = 0.5) -> None:
+        self.leader = NOBODY
+        self._addresses, self._topic, self._patience_s = addresses, topic, patience_s
+        self._frame = produce(topic, 0, raw.batch(1, 100), acks=-1)
+        self._connection: Connection | None = None
+
+    def write(self) -> float:
+        """When the record was acknowledged, by `time.monotonic`."""
+        while True:
+            for address in self._addresses:
+                try:
+                    if self._connection is None:
+                        self._connect(address)
+                    if self._is_taken():
+                        return time.monotonic()
+                except OSError:
+                    pass
+                self.close()
+            time.sleep(BETWEEN_ROUNDS_S)
+
+    def close(self) -> None:
+        """Close the connection to the leader."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _connect(self, asked: str) -> None:
+        known = metadata(asked, self._topic, patience_s=self._patience_s)
+        at = {broker.node_id: f"{broker.host}:{broker.port}" for broker in known.brokers}
+        leaders = [partition.leader_id for topic in known.topics for partition in topic.partitions]
+        if not leaders or leaders[0] not in at:
+            raise ConnectionError("nobody leads the partition")
+        self.leader = leaders[0]
+        self._connection = Connection(at[self.leader], self._patience_s)
+
+    def _is_taken(self) -> bool:
+        if self._connection is None:
+            return False
+        answer = decode_response(*PRODUCE, self._connection.ask(self._frame))
+        assert isinstance(answer, ProduceResponse)
+        return answer.responses[0].partition_responses[0].error_code == NO_ERROR

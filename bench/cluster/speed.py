@@ -1,0 +1,71 @@
+"""What three replicas cost: rates, latency, memory and how fast a follower catches up."""
+
+import shutil
+import statistics
+import time
+from pathlib import Path
+
+from bench.cluster import failover, requests
+from bench.cluster.clusters import NODES, Nodes
+from bench.peers import work
+
+MB = 1 << 20
+BEHIND_BYTES = 2048 * MB
+
+
+def produce(nodes: Nodes, size: int, count: int) -> work.Figures:
+    """confluent-kafka with acks=all, three partitions: records/s, and the CPU time of all three nodes."""
+    before = nodes.cpu_seconds()
+    topic = f"produce-{time.time_ns()}"
+    failover.create(nodes, topic, NODES[0])
+    figures = work.confluent_send(nodes.bootstrap, topic, size, count, acks=-1)
+    figures["brokers' CPU s per million records"] = (nodes.cpu_seconds() - before) * 1e6 / count
+    return figures
+
+
+def latency(nodes: Nodes, count: int = 2000) -> work.Figures:
+    """acks=all of one record of 100 bytes, one in flight: seconds."""
+    topic = f"latency-{time.time_ns()}"
+    failover.create(nodes, topic, NODES[0])
+    writer = requests.Writer([nodes.address(node) for node in NODES], topic)
+    writer.write()
+    taken = []
+    for _ in range(count):
+        begun = time.monotonic()
+        taken.append(writer.write() - begun)
+    writer.close()
+    return {"p50 s": statistics.median(taken), "p99 s": sorted(taken)[count * 99 // 100]}
+
+
+def catch_up(nodes: Nodes) -> work.Figures:
+    """A follower with 2 GB behind, from its first byte to its last one, and a plain copy of the same file: bytes/s."""
+    topic, follower = f"behind-{time.time_ns()}", NODES[2]
+    failover.create(nodes, topic, NODES[0])
+    failover.stop(nodes, follower)
+    work.raw_send(nodes.address(NODES[0]), topic, MB, BEHIND_BYTES)
+    led = nodes.data(NODES[0]) / f"{topic}-0"
+    total = _written_bytes(led)
+    followed = nodes.data(follower) / f"{topic}-0"
+    nodes.launch(follower)
+    failover.wait_until(lambda: _written_bytes(followed) > 0)
+    begun = time.monotonic()
+    failover.wait_until(lambda: _written_bytes(followed) >= total)
+    seconds = time.monotonic() - begun
+    failover.wait_for_isr(nodes, topic)
+    figures = {"bytes/s": total / seconds, "plain copy bytes/s": total / _copy_seconds(led)}
+    failover.delete(nodes, topic)
+    return figures
+
+
+def _copy_seconds(source: Path) -> float:
+    target = source.with_name("copy")
+    begun = time.monotonic()
+    shutil.copytree(source, target)
+    seconds = time.monotonic() - begun
+    shutil.rmtree(target)
+    return seconds
+
+
+def _written_bytes(partition: Path) -> int:
+    """Blocks of the segments that are written: a segment may be as long from the start as it will ever be."""
+    return sum(file.stat().st_blocks * 512 for file in partition.glob("*.log"))
