@@ -1,4 +1,4 @@
-"""What an administrator asks of a cluster under load, by raw requests: other replicas, and preferred leaders."""
+"""What an administrator asks of a cluster under load, by raw requests: replicas, leaders, one broker less."""
 
 import time
 from collections import defaultdict
@@ -11,7 +11,8 @@ from tests.faults.cluster.views import partitions
 from tests.faults.raw import NONE
 from tests.support.wire import Connection
 
-ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS = 43, 45
+ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS, UNREGISTER_BROKER = 43, 45, 64
+BROKER_ID_NOT_REGISTERED = 102
 PREFERRED = 0
 PATIENCE_S, ANSWER_S = 40.0, 10.0
 
@@ -32,6 +33,15 @@ def elect_preferred(cluster: Cluster) -> None:
         NotBackError: As of `reassign`.
     """
     _until_taken(cluster, _elected)
+
+
+def unregister(cluster: Cluster, broker: int) -> None:
+    """Have a broker that has stopped not be one of the cluster any more.
+
+    Raises:
+        NotBackError: As of `reassign`.
+    """
+    _until_taken(cluster, lambda connection, _: _unregistered(connection, broker))
 
 
 def _until_taken(cluster: Cluster, ask: Callable[[Connection, str], int]) -> None:
@@ -72,3 +82,10 @@ def _elected(connection: Connection, _: str) -> int:
         election_type=PREFERRED, topic_partitions=None, timeout_ms=int(1000 * ANSWER_S)
     )
     return int(connection.ask(ELECT_LEADERS, 2, request).error_code)
+
+
+def _unregistered(connection: Connection, broker: int) -> int:
+    """A request that had no answer may have been carried out."""
+    request = m.UnregisterBrokerRequest(broker_id=broker)
+    code = int(connection.ask(UNREGISTER_BROKER, 0, request).error_code)
+    return NONE if code == BROKER_ID_NOT_REGISTERED else code

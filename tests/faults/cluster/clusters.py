@@ -1,5 +1,7 @@
 """Three nodes, each broker and controller in a process of its own: ours or Apache Kafka's, behind one interface.
 
+A fourth one, a broker without a vote, may join for a time and go (`Cluster.join`).
+
 Clients reach each node directly; what nodes say to each other goes through `Network`, by the listeners that they
 advertise to each other. All nodes listen on 127.0.0.1. Replication factor 3, ``min.insync.replicas`` 2, no unclean
 elections; sessions and lags are short, so that a fault is over in seconds.
@@ -13,20 +15,28 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from enum import Enum
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
-from pykafka_core.broker.storage.format import format_cluster
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.format import format_cluster, format_directory
+from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.types import id_text, random_id
 from tests.faults.cluster.checker import Replica, split
+from tests.faults.cluster.clocks import Clocks
+from tests.faults.cluster.disks import Disk, memory, unmount
 from tests.faults.cluster.network import Network
 
 NODES = (1, 2, 3)
+GUEST = 4
+"""The broker that joins for a time."""
+EVER = (*NODES, GUEST)
 JOIN_S, STOP_S = 90.0, 60.0
 SESSION_S = 6.0
 """While all brokers are fenced, Metadata names none, and some clients of librdkafka never connect again: a busy machine
@@ -71,6 +81,13 @@ class NotBackError(Exception):
     """A node did not join, or ended by itself."""
 
 
+class Need(Enum):
+    """What a fault takes that a cluster does not have by itself."""
+
+    DISKS = "a disk for each node, which only root can mount"
+    CLOCKS = "a clock for each node, which a C compiler makes"
+
+
 class Ports:
     """Where one node listens for clients, brokers and controllers, and where the proxy does for the latter two."""
 
@@ -87,17 +104,24 @@ class Cluster(ABC):
         name: Whose nodes they are.
         network: The links between nodes.
         up: The processes that run, by node; those that are paused, too.
+        members: The nodes that belong to it now, whether they run or not.
+        ends_on_full_disk: Whether a node that cannot write ends by itself.
     """
 
     name: str
-    has_transactions = True
+    ends_on_full_disk = False
 
-    def __init__(self, folder: Path, network: Network, stack: ExitStack) -> None:
+    def __init__(
+        self, folder: Path, network: Network, stack: ExitStack, needs: Collection[Need] = ()
+    ) -> None:
         self.network = network
         self.up: dict[int, subprocess.Popen[bytes]] = {}
+        self.members: tuple[int, ...] = NODES
         self._folder = folder
+        self._disks = self._mounted(stack) if Need.DISKS in needs else {}
+        self._clocks = Clocks(folder, EVER) if Need.CLOCKS in needs else None
         proxied = iter(network.ports)
-        self._ports = {node: Ports(stack, (next(proxied), next(proxied))) for node in NODES}
+        self._ports = {node: Ports(stack, (next(proxied), next(proxied))) for node in EVER}
         network.route(
             {
                 at: (node, to)
@@ -108,11 +132,20 @@ class Cluster(ABC):
                 )
             }
         )
-        for node in NODES:
+        for node in EVER:
             self._properties(node).write_text(
                 "".join(f"{name}={value}\n" for name, value in self._settings(node).items())
             )
         self._format()
+
+    def _mounted(self, stack: ExitStack) -> dict[int, Disk]:
+        images = self._folder / "images"
+        memory(images)
+        stack.callback(unmount, images)
+        disks = {node: Disk(images / str(node), self.data(node)) for node in NODES}
+        for disk in disks.values():
+            stack.callback(disk.remove)
+        return disks
 
     @property
     def bootstrap(self) -> str:
@@ -136,7 +169,9 @@ class Cluster(ABC):
         """Start nodes and wait for nothing: none serves before a majority can meet."""
         for node in nodes:
             with open(self._folder / f"{node}.log", "ab") as log:
-                self.up[node] = subprocess.Popen(self._command(node), stdout=log, stderr=log)
+                self.up[node] = subprocess.Popen(
+                    self._command(node), stdout=log, stderr=log, env=self._environment(node)
+                )
             self.network.is_node(node, self.up[node].pid)
 
     def wait_until_serving(self, node: int) -> None:
@@ -172,8 +207,53 @@ class Cluster(ABC):
         self.up[node].send_signal(signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
-        """SIGCONT."""
-        self.up[node].send_signal(signal.SIGCONT)
+        """SIGCONT; nothing if it was killed meanwhile."""
+        if node in self.up:
+            self.up[node].send_signal(signal.SIGCONT)
+
+    def launch_missing(self, *nodes: int) -> None:
+        """Launch those of these nodes that do not run."""
+        ended = self.ended()
+        self.launch(*(node for node in nodes if node not in self.up or node in ended))
+
+    def lose_power(self, *nodes: int) -> None:
+        """End nodes as a power cut does: what their disks were not asked to sync is lost."""
+        self.kill(*nodes)
+        for node in nodes:
+            if node in self._disks:
+                self._disks[node].lose_power()
+
+    def fill_disk(self, node: int) -> None:
+        """Leave no byte free."""
+        self._disks[node].fill()
+
+    def free_disk(self, node: int) -> None:
+        """Give the space back; start the node again if its kind ends without."""
+        self._disks[node].free()
+        if self.ends_on_full_disk:
+            self.launch_missing(node)
+
+    def shift_clock(self, node: int, seconds: float) -> None:
+        """Have a node's wall clock be off by this from now on."""
+        assert self._clocks is not None, "Need.CLOCKS"
+        self._clocks.shift(node, seconds)
+
+    def join(self) -> None:
+        """Format and start `GUEST`.
+
+        Raises:
+            NotBackError: As of `start`.
+        """
+        self._format_guest()
+        self.members = EVER
+        self.start(GUEST)
+
+    def leave(self) -> None:
+        """Stop `GUEST` for good and remove its data. Nobody has unregistered it."""
+        if GUEST in self.up:
+            self.stop(GUEST)
+        self.members = NODES
+        shutil.rmtree(self.data(GUEST))
 
     def stop(self, node: int) -> None:
         """SIGTERM, which is a controlled shutdown.
@@ -223,6 +303,10 @@ class Cluster(ABC):
         batches = b"".join(batch for file in segments for batch in split(file.read_bytes()))
         return Replica(node, partition, batches)
 
+    def _environment(self, node: int) -> dict[str, str]:
+        own = {} if self._clocks is None else self._clocks.environment(node)
+        return {**os.environ, **own}
+
     def log_of(self, node: int) -> str:
         """The last of what it said."""
         return (self._folder / f"{node}.log").read_text(errors="replace")[-2000:]
@@ -232,24 +316,41 @@ class Cluster(ABC):
 
     def _settings(self, node: int) -> dict[str, object]:
         port = self._ports[node]
+        listeners = (
+            f"PLAINTEXT://127.0.0.1:{port.client},REPLICATION://127.0.0.1:{port.replication}"
+        )
+        own = (
+            {"process.roles": "broker"}
+            if node == GUEST
+            else {"listeners": f"{listeners},CONTROLLER://127.0.0.1:{port.controller}"}
+        )
         return {
             **SETTINGS,
             "node.id": node,
-            "listeners": f"PLAINTEXT://127.0.0.1:{port.client},REPLICATION://127.0.0.1:{port.replication},"
-            f"CONTROLLER://127.0.0.1:{port.controller}",
+            "listeners": listeners,
+            **own,
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port.client},"
             f"REPLICATION://127.0.0.1:{port.replication_proxy}",
             "controller.quorum.bootstrap.servers": ",".join(
-                f"127.0.0.1:{other.controller_proxy}" for other in self._ports.values()
+                f"127.0.0.1:{self._ports[other].controller_proxy}" for other in NODES
             ),
         }
 
-    @abstractmethod
     def data(self, node: int) -> Path:
         """Where its partitions are."""
+        return self._folder / str(node)
+
+    def _identity(self) -> Identity:
+        """Of the first node: it says which cluster this is."""
+        identity = DataDirectory(self.data(NODES[0])).identity()
+        assert identity is not None, "all nodes are formatted"
+        return identity
 
     @abstractmethod
     def _format(self) -> None: ...
+
+    @abstractmethod
+    def _format_guest(self) -> None: ...
 
     @abstractmethod
     def _command(self, node: int) -> list[str]: ...
@@ -259,16 +360,23 @@ class Ours(Cluster):
     """`pykafka-core serve`."""
 
     name = "ours"
-    has_transactions = False  # Those whose partitions are led elsewhere than their coordinator.
-
-    def data(self, node: int) -> Path:
-        return self._folder / str(node)
 
     def _format(self) -> None:
         format_cluster(
             self._folder,
-            {node: ("127.0.0.1", port.controller_proxy) for node, port in self._ports.items()},
+            {node: ("127.0.0.1", self._ports[node].controller_proxy) for node in NODES},
         )
+
+    def _format_guest(self) -> None:
+        cluster_id = self._identity().cluster_id
+        format_directory(self.data(GUEST), Identity(cluster_id, GUEST, random_id(os.urandom)))
+
+    def _settings(self, node: int) -> dict[str, object]:
+        settings = super()._settings(node)
+        if node != GUEST:
+            return settings
+        voters = (f"{other}@127.0.0.1:{self._ports[other].controller_proxy}" for other in NODES)
+        return settings | {"controller.quorum.voters": ",".join(voters)}
 
     def _command(self, node: int) -> list[str]:
         files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
@@ -276,33 +384,37 @@ class Ours(Cluster):
 
 
 class Kafka(Cluster):
-    """Apache Kafka of `bench/peers/java/pom.xml`."""
+    """Apache Kafka of `bench/peers/java/pom.xml`; each append is synced, which is what ours promises by default."""
 
     name = "kafka"
-
-    def data(self, node: int) -> Path:
-        return self._folder / str(node)
+    ends_on_full_disk = True
 
     def _settings(self, node: int) -> dict[str, object]:
         settings = super()._settings(node)
+        settings |= {"log.dirs": self.data(node), "log.flush.interval.messages": 1}
+        if node == GUEST:
+            return settings
         controller = f",CONTROLLER://127.0.0.1:{self._ports[node].controller_proxy}"
-        advertised = {"advertised.listeners": f"{settings['advertised.listeners']}{controller}"}
-        return settings | advertised | {"log.dirs": self.data(node)}
+        return settings | {
+            "advertised.listeners": f"{settings['advertised.listeners']}{controller}"
+        }
 
     def _format(self) -> None:
         cluster = id_text(random_id(os.urandom))
         voters = ",".join(
-            f"{node}@127.0.0.1:{port.controller_proxy}:{id_text(random_id(os.urandom))}"
-            for node, port in self._ports.items()
+            f"{node}@127.0.0.1:{self._ports[node].controller_proxy}:{id_text(random_id(os.urandom))}"
+            for node in NODES
         )
         for node in NODES:
-            quorum = ["-t", cluster, "--initial-controllers", voters]
-            subprocess.run(
-                [*self._java, "kafka.tools.StorageTool", "format", *quorum]
-                + ["-c", str(self._properties(node))],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            self._format_one(node, cluster, "--initial-controllers", voters)
+
+    def _format_guest(self) -> None:
+        self._format_one(GUEST, self._identity().cluster_id, "--no-initial-controllers")
+
+    def _format_one(self, node: int, cluster: str, *quorum: str) -> None:
+        tool = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, *quorum]
+        command = [*tool, "-c", str(self._properties(node))]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def _command(self, node: int) -> list[str]:
         return [*self._java, "kafka.Kafka", str(self._properties(node))]
@@ -323,11 +435,15 @@ KINDS: Mapping[str, type[Cluster]] = {"ours": Ours, "kafka": Kafka}
 
 
 @contextmanager
-def cluster(kind: str, folder: Path) -> Iterator[Cluster]:
-    """A formatted cluster that does not run yet; what runs at the end is killed."""
+def cluster(kind: str, folder: Path, needs: Collection[Need] = ()) -> Iterator[Cluster]:
+    """A formatted cluster that does not run yet; what runs at the end is killed.
+
+    Args:
+        needs: What its faults take.
+    """
     with ExitStack() as stack:
-        network = stack.enter_context(Network(2 * len(NODES)))
-        made = KINDS[kind](folder, network, stack)
+        network = stack.enter_context(Network(2 * len(EVER)))
+        made = KINDS[kind](folder, network, stack, needs)
         try:
             yield made
         finally:

@@ -1,7 +1,7 @@
 """Run a plan of faults against a cluster under load and judge what is left.
 
 ``python -m tests.faults.cluster.run --on ours --seed 7 --steps 3``; a failing run prints this command again. With
-``--minutes`` one seed follows the other. ``--keep`` leaves the nodes' directories and logs.
+``--minutes`` one seed follows the other. ``--keep`` leaves the nodes' directories and logs. Faults of disks need root.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from confluent_kafka import KafkaException
 
 from tests.faults.cluster.append_list import AppendList
 from tests.faults.cluster.checker import ClusterHistory, divergent_replicas
-from tests.faults.cluster.clusters import KINDS, NODES, Cluster, NotBackError, cluster
+from tests.faults.cluster.clusters import KINDS, NODES, Cluster, Need, NotBackError, cluster
+from tests.faults.cluster.disks import in_own_namespace
 from tests.faults.cluster.groups import Groups
 from tests.faults.cluster.queue import Queue
 from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
@@ -45,7 +46,7 @@ class Task(NamedTuple):
     Attributes:
         on: Kind of cluster.
         faults: Names to choose from; all without.
-        workloads: Names; those without that the cluster can serve.
+        workloads: Names; all without.
     """
 
     on: str
@@ -65,12 +66,10 @@ class Task(NamedTuple):
 def run(task: Task, folder: Path) -> list[Anomaly]:
     """Start a cluster, carry out the plan under load; everything that was wrong."""
     steps = plan(task.seed, task.steps, task.faults, in_pairs=task.in_pairs)
-    with cluster(task.on, folder) as nodes:
+    needs = {need for step in steps for need in step.needs}
+    with cluster(task.on, folder, needs) as nodes:
         nodes.start(*NODES)
-        names = task.workloads or [
-            name for name in WORKLOADS if name != "transactions" or nodes.has_transactions
-        ]
-        workloads = [WORKLOADS[name](nodes, task.seed) for name in names]
+        workloads = [WORKLOADS[name](nodes, task.seed) for name in task.workloads or WORKLOADS]
         found = _begun(nodes, workloads)
         found = found or _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
         for workload in workloads:
@@ -174,6 +173,8 @@ def report(task: Task, found: Sequence[Anomaly]) -> str:
 
 def main() -> None:
     options = _options()
+    if any(FAULTS[name].needs is Need.DISKS for name in _listed(options.faults) or FAULTS):
+        in_own_namespace()
     deadline = time.monotonic() + 60 * options.minutes
     failed, seed = 0, options.seed
     while seed == options.seed or time.monotonic() < deadline:
@@ -181,8 +182,8 @@ def main() -> None:
             options.on,
             seed,
             options.steps,
-            options.faults.split(",") if options.faults else (),
-            options.workloads.split(",") if options.workloads else (),
+            _listed(options.faults),
+            _listed(options.workloads),
             options.pairs,
         )
         folder = Path(tempfile.mkdtemp(prefix=f"faults-{options.on}-{seed}-"))
@@ -196,6 +197,10 @@ def main() -> None:
         seed += 1
     print(f"{seed - options.seed} runs, {failed} with anomalies")
     sys.exit(1 if failed else 0)
+
+
+def _listed(option: str) -> Sequence[str]:
+    return option.split(",") if option else ()
 
 
 def _options() -> argparse.Namespace:

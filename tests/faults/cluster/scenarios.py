@@ -1,19 +1,22 @@
 """Faults, and plans of them: one seed is one plan.
 
 A step has one fault or two. The second one begins while the first holds, at another node, and both are healed in
-either order; then the cluster has to become whole. Which node is meant is said by what it does at that moment: a role
-is resolved when the fault begins, so a seed gives the same plan and not the same history.
+either order, unless they say otherwise (`Place`); then the cluster has to become whole. Which node is meant is said by
+what it does at that moment: a role is resolved when the fault begins, so a seed gives the same plan and not the same
+history.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
 from pykafka_core.protocol import messages as m
-from tests.faults.cluster.administration import elect_preferred, reassign
-from tests.faults.cluster.clusters import NODES, SESSION_S, Cluster
+from tests.faults.cluster.administration import elect_preferred, reassign, unregister
+from tests.faults.cluster.clocks import JUMP_S
+from tests.faults.cluster.clusters import GUEST, NODES, SESSION_S, Cluster, Need
 from tests.faults.cluster.network import Way, against_the_ring, around, between, into, out_of
 from tests.faults.cluster.views import partitions
 from tests.support.wire import Connection
@@ -23,11 +26,27 @@ DESCRIBE_QUORUM = 55
 Act = Callable[[Cluster, int], None]
 
 
+class Place(Enum):
+    """Where a fault stands among two."""
+
+    ANY = "first or second, and healed in either order"
+    FIRST = "healed last: an administrator has to be answered, and the cluster to be whole before a disk goes"
+    SECOND = "healed first: meanwhile no administrator is answered"
+    LAST = "the same, and also behind those: no node answers at all"
+
+
 class Fault(NamedTuple):
-    """What is done to a node, and what undoes it."""
+    """What is done to a node, and what undoes it.
+
+    Attributes:
+        place: In a step of two; of two with the same one, either is first.
+        needs: What the cluster must have.
+    """
 
     inject: Act
     heal: Act
+    place: Place = Place.ANY
+    needs: Need | None = None
 
 
 def _kill(cluster: Cluster, node: int) -> None:
@@ -39,11 +58,19 @@ def _kill_all(cluster: Cluster, _: int) -> None:
 
 
 def _launch(cluster: Cluster, node: int) -> None:
-    cluster.launch(node)
+    cluster.launch_missing(node)
 
 
 def _launch_all(cluster: Cluster, _: int) -> None:
-    cluster.launch(*(node for node in NODES if node not in cluster.up))
+    cluster.launch_missing(*cluster.members)
+
+
+def _lose_power(cluster: Cluster, node: int) -> None:
+    cluster.lose_power(node)
+
+
+def _lose_all_power(cluster: Cluster, _: int) -> None:
+    cluster.lose_power(*cluster.up)
 
 
 def _wipe(cluster: Cluster, node: int) -> None:
@@ -70,6 +97,15 @@ def _in_turn(first: int) -> list[int]:
     return [*NODES[first - 1 :], *NODES[: first - 1]]
 
 
+def _jump(seconds: float) -> Fault:
+    """A wall clock that is off for a time: it jumps there and back."""
+    return Fault(
+        lambda cluster, node: cluster.shift_clock(node, seconds),
+        lambda cluster, node: cluster.shift_clock(node, 0),
+        needs=Need.CLOCKS,
+    )
+
+
 def _take_replicas(cluster: Cluster, node: int) -> None:
     """A node has no partition any more; the first of the others is every partition's preferred leader."""
     reassign(cluster, [other for other in NODES if other != node])
@@ -78,6 +114,20 @@ def _take_replicas(cluster: Cluster, node: int) -> None:
 def _give_replicas(cluster: Cluster, node: int) -> None:
     """It fetches all of them again, and leads them as soon as it can."""
     reassign(cluster, [node, *(other for other in NODES if other != node)])
+
+
+def _invite(cluster: Cluster, node: int) -> None:
+    """A broker joins and has the replicas of another one, as its partitions' preferred leader."""
+    cluster.join()
+    reassign(cluster, [GUEST, *(other for other in NODES if other != node)])
+
+
+def _dismiss(cluster: Cluster, _: int) -> None:
+    """It gives them back and goes for good."""
+    reassign(cluster, NODES)
+    wait_until_whole(cluster, None, ROLL_S)
+    cluster.leave()
+    unregister(cluster, GUEST)
 
 
 def _elect(cluster: Cluster, _: int) -> None:
@@ -103,34 +153,56 @@ def _next(node: int) -> int:
 ROLL_S = 60.0
 FAULTS: Mapping[str, Fault] = {
     "kill": Fault(_kill, _launch),
-    "kill-all": Fault(_kill_all, _launch_all),
+    "kill-all": Fault(_kill_all, _launch_all, Place.LAST),
     "pause": Fault(Cluster.pause, Cluster.resume),
     "restart": Fault(Cluster.stop, _launch),
     "rolling": Fault(_roll, _nothing),
     "rush": Fault(_rush, _nothing),
     "wipe": Fault(_wipe, _launch),
-    "reassign": Fault(_take_replicas, _give_replicas),
+    "power-cut": Fault(_lose_power, _launch, needs=Need.DISKS),
+    "power-cut-all": Fault(_lose_all_power, _launch_all, Place.LAST, Need.DISKS),
+    "disk-full": Fault(Cluster.fill_disk, Cluster.free_disk, needs=Need.DISKS),
+    "clock-ahead": _jump(JUMP_S),
+    "clock-behind": _jump(-JUMP_S),
+    "reassign": Fault(_take_replicas, _give_replicas, Place.FIRST),
+    "member": Fault(_invite, _dismiss, Place.FIRST),
     "elect": Fault(_elect, _nothing),
     "alone": _links(lambda node: around(node, NODES)),
     "mute": _links(lambda node: out_of(node, NODES)),
     "deaf": _links(lambda node: into(node, NODES)),
     "bridge": _links(lambda node: between(node, _next(node))),
-    "ring": _links(lambda _: against_the_ring(NODES)),
+    "ring": _links(lambda _: against_the_ring(NODES))._replace(place=Place.SECOND),
     "slow": Fault(
         lambda cluster, node: cluster.network.slow(around(node, NODES), SLOW_S),
         lambda cluster, node: cluster.network.mend(around(node, NODES)),
     ),
 }
-ALONE = frozenset(("kill-all", "rolling", "rush", "reassign", "elect"))
-"""Not one of two: they touch all nodes, or have to be answered."""
-ONE_DISK = frozenset(("wipe", "kill"))
-"""Not together: a lost disk and the death of another replica may be the loss of both that had a record (min ISR 2)."""
+ORDER = (Place.FIRST, Place.ANY, Place.SECOND, Place.LAST)
+ENDS = frozenset(("kill", "restart", "power-cut", "kill-all", "power-cut-all"))
+"""Of processes."""
+STOPS_NODES_IN_TURN = frozenset(("rolling", "rush"))
+LEAVES_A_MAJORITY = frozenset(
+    ("slow", "clock-ahead", "clock-behind", "reassign", "member", "elect")
+)
+"""What nodes can be stopped in turn beside: with one more they are stuck, and so is a clean stop."""
+TOUCHES_ALL = frozenset(("kill-all", "power-cut-all"))
 ROLES = ("leader", "leader", "controller", "coordinator", "any")
-PAIRS = [
-    pair
-    for pair in combinations([name for name in FAULTS if name not in ALONE], 2)
-    if set(pair) != ONE_DISK
-]
+
+
+def _is_pair(one: str, other: str) -> bool:
+    """Whether two faults can go together, and nothing acknowledged may be lost.
+
+    A lost disk and the death of another replica may be the loss of both that had a record (min ISR 2).
+    """
+    both = {one, other}
+    if "wipe" in both and both & ENDS - {"restart"}:
+        return False
+    if both & STOPS_NODES_IN_TURN:
+        return bool(both & LEAVES_A_MAJORITY)
+    return not both <= TOUCHES_ALL
+
+
+PAIRS = [pair for pair in combinations(FAULTS, 2) if _is_pair(*pair)]
 
 
 class Step(NamedTuple):
@@ -147,6 +219,12 @@ class Step(NamedTuple):
     hold_s: float
     first_is_healed_last: bool
 
+    @property
+    def needs(self) -> set[Need]:
+        """What a cluster must have for it."""
+        found = (FAULTS[name].needs for name, _ in self.faults)
+        return {need for need in found if need is not None}
+
     def __str__(self) -> str:
         return (
             " + ".join(f"{name} of {role}" for name, role in self.faults)
@@ -159,7 +237,7 @@ def plan(seed: int, steps: int, names: Sequence[str] = (), *, in_pairs: bool = F
 
     Args:
         names: Faults to choose from; all without.
-        in_pairs: Whether steps have two faults.
+        in_pairs: Whether steps have two faults: each pair once before one comes again.
     """
     choice = Random(seed)
     singles = [(name,) for name in names or FAULTS]
@@ -171,12 +249,18 @@ def plan(seed: int, steps: int, names: Sequence[str] = (), *, in_pairs: bool = F
 
 def _step(choice: Random, faults: tuple[str, ...]) -> Step:
     is_short = choice.random() < 0.3
+    order = sorted(choice.sample(faults, len(faults)), key=_place)
+    is_nested = _place(order[0]) != _place(order[-1])
     return Step(
-        tuple((name, choice.choice(ROLES)) for name in choice.sample(faults, len(faults))),
+        tuple((name, choice.choice(ROLES)) for name in order),
         choice.uniform(0.0, 1.2 * SESSION_S),
         choice.uniform(0.3, 2.0) if is_short else choice.uniform(1.1, 1.8) * SESSION_S,
-        choice.random() < 0.5,
+        is_nested or choice.random() < 0.5,
     )
+
+
+def _place(name: str) -> int:
+    return ORDER.index(FAULTS[name].place)
 
 
 def carry_out(cluster: Cluster, step: Step, topic: str, choice: Random) -> str:

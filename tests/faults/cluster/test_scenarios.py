@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.cluster.run import Task, report, run
-from tests.faults.cluster.scenarios import ALONE, FAULTS, PAIRS, plan
+from tests.faults.cluster.scenarios import FAULTS, PAIRS, TOUCHES_ALL, Place, plan
 
 
 @pytest.mark.parametrize("fault", ["kill", "pause"])
@@ -28,7 +28,16 @@ def test_a_plan_has_each_fault_before_it_has_one_again() -> None:
     assert {frozenset(name for name, _ in step.faults) for step in pairs} == set(
         map(frozenset, PAIRS)
     )
-    assert {name for pair in PAIRS for name in pair} == set(FAULTS) - ALONE
+    assert {name for pair in PAIRS for name in pair} == set(FAULTS)
+
+
+def test_nobody_is_asked_while_nobody_answers() -> None:
+    for step in plan(3, len(PAIRS), in_pairs=True):
+        (first, _), (second, _) = step.faults
+        assert first not in TOUCHES_ALL
+        if FAULTS[first].place is Place.FIRST is not FAULTS[second].place:
+            assert step.first_is_healed_last
+        assert FAULTS[second].place is not Place.FIRST or FAULTS[first].place is Place.FIRST
 
 
 def test_the_command_of_a_task_names_all_that_its_plan_depends_on() -> None:

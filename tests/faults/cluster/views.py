@@ -16,6 +16,7 @@ class Partition(NamedTuple):
     leader: int
     epoch: int
     isr: tuple[int, ...]
+    replicas: tuple[int, ...]
 
 
 def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
@@ -34,6 +35,7 @@ def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
             row.leader_id,
             row.leader_epoch,
             tuple(sorted(row.isr_nodes)),
+            tuple(sorted(row.replica_nodes)),
         )
         for topic in answer.topics
         for row in topic.partitions
