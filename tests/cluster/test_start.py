@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from pykafka_core import Broker
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.errors import ClusterError, StartGivenUpError
+from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
+from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.types import random_id
 from tests.cluster.clients import PATIENCE_S, eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
@@ -178,3 +180,33 @@ def _stopped_in(cluster: Processes, node_id: int) -> int:
     """The broker epoch in which a node says that it stopped cleanly; -1 for none."""
     marker = cluster.data(node_id) / ".kafka_cleanshutdown"
     return int(json.loads(marker.read_text())["brokerEpoch"]) if marker.exists() else -1
+
+
+@pytest.mark.parametrize("newest", [0, 10_000], ids=["as formatted", "newer than the log"])
+def test_a_damaged_newest_snapshot_is_named_and_nothing_gives_way_to_it(
+    tmp_path: Path, newest: int
+) -> None:
+    with nodes(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        cluster.stop(1)
+        data = DataDirectory(cluster.data(1))
+        (first,) = data.snapshots()
+        whole = first.path.read_bytes()
+        file = data.snapshot_path(OffsetAndEpoch(newest, 9 if newest else 0))
+        before = {
+            path: path.read_bytes() for path in cluster.data(1).glob("__cluster_metadata-0/*.log")
+        }
+        assert any(before.values())
+        for damaged in _damaged(whole):
+            file.write_bytes(damaged)
+            with pytest.raises(MetadataError, match=re.escape(str(file))):
+                Broker(cluster.data(1), config=cluster.config(1))
+            assert {path: path.read_bytes() for path in before} == before
+
+
+def _damaged(whole: bytes) -> Iterator[bytes]:
+    """Cut, and with one wrong byte in its first batch, in that with the voters and in its last one."""
+    yield b""
+    yield whole[: len(whole) // 2]
+    for at in (30, len(whole) // 2, len(whole) - 3):
+        yield whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]

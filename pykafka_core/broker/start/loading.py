@@ -10,7 +10,7 @@ from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory
-from pykafka_core.errors import MetadataError
+from pykafka_core.errors import CorruptMessageError, MetadataError
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
@@ -57,8 +57,18 @@ def apply_snapshot(replay: Replay, snapshot: Content) -> None:
     Raises:
         MetadataError: It is damaged, or holds what this version does not know.
     """
-    with _naming(snapshot.path):
+    with naming(snapshot.path):
         replay.apply_snapshot(_decoded(snapshot), snapshot.end_offset)
+
+
+def check_snapshot(snapshot: Content) -> None:
+    """See that a snapshot file is whole.
+
+    Raises:
+        MetadataError: It is not.
+    """
+    with naming(snapshot.path):
+        _decoded(snapshot)
 
 
 def formatted_records(directory: DataDirectory) -> list[Message] | None:
@@ -71,7 +81,7 @@ def formatted_records(directory: DataDirectory) -> list[Message] | None:
     found = directory.bootstrap()
     if found is None:
         return None
-    with _naming(found.path):
+    with naming(found.path):
         records = _decoded(found)
         if not any(_is_metadata_version(record) for record in records):
             raise MetadataError(f"it has no FeatureLevelRecord of {METADATA_VERSION}")
@@ -95,7 +105,7 @@ def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end
     offset = max(end, core.offsets(METADATA_PARTITION).log_start_offset)
     while data := core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end"):
         # A read does not cross segments.
-        with _naming(directory.metadata_segment(offset) if directory else Path("memory")):
+        with naming(directory.metadata_segment(offset) if directory else Path("memory")):
             batches = decode_batches(data)
             if batches.next_offset <= offset:
                 raise MetadataError(f"it cannot be read at offset {offset}")
@@ -122,11 +132,11 @@ def _check_no_gap(core: Core, snapshot_end: int) -> None:
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def naming(file: Path) -> Iterator[None]:
     """Say in which file the metadata is that cannot be understood, and what to do."""
     try:
         yield
-    except MetadataError as error:
+    except (MetadataError, CorruptMessageError) as error:
         raise MetadataError(
             f"{file}: {error}; start the version that wrote it, or restore the file"
         ) from error

@@ -84,8 +84,9 @@ class _MemberStart:
         self._directory.make_room()
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
-        log = log_state(core, self._directory.snapshots())
+        # First: a log gives way to a snapshot of which nothing but the name was seen.
         loaded, end = newest_snapshot(self._directory)
+        log = log_state(core, self._directory.snapshots())
         exchange = self._exchange()
         driver = self._driver(exchange, log, loaded.quorum, end)
         publisher = Publisher(

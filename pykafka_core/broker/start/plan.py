@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.broker.start.control_plane import ControlPlane
 from pykafka_core.broker.start.joining import Latch
+from pykafka_core.broker.start.loading import check_snapshot, naming
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
@@ -79,6 +80,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
 
     Raises:
         StorageError: The directory belongs to another node, or cannot be understood.
+        MetadataError: Its newest snapshot is damaged, and does not say who the controllers are.
         ClusterError: The settings speak of other controllers, and the directory of none.
     """
     node_id = settings.start.node_id
@@ -89,6 +91,8 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     identity = found or new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
     if settings.start.is_controller and len(settings.start.bootstrap_servers) > 1 and not voters:
+        if directory is not None and (snapshot := directory.latest_snapshot()) is not None:
+            check_snapshot(snapshot)
         raise ClusterError(
             f"controller.quorum.bootstrap.servers names {len(settings.start.bootstrap_servers)} controllers, and "
             f"{path or 'a broker in memory'} does not know them: make the directory by `pykafka-core format` with "
@@ -107,7 +111,11 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
 def _voters(
     directory: DataDirectory | None, identity: Identity, listeners: Sequence[str]
 ) -> "tuple[VoterNode, ...]":
-    """Those of the newest snapshot; the first one may be gone, as any other."""
+    """Those of the newest snapshot; the first one may be gone, as any other.
+
+    Raises:
+        MetadataError: It is damaged where they should be.
+    """
     snapshot = None if directory is None else directory.latest_snapshot_head()
     if directory is None or snapshot is None:
         return ()
@@ -115,7 +123,8 @@ def _voters(
     from pykafka_core.broker.storage.voters import has_others, voters_of
     from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
-    records = QuorumRecords().after(snapshot.bytes)
+    with naming(snapshot.path):
+        records = QuorumRecords().after(snapshot.bytes)
     try:
         if listeners:
             return voters_of(records, listeners)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pykafka_core._core import Core, Maintained
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.broker.start.loading import apply_snapshot
+from pykafka_core.broker.start.loading import apply_snapshot, check_snapshot
 from pykafka_core.broker.storage.data_directory import DataDirectory, SnapshotFile
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
 from pykafka_core.errors import MetadataError, StorageError, error_of
@@ -27,7 +27,8 @@ _log = GuardedLogger(__name__)
 def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
     """The metadata log, whose headers are read from its start to its end.
 
-    Where a snapshot was installed and the log of before is still there, it is emptied now.
+    Where a snapshot was installed and the log of before is still there, it is emptied now: whether the newest snapshot
+    is whole has to be known before.
 
     Args:
         core: Has opened the log; no event of it was taken yet.
@@ -87,4 +88,6 @@ def newest_snapshot(directory: DataDirectory) -> tuple[LoadedSnapshot, int]:
         return LoadedSnapshot(replay, quorum), 0
     if snapshot.end_offset:
         apply_snapshot(replay, snapshot)
+    else:
+        check_snapshot(snapshot)
     return LoadedSnapshot(replay, quorum.after(snapshot.bytes)), snapshot.end_offset
