@@ -18,7 +18,7 @@ from tests.faults.cluster.administration import elect_preferred, reassign, unreg
 from tests.faults.cluster.clocks import JUMP_S
 from tests.faults.cluster.clusters import GUEST, NODES, SESSION_S, Cluster, Need
 from tests.faults.cluster.network import Way, against_the_ring, around, between, into, out_of
-from tests.faults.cluster.views import partitions
+from tests.faults.cluster.views import Partition, partitions
 from tests.support.wire import Connection
 
 SLOW_S = 0.05
@@ -83,7 +83,7 @@ def _roll(cluster: Cluster, first: int) -> None:
     for node in _in_turn(first):
         cluster.stop(node)
         cluster.start(node)
-        wait_until_whole(cluster, None, ROLL_S)
+        _wait_while(lambda: _amiss(cluster, None, _is_out_of_sync), ROLL_S)
 
 
 def _rush(cluster: Cluster, first: int) -> None:
@@ -316,15 +316,31 @@ def _controller(address: str) -> int:
 
 def wait_until_whole(cluster: Cluster, topics: Sequence[str] | None, patience_s: float) -> str:
     """Return nothing once each node says that all partitions are led and all replicas in sync; else what was amiss."""
+    return _wait_while(lambda: _amiss(cluster, topics, _is_not_everywhere), patience_s)
+
+
+def _wait_while(amiss: Callable[[], str], patience_s: float) -> str:
+    """Return nothing once nothing is amiss; else what is when the time is over."""
     deadline = time.monotonic() + patience_s
-    while amiss := _amiss(cluster, topics):
+    while found := amiss():
         if time.monotonic() > deadline:
-            return amiss
+            return found
         time.sleep(0.1)
     return ""
 
 
-def _amiss(cluster: Cluster, topics: Sequence[str] | None) -> str:
+def _is_not_everywhere(row: Partition) -> bool:
+    return row.leader == -1 or row.isr != NODES
+
+
+def _is_out_of_sync(row: Partition) -> bool:
+    """Whether a replica is, wherever an administrator has put them."""
+    return row.leader == -1 or row.isr != row.replicas
+
+
+def _amiss(
+    cluster: Cluster, topics: Sequence[str] | None, lacks: Callable[[Partition], bool]
+) -> str:
     views = []
     for node in NODES:
         if node in cluster.ended():
@@ -336,7 +352,7 @@ def _amiss(cluster: Cluster, topics: Sequence[str] | None) -> str:
     for node, view in zip(NODES, views, strict=True):
         if unknown := set(topics or ()) - {row.name.rpartition("-")[0] for row in view}:
             return f"node {node} does not know {unknown}"
-        lacking = [row for row in view if row.leader == -1 or row.isr != NODES]
+        lacking = [row for row in view if lacks(row)]
         if lacking:
             return f"node {node} says {lacking}"
     return "" if views[0] == views[1] == views[2] else f"nodes disagree: {views}"
