@@ -7,9 +7,19 @@ import pytest
 from pykafka_core._core import Replied
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import found
-from pykafka_core.broker.runtime.membership.broker_watch import PAUSE_NS, PURPOSE, BrokerWatch
+from pykafka_core.broker.runtime.membership.broker_watch import (
+    PAUSE_NS,
+    PAUSE_NS_MAX,
+    PURPOSE,
+    BrokerWatch,
+)
 from pykafka_core.broker.runtime.requests import LocalRequest
-from pykafka_core.errors import DuplicateBrokerRegistrationError
+from pykafka_core.errors import (
+    DuplicateBrokerRegistrationError,
+    KafkaStorageError,
+    NotControllerError,
+)
+from pykafka_core.protocol.messages import BrokerHeartbeatResponse
 from pykafka_core.testing.fake_core import FakeCore
 from tests.handlers.cluster_world import ClusterWorld
 
@@ -72,6 +82,10 @@ class Watch:
         self.core.clock_ns += ns
         self._foundation.timers.run(self.core.clock_ns)
         self._handle()
+
+    def refuse(self, error_code: int) -> None:
+        """Answer what the watch asked for last with an error: it was not decided, or is in doubt."""
+        self._asked.pop().answer(BrokerHeartbeatResponse(error_code=error_code))
 
     @property
     def is_fenced(self) -> bool:
@@ -154,6 +168,37 @@ def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch)
 def test_a_refusal_does_not_fence_the_next_process_of_a_broker(watch: Watch) -> None:
     watch.take_over()
     watch.restart()
+    assert not watch.is_fenced
+
+
+@pytest.mark.parametrize("answers", [1, 3])
+def test_a_fencing_that_failed_is_asked_for_again_while_the_process_is_gone(
+    watch: Watch, answers: int
+) -> None:
+    watch.take_over()
+    for _ in range(answers):
+        watch.refuse(KafkaStorageError.code)
+        watch.pass_ns(PAUSE_NS_MAX)
+    assert watch.is_fenced
+
+
+def test_a_fencing_that_failed_is_not_asked_for_where_the_process_listens_by_now(
+    watch: Watch,
+) -> None:
+    watch.take_over()
+    watch.listen()
+    watch.refuse(KafkaStorageError.code)
+    watch.pass_ns(PAUSE_NS_MAX)
+    assert not watch.is_fenced
+
+
+def test_a_fencing_that_failed_is_not_asked_for_by_who_is_no_controller_any_more(
+    watch: Watch,
+) -> None:
+    watch.take_over()
+    watch.end()
+    watch.refuse(NotControllerError.code)
+    watch.pass_ns(PAUSE_NS_MAX)
     assert not watch.is_fenced
 
 

@@ -122,23 +122,38 @@ class BrokerWatch:
             return
         if ended.error_code == ListenerNotFoundError.code and watched.was_seen:
             del self._watched[node_id]
-            self._fence(node_id, watched.epoch)
+            self._fence(node_id, watched)
             return
         has_lasted = ended.error_code == RequestTimedOutError.code
         if watched.was_seen and not has_lasted and self._active is not None:
             active = self._active
             active.sessions = active.sessions.doubted(node_id, watched.epoch)
-        pause_ns = PAUSE_NS if has_lasted else watched.pause_ns
-        watched.pause_ns = min(2 * pause_ns, PAUSE_NS_MAX)
-        due_ns = self._foundation.core.now_ns() + pause_ns
+        if has_lasted:
+            watched.pause_ns = PAUSE_NS
+        self._pause(node_id, watched)
+
+    def _pause(self, node_id: int, watched: _Watched) -> None:
+        """Open the next connection after the pause, which doubles."""
+        due_ns = self._foundation.core.now_ns() + watched.pause_ns
+        watched.pause_ns = min(2 * watched.pause_ns, PAUSE_NS_MAX)
         self._foundation.timers.once(
             "the watch on a broker", due_ns, partial(self._wait, node_id, watched)
         )
 
-    def _fence(self, node_id: int, epoch: int) -> None:
+    def _fence(self, node_id: int, watched: _Watched) -> None:
+        active = self._active
+
         def answered(answer: Message) -> None:
             assert isinstance(answer, BrokerHeartbeatResponse)
-            if answer.error_code == NONE and not answer.is_fenced:
-                self._fence(node_id, epoch)  # one batch did not hold all of its partitions
+            if answer.error_code != NONE:
+                self._look_again(node_id, watched, active)
+            elif not answer.is_fenced:
+                self._fence(node_id, watched)  # one batch did not hold all of its partitions
 
-        self._ask(LocalRequest(partial(fence_gone, node_id, epoch), answered=answered))
+        self._ask(LocalRequest(partial(fence_gone, node_id, watched.epoch), answered=answered))
+
+    def _look_again(self, node_id: int, watched: _Watched, active: ActiveController | None) -> None:
+        """The fencing was not decided, or is in doubt: what it was asked for may have changed."""
+        if active is not None and self._active is active and node_id not in self._watched:
+            self._watched[node_id] = watched
+            self._pause(node_id, watched)
