@@ -1,8 +1,9 @@
 """`Cluster`: nodes of one process, and what befalls them."""
 
 import shutil
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -274,17 +275,64 @@ def test_a_closed_cluster_starts_nothing() -> None:
         cluster.start(0)
 
 
-def test_a_node_that_is_killed_and_started_at_once_is_let_in() -> None:
-    """The controller has not looked yet whether its process is gone, and its session has not ended."""
+@pytest.mark.parametrize("killed", [ALL, (0,)], ids=["that waits for others", "that is let in"])
+def test_a_cluster_is_closed_with_the_nodes_that_another_thread_starts(
+    killed: tuple[int, ...],
+) -> None:
+    with Cluster(3) as cluster:
+        folder = cluster.brokers[0].data_dir
+        assert folder is not None
+        cluster.kill(*killed)
+        left = _control_threads()
+        ended: list[BaseException | None] = []
+        starter = threading.Thread(target=lambda: ended.append(_outcome(lambda: cluster.start(0))))
+        starter.start()
+        eventually(lambda: len(_control_threads()) > len(left) or not starter.is_alive())
+        cluster.close()
+        starter.join(0)
+        assert not starter.is_alive()
+    assert not _control_threads()
+    assert not folder.parent.exists()
+    if killed == ALL:
+        (error,) = ended
+        assert isinstance(error, RuntimeError)
+
+
+def _control_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "pykafka-core-control"]
+
+
+def _outcome(act: Callable[[], object]) -> Exception | None:
+    try:
+        act()
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("is_controller", [False, True], ids=["a broker", "the controller"])
+def test_a_node_that_is_killed_and_started_at_once_is_let_in(is_controller: bool) -> None:
+    """Nobody has looked yet whether its process is gone, and its session has not ended."""
     config = {
         "broker.session.timeout.ms": 600_000,
         "initial.broker.registration.timeout.ms": 30_000,
     }
     with Cluster(3, config=config) as cluster:
         for _ in ALL:
-            node = next(node for node in ALL if node != cluster.controller())
+            active = cluster.controller()
+            node = active if is_controller else next(node for node in ALL if node != active)
             cluster.kill(node)
             cluster.start(node)
+
+
+def test_nodes_that_are_all_killed_and_started_at_once_are_let_in() -> None:
+    config = {
+        "broker.session.timeout.ms": 600_000,
+        "initial.broker.registration.timeout.ms": 30_000,
+    }
+    with Cluster(3, config=config) as cluster:
+        cluster.kill(*ALL)
+        cluster.start(*ALL)
 
 
 def test_a_temporary_directory_goes_with_the_cluster() -> None:

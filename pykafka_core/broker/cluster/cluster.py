@@ -10,9 +10,11 @@ cut off from everybody while its control thread stands still, so its timers go o
 """
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -76,6 +78,9 @@ class Cluster:
         self._nodes: dict[int, Broker] = {}
         self._count = brokers
         self._closed = False
+        self._starting: list[Latch] = []
+        """Gives up each start that is under way, in whichever thread. With `_closed`, guarded by `_starts`."""
+        self._starts = threading.Condition()
         try:
             self.start(*range(brokers))
         except BaseException:
@@ -96,10 +101,17 @@ class Cluster:
         return f"<Cluster {up} of {self._count} up, data={self._places.folder}>"
 
     def close(self) -> None:
-        """End all nodes: cleanly where their data are kept, else at once. Idempotent."""
-        if self._closed:
-            return
-        self._closed = True
+        """End all nodes: cleanly where their data are kept, else at once. Idempotent.
+
+        Starts that other threads wait for are given up.
+        """
+        with self._starts:
+            if self._closed:
+                return
+            self._closed = True
+            for give_up in self._starting:
+                give_up.set()
+            self._starts.wait_for(lambda: not self._starting)
         up = [node for node in range(self._count) if self._is_up(node)]
         for node in up:
             self._network.isolated.clear()
@@ -169,21 +181,37 @@ class Cluster:
         Where fewer than a majority of all nodes would be up, it waits for others to be started by other threads.
 
         Raises:
-            RuntimeError: A node is up, or isolated: nobody would let it in. The cluster is closed.
+            RuntimeError: A node is up, or isolated: nobody would let it in. The cluster is closed, or was meanwhile.
             ClusterError: They were not let in within ``initial.broker.registration.timeout.ms``.
         """
-        if self._closed:
-            raise RuntimeError("the cluster is closed")
-        for node in nodes:
-            self._check(node)
-            if self._is_up(node):
-                raise RuntimeError(f"node {node} is up")
-            if node in self._network.isolated:
-                raise RuntimeError(f"node {node} is isolated: heal() first")
+        with self._start_under_way() as give_up:
+            for node in nodes:
+                self._check(node)
+                if self._is_up(node):
+                    raise RuntimeError(f"node {node} is up")
+                if node in self._network.isolated:
+                    raise RuntimeError(f"node {node} is isolated: heal() first")
+            # The lowest one stands for election in a new cluster: the others should hear it.
+            order = sorted(nodes, reverse=True)
+            _at_once(lambda node: self._start(node, give_up), order, give_up.set)
+            self._connect()
+
+    @contextmanager
+    def _start_under_way(self) -> Iterator[Latch]:
+        """A start that `close` gives up and waits for."""
         give_up = Latch()
-        # The lowest one stands for election in a new cluster: the others should hear it.
-        _at_once(lambda node: self._start(node, give_up), sorted(nodes, reverse=True), give_up.set)
-        self._connect()
+        with self._starts:
+            if self._closed:
+                raise RuntimeError("the cluster is closed")
+            self._starting.append(give_up)
+        try:
+            yield give_up
+        except StartGivenUpError as error:
+            raise RuntimeError("the cluster is closed") from error
+        finally:
+            with self._starts:
+                self._starting.remove(give_up)
+                self._starts.notify_all()
 
     def stop(self, *nodes: int) -> None:
         """Stop nodes cleanly, one after the other: what they lead moves to others before.
