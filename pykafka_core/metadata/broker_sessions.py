@@ -102,14 +102,19 @@ class BrokerSession(NamedTuple):
         contact_ns: When it was last heard of, monotonic.
         metadata_offset: The last offset it has applied, inclusive; -1 when it has not said.
         shutdown_offset: What the other brokers have to apply before it stops, inclusive; None unless it shuts down.
-        is_in_doubt: Its connection has ended since it was last heard of: it may be gone, and another process come.
+        doubted_ns: When its connection ended last, monotonic; -1 when none did.
     """
 
     epoch: int
     contact_ns: int
     metadata_offset: int = -1
     shutdown_offset: int | None = None
-    is_in_doubt: bool = False
+    doubted_ns: int = -1
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether its connection has ended since it was last heard of: it may be gone, and another process come."""
+        return self.doubted_ns > self.contact_ns
 
 
 class BrokerSessions(NamedTuple):
@@ -131,15 +136,13 @@ class BrokerSessions(NamedTuple):
         """The broker sent a heartbeat that arrived at ``now_ns``."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         contact_ns = max(old.contact_ns, now_ns)
-        heard = old._replace(
-            contact_ns=contact_ns, metadata_offset=metadata_offset, is_in_doubt=False
-        )
+        heard = old._replace(contact_ns=contact_ns, metadata_offset=metadata_offset)
         return self._with(node_id, heard)
 
-    def doubted(self, node_id: int, epoch: int) -> "BrokerSessions":
-        """The connection to the broker ended. Until it is heard of another process may take its place."""
+    def doubted(self, node_id: int, epoch: int, now_ns: int) -> "BrokerSessions":
+        """The connection to the broker ended. Until a heartbeat arrives another process may take its place."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
-        return self._with(node_id, old._replace(is_in_doubt=True))
+        return self._with(node_id, old._replace(doubted_ns=now_ns))
 
     def registered(self, node_id: int, epoch: int, now_ns: int) -> "BrokerSessions":
         """A registration is committed; the session of an earlier process is forgotten."""
@@ -168,6 +171,10 @@ class BrokerSessions(NamedTuple):
         found = self._of_epoch(broker.node_id, broker.epoch)
         is_in_doubt = found is not None and found.is_in_doubt
         return is_in_doubt or not self.is_valid(broker, now_ns)
+
+    def is_hearsay(self, broker: Broker) -> bool:
+        """Whether this controller has not heard of the process that is registered: another one let it in."""
+        return self._of_epoch(broker.node_id, broker.epoch) is None
 
     def deadline_ns(self, brokers: Iterable[Broker]) -> int | None:
         """When the next session of an unfenced broker ends: later than this it is stale. None when all are fenced."""

@@ -141,12 +141,34 @@ def test_a_process_whose_connection_ended_may_be_succeeded_until_it_is_heard_of(
     old = watch.world.processes[BROKER]
     assert watch.world.register(BROKER, 77).error_code == DuplicateBrokerRegistrationError.code
     watch.end_connection(is_gone=False)
+    watch.world.now_ns = watch.core.clock_ns + 1
     watch.world.heartbeat(old)
     assert watch.world.register(BROKER, 77).error_code == DuplicateBrokerRegistrationError.code
     watch.pass_ns(8 * PAUSE_NS)
     watch.end_connection(is_gone=False)
     assert watch.world.register(BROKER, 77).error_code == 0
     assert watch.world.image.brokers[BROKER].epoch != old.epoch
+
+
+def test_a_process_that_ended_before_it_was_seen_may_be_succeeded(watch: Watch) -> None:
+    watch.listen()
+    watch.take_over()
+    watch.restart()
+    watch.look()
+    watch.core.clock_ns += 1
+    watch.end_connection(is_gone=False)
+    assert watch.world.register(BROKER, 77).error_code == 0
+
+
+def test_a_heartbeat_from_before_the_end_of_the_connection_takes_no_doubt_away(
+    watch: Watch,
+) -> None:
+    watch.listen()
+    watch.take_over()
+    watch.core.clock_ns += 1
+    watch.end_connection(is_gone=False)
+    watch.world.heartbeat(watch.world.processes[BROKER])
+    assert watch.world.register(BROKER, 77).error_code == 0
 
 
 def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch) -> None:

@@ -22,6 +22,7 @@ from pykafka_core.metadata.image.image import Partition
 from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    BrokerRegistrationResponse,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     UnregisterBrokerRequest,
@@ -32,6 +33,8 @@ from tests.handlers.cluster_world import (
     STALE_BROKER_EPOCH,
     ClusterWorld,
     Process,
+    directory,
+    registration,
 )
 
 NODES: Final = (1, 2, 3, 4, 5)
@@ -107,9 +110,13 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(node=nodes)
     def an_impostor_starts(self, node: int) -> None:
-        """Another process has the id of one that is alive."""
+        """Another process has the id of one that is alive, on another disk."""
         if node in self.running and self.world.now_ns - self.heard[node] <= SESSION_NS:
-            assert self.world.register(node, 3).error_code == DUPLICATE
+            request = registration(node, 3)
+            request.log_dirs = [directory(node + 100)]
+            answer = self.world.ask(request)
+            assert isinstance(answer, BrokerRegistrationResponse)
+            assert answer.error_code == DUPLICATE
 
     @rule(node=nodes)
     def is_killed(self, node: int) -> None:

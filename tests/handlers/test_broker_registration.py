@@ -59,6 +59,33 @@ def test_rule_36_another_process_is_a_duplicate_while_the_session_is_valid() -> 
     assert codes(world, registration(1, 7))[0] == 0
 
 
+def test_rule_36_a_controller_that_took_over_lets_the_next_process_of_the_same_directories_in() -> (
+    None
+):
+    world = ClusterWorld([1])
+    world.take_over()
+    assert codes(world, registration(1, 7))[0] == 0
+
+
+def test_rule_36_a_controller_that_took_over_and_heard_of_a_broker_lets_no_other_process_in() -> (
+    None
+):
+    world = ClusterWorld([1])
+    world.take_over()
+    world.heartbeat(world.processes[1])
+    assert codes(world, registration(1, 7)) == (DUPLICATE, -1)
+
+
+def test_rule_36_a_controller_that_took_over_lets_no_process_of_other_directories_in() -> None:
+    world = ClusterWorld([1])
+    world.take_over()
+    request = registration(1, 7)
+    request.log_dirs = [directory(9)]
+    assert codes(world, request) == (DUPLICATE, -1)
+    world.now_ns += SESSION_NS + 1
+    assert codes(world, request)[0] == 0
+
+
 def test_rule_36_a_process_that_starts_is_no_less_alive_than_one_that_serves() -> None:
     world = ClusterWorld()
     world.start(1)

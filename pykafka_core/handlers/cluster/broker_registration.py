@@ -98,9 +98,17 @@ def _check_listeners(request: BrokerRegistrationRequest) -> None:
 def _is_alive_elsewhere(
     context: Context, request: BrokerRegistrationRequest, existing: Broker | None
 ) -> bool:
+    """Whether the process that is registered may be alive, and is not this one.
+
+    A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). Until a
+    broker's first heartbeat who comes with its very directories is its next process: they are locked by one at a time.
+    """
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
-    return not context.controller().sessions.may_be_succeeded(existing, context.arrived_ns)
+    sessions = context.controller().sessions
+    if sessions.is_hearsay(existing) and set(request.log_dirs) == set(existing.directories):
+        return False
+    return not sessions.may_be_succeeded(existing, context.arrived_ns)
 
 
 def _check_directories(context: Context, request: BrokerRegistrationRequest) -> None:

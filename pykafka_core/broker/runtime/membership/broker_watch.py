@@ -125,9 +125,9 @@ class BrokerWatch:
             self._fence(node_id, watched)
             return
         has_lasted = ended.error_code == RequestTimedOutError.code
-        if watched.was_seen and not has_lasted and self._active is not None:
-            active = self._active
-            active.sessions = active.sessions.doubted(node_id, watched.epoch)
+        if not has_lasted and self._active is not None:
+            active, now_ns = self._active, self._foundation.core.now_ns()
+            active.sessions = active.sessions.doubted(node_id, watched.epoch, now_ns)
         if has_lasted:
             watched.pause_ns = PAUSE_NS
         self._pause(node_id, watched)
