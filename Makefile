@@ -111,7 +111,7 @@ fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a n
 	done
 
 torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers in Python and as many in Spark; groups beside threads that hog the GIL, HOG_SECONDS (600); clusters, ours and Apache Kafka's, CLUSTER_MINUTES (20); needs root
-	python -m pytest -p no:xdist tests/faults/torture_ext4.py
+	python -m pytest -p no:xdist tests/faults/torture_ext4.py tests/faults/cluster/torture_disks.py
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py tests/faults/test_group_kill.py tests/faults/test_transactions_kill.py \
 	  tests/faults/test_compaction_kill.py tests/faults/test_copiers.py tests/faults/test_restarts.py tests/faults/test_lives.py
 	HOG_SECONDS=$${HOG_SECONDS:-600} python -m pytest -p no:xdist --timeout 0 tests/faults/test_gil_hogs.py
@@ -119,6 +119,8 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20}
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --pairs
+	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --workloads java-list
+	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --workloads java-copier
 	python -m tests.faults.cluster.run --on kafka --steps 12 --minutes $${CLUSTER_MINUTES:-20}
 
 # WHEEL_PROFILE=dev takes what `make build` has compiled.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tests.faults import history as one_broker
-from tests.faults.history import Anomaly, History
+from tests.faults.history import Anomaly, History, Read
 
 
 class Acknowledged(NamedTuple):
@@ -172,3 +172,22 @@ def unread_records(history: ClusterHistory) -> Iterator[Anomaly]:
     for write in history.clients.writes:
         if write.acknowledged and write.transaction is None and write.value not in seen:
             yield Anomaly("unread record", f"{write.value} of {write.producer}")
+
+
+def wrong_copies(originals: Sequence[Read], copies: Sequence[Read]) -> Iterator[Anomaly]:
+    """Each partition's copies are its originals, each once and in order: of who copies in transactions."""
+    copied = _values(copies)
+    for partition, wanted in _values(originals).items():
+        found = copied[partition]
+        if found != wanted:
+            pairs = enumerate(zip(found, wanted, strict=False))
+            differs = next((at for at, (one, other) in pairs if one != other), "none")
+            detail = f"partition {partition}: {len(found)} of {len(wanted)}, the first that differs: {differs}"
+            yield Anomaly("wrong copy", detail)
+
+
+def _values(reads: Sequence[Read]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for read in sorted(reads, key=lambda read: (read.partition, read.offset)):
+        found[read.partition].append(read.value)
+    return found

@@ -22,6 +22,7 @@ from tests.faults.cluster.checker import ClusterHistory, divergent_replicas
 from tests.faults.cluster.clusters import KINDS, NODES, Cluster, Need, NotBackError, cluster
 from tests.faults.cluster.disks import in_own_namespace
 from tests.faults.cluster.groups import Groups
+from tests.faults.cluster.java_clients import JavaCopier, JavaList
 from tests.faults.cluster.queue import Queue
 from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_until_whole
 from tests.faults.cluster.transactions import Transactions
@@ -33,7 +34,11 @@ WORKLOADS: dict[str, type[Workload]] = {
     "queue": Queue,
     "transactions": Transactions,
     "groups": Groups,
+    "java-list": JavaList,
+    "java-copier": JavaCopier,
 }
+OF_LIBRDKAFKA = ("list", "queue", "transactions", "groups")
+"""Those that run where none are named; a JVM beside them would be the load."""
 HEAL_S, PROGRESS_S = 60.0, 120.0
 GOES_ON = 5
 """Records that are written, and read, by a workload that goes on."""
@@ -46,7 +51,7 @@ class Task(NamedTuple):
     Attributes:
         on: Kind of cluster.
         faults: Names to choose from; all without.
-        workloads: Names; all without.
+        workloads: Names; `OF_LIBRDKAFKA` without.
     """
 
     on: str
@@ -69,7 +74,7 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
     needs = {need for step in steps for need in step.needs}
     with cluster(task.on, folder, needs) as nodes:
         nodes.start(*NODES)
-        workloads = [WORKLOADS[name](nodes, task.seed) for name in task.workloads or WORKLOADS]
+        workloads = [WORKLOADS[name](nodes, task.seed) for name in task.workloads or OF_LIBRDKAFKA]
         found = _begun(nodes, workloads)
         found = found or _disturb(nodes, workloads, steps, Random(f"{task.seed} nodes"))
         for workload in workloads:

@@ -11,6 +11,7 @@ from tests.faults.cluster.checker import (
     Stable,
     check,
     unread_records,
+    wrong_copies,
 )
 from tests.faults.history import (
     End,
@@ -134,6 +135,18 @@ def test_a_group_that_read_to_the_end_has_read_what_was_acknowledged() -> None:
     clients = CLIENTS._replace(writes=(*WRITES[:4], Write("p", 0, "g", acknowledged=True)))
     (anomaly,) = unread_records(GOOD._replace(clients=clients))
     assert anomaly.detail == "g of p"
+
+
+def test_copies_that_lack_one_or_have_one_twice_or_in_another_order_are_found() -> None:
+    originals = final_of([(0, 0, "a"), (0, 1, "b"), (1, 0, "c")])
+    assert list(wrong_copies(originals, final_of([(0, 1, "a"), (0, 4, "b"), (1, 0, "c")]))) == []
+    for wrong in (
+        [(0, 1, "a"), (0, 4, "b")],
+        [(0, 1, "a"), (0, 4, "b"), (0, 5, "b"), (1, 0, "c")],
+        [(0, 1, "b"), (0, 4, "a"), (1, 0, "c")],
+    ):
+        (anomaly,) = wrong_copies(originals, final_of(wrong))
+        assert anomaly.kind == "wrong copy"
 
 
 def test_two_members_that_own_a_partition_at_one_time_are_found() -> None:
