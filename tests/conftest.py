@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import quiet_clients
+from tests.support.brokers import serve as serve
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
 
@@ -39,12 +40,22 @@ def gil_kept_while_python_runs() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = (
+        "run the tests of foreign clients on a cluster of so many brokers; default: on one broker"
+    )
+    parser.addoption("--brokers", type=int, default=1, help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Spread the files over processes, the longest first; hush what foreign clients warn about themselves."""
     # Stable: a file's tests keep their order.
     items.sort(key=lambda item: _place_in_line(item.path))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+        for mark in item.iter_markers("one_broker"):
+            if config.getoption("--brokers") > 1:
+                item.add_marker(pytest.mark.skip(reason=mark.args[0]))
         if item.path.is_relative_to(CLIENTS):
             for kind in ("DeprecationWarning", "ResourceWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))

@@ -77,7 +77,7 @@ def test_members_share_take_over_and_go_on(
 ) -> None:
     bootstrap, topic = kafka_bootstrap_servers, f"{kafka_topic}-shared"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(PATIENCE_S)
+    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(PATIENCE_S)
     named = f"^{topic[:-1]}[a-z]$" if by_pattern else topic
     before = write(bootstrap, topic, 0)
     first = Member(bootstrap, topic, named)

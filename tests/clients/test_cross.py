@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka_core import Broker
 from tests.clients.adapters import CLIENTS, CODECS, PARTITIONS, Client, Java, Row
+from tests.support.brokers import Serve
 
 COUNT = 60
 BEGUN_MS = int(time.time() * 1000) - 3_600_000
@@ -39,8 +39,8 @@ def in_order(rows: list[Row]) -> list[list[Row]]:
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with Broker() as broker:
+def bootstrap(serve: Serve) -> Iterator[str]:
+    with serve() as broker:
         for client in CLIENTS:
             for codec in CODECS:
                 broker.create_topic(f"{client.name}-{codec}", partitions=PARTITIONS)

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykafka_core import Broker
+from tests.support.brokers import Serve
 
 PARTITIONS = 6
 RECORDS = 60
@@ -26,7 +26,7 @@ def topic(kafka_topic: str, kafka_bootstrap_servers: str) -> str:
     """A topic of its own with records in each partition."""
     name = f"{kafka_topic}-grouped"
     admin = AdminClient({"bootstrap.servers": kafka_bootstrap_servers})
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(PATIENCE_S)
+    admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(PATIENCE_S)
     write(kafka_bootstrap_servers, name, 0, RECORDS)
     return name
 
@@ -185,14 +185,14 @@ def test_aiokafka_shares_commits_and_goes_on(topic: str, kafka_bootstrap_servers
     assert asyncio.run(values(6)) == list(range(RECORDS, RECORDS + 6))
 
 
-def test_groups_and_offsets_are_back_after_a_restart(tmp_path: Path) -> None:
+def test_groups_and_offsets_are_back_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     offsets = [TopicPartition("orders", index, 10 + index) for index in range(3)]
     for _ in range(3):
-        with Broker(tmp_path, config={"num.partitions": 3}) as broker:
+        with serve(tmp_path, config={"num.partitions": 3}) as broker:
             settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
             admin = AdminClient(settings)
             if "orders" not in admin.list_topics(timeout=PATIENCE_S).topics:
-                new = NewTopic("orders", 3, 1)
+                new = NewTopic("orders", 3)
                 admin.create_topics([new])["orders"].result(PATIENCE_S)
             consumer = Consumer(settings | {"group.id": "group", "enable.auto.commit": False})
             committed = consumer.committed(offsets, PATIENCE_S)

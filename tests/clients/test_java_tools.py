@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core import Broker
+from tests.support.brokers import Serve
 from tests.support.java import java
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with Broker(tmp_path_factory.mktemp("data"), durability="os") as broker:
+def bootstrap(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serve(tmp_path_factory.mktemp("data"), durability="os") as broker:
         yield broker.bootstrap_servers
 
 
@@ -34,7 +34,8 @@ def test_topics_are_created_described_widened_and_deleted(bootstrap: str) -> Non
         "retention.ms=1000000",
     )
     described = tool(*topics, "--describe", "--topic", "tool")
-    assert re.search(r"PartitionCount: 3\s+ReplicationFactor: 1", described)
+    replicas = len(bootstrap.split(","))
+    assert re.search(rf"PartitionCount: 3\s+ReplicationFactor: {replicas}\s", described)
     assert "retention.ms=1000000" in described
     tool(*topics, "--alter", "--topic", "tool", "--partitions", "5")
     assert "PartitionCount: 5" in tool(*topics, "--describe", "--topic", "tool")

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykafka_core import Broker
+from tests.support.brokers import Serve
 
 PARTITIONS, RECORDS = 6, 120
 PATIENCE_S = 60.0
@@ -101,12 +101,12 @@ def group_type(bootstrap: str, topic: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
+def bootstrap(serve: Serve) -> Iterator[str]:
     quick = {
         "group.consumer.heartbeat.interval.ms": "200",
         "group.consumer.min.heartbeat.interval.ms": "200",
     }
-    with Broker(config=quick) as broker:
+    with serve(config=quick) as broker:
         yield broker.bootstrap_servers
 
 
@@ -117,7 +117,7 @@ def test_a_group_goes_over_to_the_other_protocol_and_back(
 ) -> None:
     topic = f"orders-{strategy}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(PATIENCE_S)
+    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(PATIENCE_S)
     classic: dict[str, object] = {**CLASSIC, "partition.assignment.strategy": strategy}
     group = Group(bootstrap, topic)
     for _ in range(count):

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka_core import Broker, kernels
+from pykafka_core import kernels
 from pykafka_core.kernels import Partitioner
+from tests.support.brokers import Serve
 from tests.support.java import java
 
 PARTITIONS = 12
@@ -13,8 +14,8 @@ KEYS = [f"key-{n * 7919}-{'é' * (n % 5)}".encode() for n in range(500)]
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with Broker() as broker:
+def bootstrap(serve: Serve) -> Iterator[str]:
+    with serve() as broker:
         for name in ("java", "kafka-python", "confluent"):
             broker.create_topic(name, partitions=PARTITIONS)
         yield broker.bootstrap_servers

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, ThrottleEvent, TopicPartition
 
-from pykafka_core import Broker
 from pykafka_core.protocol.messages import (
     AlterClientQuotasRequest,
     DescribeClientQuotasRequest,
 )
+from tests.support.brokers import Serve
 from tests.support.wire import Connection
 
 WINDOWS = {"quota.window.num": "2"}
@@ -29,7 +29,7 @@ def limit(bootstrap: str, client_id: str, key: str) -> None:
         entity=[request.EntityData(entity_type="client-id", entity_name=client_id)],
         ops=[request.OpData(key=key, value=float(RATE))],
     )
-    with Connection(bootstrap) as connection:
+    with Connection(bootstrap.split(",")[0]) as connection:
         answer = connection.ask(49, 1, request(entries=[entry]))
     assert [entry.error_code for entry in answer.entries] == [0]
 
@@ -75,8 +75,8 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with Broker(config=WINDOWS) as broker:
+def bootstrap(serve: Serve) -> Iterator[str]:
+    with serve(config=WINDOWS) as broker:
         yield broker.bootstrap_servers
 
 
@@ -94,11 +94,11 @@ def test_a_client_over_its_rate_is_slowed_down_and_no_other(
     assert other.throttled_s == []
 
 
-def test_a_limit_holds_after_a_restart(tmp_path: Path) -> None:
-    with Broker(tmp_path, config=WINDOWS) as broker:
+def test_a_limit_holds_after_a_restart(serve: Serve, tmp_path: Path) -> None:
+    with serve(tmp_path, config=WINDOWS) as broker:
         limit(broker.bootstrap_servers, "slow", PRODUCER)
-    with Broker(tmp_path, config=WINDOWS) as broker:
-        with Connection(broker.bootstrap_servers) as connection:
+    with serve(tmp_path, config=WINDOWS) as broker:
+        with Connection(broker.bootstrap_servers.split(",")[0]) as connection:
             answer = connection.ask(48, 1, DescribeClientQuotasRequest())
         [entry] = answer.entries
         assert [(value.key, value.value) for value in entry.values] == [(PRODUCER, RATE)]

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from pykafka_core import Broker
 from tests.docs.deaths import Left, made
 from tests.idempotent.kafka import QUIET
+from tests.support.brokers import Serve
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "delivery"
 SENT = [f"payment {number}" for number in range(1200)]
 
 
-def outcome(program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
+def outcome(serve: Serve, program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
     """How often each payment was made, and what each death left."""
-    with Broker() as broker:
+    with serve() as broker:
         broker.create_topic("payments")
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
         for value in SENT:
@@ -31,22 +31,22 @@ def outcome(program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
     return Counter(made(directory)), [Left(*one) for one in json.loads(done.stdout)]
 
 
-def test_at_most_once_loses_and_never_repeats(tmp_path: Path) -> None:
-    count, left = outcome("at_most_once.py", tmp_path)
+def test_at_most_once_loses_and_never_repeats(serve: Serve, tmp_path: Path) -> None:
+    count, left = outcome(serve, "at_most_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
     assert set(count.values()) == {1}
     assert 0 < len(count) < len(SENT)
 
 
-def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
-    count, left = outcome("at_least_once.py", tmp_path)
+def test_at_least_once_repeats_and_never_loses(serve: Serve, tmp_path: Path) -> None:
+    count, left = outcome(serve, "at_least_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
     assert set(count) == set(SENT)
     assert max(count.values()) > 1
 
 
-def test_exactly_once_does_neither(tmp_path: Path) -> None:
-    count, left = outcome("exactly_once.py", tmp_path)
+def test_exactly_once_does_neither(serve: Serve, tmp_path: Path) -> None:
+    count, left = outcome(serve, "exactly_once.py", tmp_path)
     assert count == Counter(SENT)
     assert any(death.begun > death.done for death in left), "in the effect"
     assert any(death.done > death.made for death in left), "between the effect and the commit"

@@ -30,7 +30,7 @@ def admin_of(bootstrap: str) -> AdminClient:
 
 def make_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = admin_of(bootstrap)  # It must outlive its answers.
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:

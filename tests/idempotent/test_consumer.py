@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from pykafka_core import Broker
 from pykafka_core.errors import (
     ConfigurationError,
     ConsumerError,
@@ -37,6 +36,7 @@ from tests.idempotent.kafka import (
     make_topic,
     produce,
 )
+from tests.support.brokers import Serve
 from tests.support.server import serving
 
 
@@ -71,9 +71,9 @@ class World:
 
 
 @pytest.fixture
-def bootstrap() -> Iterator[str]:
+def bootstrap(serve: Serve) -> Iterator[str]:
     """A broker of the test's own with a topic of two partitions."""
-    with Broker() as broker:
+    with serve() as broker:
         broker.create_topic("orders", 2)
         yield broker.bootstrap_servers
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from pykafka_core import Broker, kernels
+from pykafka_core import kernels
+from tests.support.brokers import Serve
 from tests.support.java import java
 
 KEYS_EACH = 250_000
@@ -77,8 +78,8 @@ def test_the_kernel_agrees_with_javas_utils(keys: Keys, tmp_path: Path, count: i
 
 
 @pytest.fixture
-def bootstrap() -> Iterator[str]:
-    with Broker() as broker:
+def bootstrap(serve: Serve) -> Iterator[str]:
+    with serve() as broker:
         broker.create_topic("keyed", partitions=PARTITIONS)
         yield broker.bootstrap_servers
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_core import Broker
 from tests.spark.everything import PARTITIONS, TOPIC, Given, check
+from tests.support.brokers import Serve
 from tests.support.drivers import run_driver
 from tests.support.standalone import SPARK, standalone
 
@@ -36,9 +36,9 @@ def serving(master: str, home: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("master", EXECUTORS)
 def test_everything_works_the_same_on(
-    master: str, outcomes: list[dict[str, Any]], postgres_dsn: str, tmp_path: Path
+    serve: Serve, master: str, outcomes: list[dict[str, Any]], postgres_dsn: str, tmp_path: Path
 ) -> None:
-    with Broker() as broker, serving(master, tmp_path) as address:
+    with serve() as broker, serving(master, tmp_path) as address:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         given = Given(
             master=address,

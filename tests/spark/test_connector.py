@@ -6,20 +6,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.peers.brokers import ApacheKafka
-from pykafka_core import Broker
 from tests.spark.cases import CASES
 from tests.spark.sides import Side
+from tests.support.brokers import Serve
 
 RETENTION = {"log.retention.check.interval.ms": "100"}
 
 
 @pytest.fixture(scope="module")
-def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
+def sides(
+    serve: Serve, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Side]]:
     folder = tmp_path_factory.mktemp("connector")
     config = RETENTION | {"log.initial.task.delay.ms": "0"}
     kafka = ApacheKafka(folder, config)
     try:
-        with Broker(folder / "ours", durability="os", config=RETENTION) as ours:
+        with serve(folder / "ours", durability="os", config=RETENTION) as ours:
             yield [
                 Side("ours", ours.bootstrap_servers, spark, folder / "ours-spark"),
                 Side("kafka", kafka.bootstrap, spark, folder / "kafka-spark"),

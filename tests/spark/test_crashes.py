@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from pykafka_core import Broker
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.spark.counting import Counting, Effect, EffectOn, Memory
 from tests.spark.faults import (
@@ -35,6 +34,7 @@ from tests.spark.faults import (
     second_runs_of,
     victim_of,
 )
+from tests.support.brokers import Brokers, Serve
 from tests.support.crash import POINTS, CrashingLedger
 from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
@@ -61,8 +61,8 @@ JAVA_S_MAX = 600
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+def broker(serve: Serve) -> Iterator[Brokers]:
+    with serve() as broker:
         yield broker
 
 
@@ -71,7 +71,7 @@ class Round:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: Brokers,
         database: Database,
         server: PostgresServer | None,
         home: Path,
@@ -277,7 +277,7 @@ def wait_for(file: Path) -> None:
 
 
 @pytest.fixture
-def trial(broker: Broker, ledger: str, tmp_path: Path, request: pytest.FixtureRequest) -> Round:
+def trial(broker: Brokers, ledger: str, tmp_path: Path, request: pytest.FixtureRequest) -> Round:
     if ledger == "sqlite":
         return Round(broker, SQLiteDatabase(tmp_path / "bank.db"), None, tmp_path)
     server: PostgresServer = request.getfixturevalue("postgres_server")

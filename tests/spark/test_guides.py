@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pykafka_core import Broker
+from tests.support.brokers import Serve
 from tests.support.examples import PAGES, spark_examples
 
 GUIDES = [page for page in PAGES if spark_examples(page)]
@@ -13,6 +13,7 @@ GUIDES = [page for page in PAGES if spark_examples(page)]
 
 @pytest.mark.parametrize("guide", [pytest.param(guide, id=guide.stem) for guide in GUIDES])
 def test_the_guide_runs_from_top_to_bottom(
+    serve: Serve,
     guide: Path,
     spark: SparkSession,
     postgres_dsn: str,
@@ -21,7 +22,7 @@ def test_the_guide_runs_from_top_to_bottom(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
-    with Broker() as broker:
+    with serve() as broker:
         for code in spark_examples(guide):
             here = code.replace("localhost:9092", broker.bootstrap_servers)
             here = here.replace("dbname=shop", postgres_dsn)

@@ -15,7 +15,6 @@ import pytest
 from py4j.java_gateway import JavaObject
 
 import spark_udfs
-from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, UsageError
 from pykafka_core.idempotent import Ledger, PostgresLedger, SQLiteLedger
 from spark_udfs import IdempotentSink, SparkSetupError, environment
@@ -30,6 +29,7 @@ from tests.spark.everything import (
     check,
     send,
 )
+from tests.support.brokers import Serve
 from tests.support.drivers import run_driver
 from tests.support.pipeline import COLUMNS, run, stream
 from tests.support.postgres import PostgresServer
@@ -57,8 +57,8 @@ def test_the_least_version_that_the_extra_allows_is_the_least_that_is_accepted()
 
 @pytest.mark.timeout(DOWNLOAD_S_MAX)
 @pytest.mark.parametrize("minor", [one for one in MINORS if one != INSTALLED])
-def test_everything_works_with(minor: str, postgres_dsn: str, tmp_path: Path) -> None:
-    with Broker() as broker:
+def test_everything_works_with(serve: Serve, minor: str, postgres_dsn: str, tmp_path: Path) -> None:
+    with serve() as broker:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         given = Given(
             master="local[2]",
@@ -184,11 +184,14 @@ def no_effect(*_: object) -> None:
 
 @pytest.fixture(scope="module")
 def batch(
-    spark: "SparkSession", postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+    serve: Serve,
+    spark: "SparkSession",
+    postgres_server: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[FirstBatch]:
     home = tmp_path_factory.mktemp("first-batch")
     with (
-        Broker() as broker,
+        serve() as broker,
         closing(SQLiteLedger(home / "ledger.db")) as on_driver,
         closing(PostgresLedger(postgres_server.create_schema())) as on_server,
     ):

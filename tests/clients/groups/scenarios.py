@@ -32,7 +32,7 @@ class Group:
         self.members: list[Member] = []
         self.repeated: set[Place] = set()
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(PATIENCE_S)
+        self._admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(PATIENCE_S)
         self.write(RECORDS)
 
     def write(self, count: int) -> None:

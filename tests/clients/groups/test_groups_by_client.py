@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka_core import Broker
 from tests.clients.groups.clients import ABILITIES, CLIENTS, STRATEGIES, Client
 from tests.clients.groups.scenarios import FOR_ALL, IF_OFFERED, SHORT_SESSION_MS, Group, rebalance
 from tests.clients.groups.table import table, written
+from tests.support.brokers import Serve
 
 CONFIG = {
     # The session of the consumer protocol is the broker's to set.
@@ -26,8 +26,8 @@ RUNS = [one for one in CLIENTS if not one.is_foreign or os.environ.get("PYKAFKA_
 
 
 @pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with Broker(config=CONFIG) as broker:
+def bootstrap(serve: Serve) -> Iterator[str]:
+    with serve(config=CONFIG) as broker:
         yield broker.bootstrap_servers
 
 

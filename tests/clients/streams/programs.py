@@ -83,7 +83,7 @@ class Worker(Program):
         }
         for kind in ("config", "offset", "status"):
             settings[f"{kind}.storage.topic"] = f"connect-{kind}"
-            settings[f"{kind}.storage.replication.factor"] = "1"
+            settings[f"{kind}.storage.replication.factor"] = "-1"
         file = folder / f"{name}.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         main_class = "org.apache.kafka.connect.cli.ConnectDistributed"

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.clients.streams.programs import Worker, running, wait_until
-from tests.support.server import serving
+from tests.support.brokers import Serve
 
 LINES = 2000
 
@@ -41,12 +41,14 @@ def lines(file: Path) -> Counter[str]:
     return Counter(file.read_text().splitlines() if file.exists() else [])
 
 
-def test_connect_loses_no_line_with_a_worker(tmp_path: Path) -> None:
+def test_connect_loses_no_line_with_a_worker(serve: Serve, tmp_path: Path) -> None:
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     append(source, 0)
-    delay = ("--set", "group.initial.rebalance.delay.ms=0")
-    with serving(tmp_path / "data", "--durability", "os", *delay) as server:
-        workers = [Worker(tmp_path / "connect", f"w{n}", server.address) for n in range(2)]
+    quick = {"group.initial.rebalance.delay.ms": 0}
+    with serve(tmp_path / "data", durability="os", config=quick) as broker:
+        workers = [
+            Worker(tmp_path / "connect", f"w{n}", broker.bootstrap_servers) for n in range(2)
+        ]
         with running(*workers):
             file_connector = "org.apache.kafka.connect.file.FileStream"
             create(

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.streams.programs import PATIENCE_S, Program, running
-from tests.support.server import serving
+from tests.support.brokers import Serve
 
 KILLS = int(os.environ.get("STREAMS_KILLS", "1"))
 PARTITIONS = 2
@@ -101,32 +101,35 @@ def wait_until_all_is_there(bootstrap: str, program: Program, given: Input) -> N
         time.sleep(0.2)
 
 
-def test_streams_counts_and_joins_exactly_once_whatever_is_killed(tmp_path: Path) -> None:
-    delay = ("--set", "group.initial.rebalance.delay.ms=0")
-    with serving(tmp_path / "data", "--durability", "os", *delay) as server:
-        admin = AdminClient({"bootstrap.servers": server.address, **QUICK})
+def test_streams_counts_and_joins_exactly_once_whatever_is_killed(
+    serve: Serve, tmp_path: Path
+) -> None:
+    quick = {"group.initial.rebalance.delay.ms": 0}
+    with serve(tmp_path / "data", durability="os", config=quick) as broker:
+        bootstrap = broker.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": bootstrap, **QUICK})
         topics = ["lines", "orders", "payments", "counts", "paid"]
-        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics])
+        made = admin.create_topics([NewTopic(topic, PARTITIONS) for topic in topics])
         for future in made.values():
             future.result(PATIENCE_S)
-        state, given = tmp_path / "state", Input(server.address)
-        program = Program("Pipelines", server.address, str(state), log=tmp_path / "streams.log")
+        state, given = tmp_path / "state", Input(bootstrap)
+        program = Program("Pipelines", bootstrap, str(state), log=tmp_path / "streams.log")
         with running(program):
             given.start()
             try:
                 seen = 0
                 for number in range(KILLS):
-                    wait_for_results(server.address, program, seen + 100)
+                    wait_for_results(bootstrap, program, seen + 100)
                     program.kill()
                     if number % 3 == 1:
                         shutil.rmtree(state)
-                    seen = len(committed(server.address, "counts"))
+                    seen = len(committed(bootstrap, "counts"))
                     program.start()
-                wait_for_results(server.address, program, seen + 100)
+                wait_for_results(bootstrap, program, seen + 100)
             finally:
                 given.stopping.set()
                 given.join(PATIENCE_S)
-            wait_until_all_is_there(server.address, program, given)
-        assert totals(committed(server.address, "counts")) == given.words
+            wait_until_all_is_there(bootstrap, program, given)
+        assert totals(committed(bootstrap, "counts")) == given.words
         wanted = Counter((order, f"orders-{order}+payments-{order}") for order in given.orders)
-        assert Counter(committed(server.address, "paid")) == wanted
+        assert Counter(committed(bootstrap, "paid")) == wanted

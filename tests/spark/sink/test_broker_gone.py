@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from pykafka_core import Broker
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink.sink import IdempotentSink
+from tests.support.brokers import Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ SOON = {
 
 
 def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
-    spark: "SparkSession", tmp_path: Path
+    serve: Serve, spark: "SparkSession", tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "orders.db")) as connection, connection:
         connection.execute("CREATE TABLE effects (value TEXT)")
     with closing(SQLiteLedger(tmp_path / "orders.db")) as ledger:
         for life in range(2):
-            with Broker(tmp_path / "data") as broker:
+            with serve(tmp_path / "data") as broker:
                 address = broker.bootstrap_servers
                 consumer = IdempotentSink(ledger, "g", effect=insert_values("?"), brokers=address)
                 df = stream(spark, address, TOPIC, **(SOON if life == 0 else {})).selectExpr(

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConsumerError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink
 from spark_udfs.sink.rows import collected, redelivery
+from tests.support.brokers import Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -296,11 +296,16 @@ def database(tmp_path: Path) -> Iterator[SQLiteLedger]:
 @pytest.mark.parametrize("where", ["value is not null", "partition = 0"])
 @pytest.mark.parametrize("large_types", ["false", "true"])
 def test_a_filter_inside_of_the_function_is_no_error(
-    spark: "SparkSession", database: SQLiteLedger, tmp_path: Path, where: str, large_types: str
+    serve: Serve,
+    spark: "SparkSession",
+    database: SQLiteLedger,
+    tmp_path: Path,
+    where: str,
+    large_types: str,
 ) -> None:
     """Every batch failed: the tasks' columns had no nulls, those of the query had."""
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large_types)
-    with Broker() as broker:
+    with serve() as broker:
         broker.create_topic("orders")
         sent = [Sent(0, f"value {n}", f"id {n}") for n in range(20)]
         send(broker.bootstrap_servers, "orders", sent)
@@ -326,6 +331,7 @@ def test_a_filter_inside_of_the_function_is_no_error(
 @pytest.mark.parametrize("ids", [None, "id"])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_a_large_batch_counts_once_in_parts(
+    serve: Serve,
     spark: "SparkSession",
     database: SQLiteLedger,
     tmp_path: Path,
@@ -346,7 +352,7 @@ def test_a_large_batch_counts_once_in_parts(
         )
         insert_values("?")(connection, rows)
 
-    with Broker() as broker:
+    with serve() as broker:
         broker.create_topic("orders", partitions=3)
         send(broker.bootstrap_servers, "orders", sent + sent[:200])
         sink = IdempotentSink(database, "g", ids, effect=effect, brokers=broker.bootstrap_servers)

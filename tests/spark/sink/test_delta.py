@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, UsageError
 from pykafka_core.idempotent import DeltaLedger
 from spark_udfs.sink import IdempotentSink
 from tests.idempotent.delta_tables import contents
+from tests.support.brokers import Serve
 from tests.support.pipeline import Sent, run, send, stream
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("effect_on", ["driver", "executors"])
 def test_each_record_is_in_the_table_once_over_batches_and_a_new_checkpoint(
-    spark: "SparkSession", tmp_path: Path, effect_on: Literal["driver", "executors"]
+    serve: Serve, spark: "SparkSession", tmp_path: Path, effect_on: Literal["driver", "executors"]
 ) -> None:
     sent = [Sent(n % 3, f"order {n:02}") for n in range(60)]
-    with Broker() as broker, DeltaLedger(str(tmp_path / "orders")) as ledger:
+    with serve() as broker, DeltaLedger(str(tmp_path / "orders")) as ledger:
         broker.create_topic("orders", partitions=3)
         send(broker.bootstrap_servers, "orders", sent[:45])
         sink = IdempotentSink(

@@ -12,7 +12,6 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
 from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
@@ -26,6 +25,7 @@ from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
 from tests.idempotent.databases import PostgresDatabase, effects
+from tests.support.brokers import Brokers, Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ Change = Callable[["DataFrame"], "DataFrame"]
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+def broker(serve: Serve) -> Iterator[Brokers]:
+    with serve() as broker:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         yield broker
 
@@ -61,7 +61,7 @@ def twice_each(count: int) -> list[Sent]:
     return first + [one._replace(partition=(one.partition + 1) % PARTITIONS) for one in first]
 
 
-def consumer_of(broker: Broker, ledger: PostgresLedger, **options: Any) -> IdempotentSink:
+def consumer_of(broker: Brokers, ledger: PostgresLedger, **options: Any) -> IdempotentSink:
     given: dict[str, Any] = {
         "effect": insert_values("%s"),
         "brokers": broker.bootstrap_servers,
@@ -77,7 +77,7 @@ def marks(ledger: PostgresLedger) -> dict[int, int]:
 
 def test_ids_count_once_over_batches_and_partitions(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -98,7 +98,7 @@ def test_ids_count_once_over_batches_and_partitions(
 
 def test_what_was_done_before_does_not_go_to_python_again(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -116,7 +116,7 @@ def test_what_was_done_before_does_not_go_to_python_again(
     assert len(crossed.read_text().split()) == 2, "tasks of partitions 1 and 2"
 
 
-def noting_rows(broker: Broker, file: Path) -> Callable[[Collection[str]], dict[str, bytes]]:
+def noting_rows(broker: Brokers, file: Path) -> Callable[[Collection[str]], dict[str, bytes]]:
     """Topic ids, and a word in the file for each task that had rows."""
     from pyspark import TaskContext
 
@@ -165,7 +165,7 @@ def backwards(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 )
 def test_a_task_has_whole_partitions_whatever_the_query_does(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -209,7 +209,7 @@ def note_call(connection: Any, rows: pa.Table) -> None:
 
 def test_partitions_that_spark_reads_in_pieces_are_put_together(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -232,7 +232,7 @@ def test_partitions_that_spark_reads_in_pieces_are_put_together(
 )
 def test_a_batch_that_is_wholly_redelivered_goes_through_a_shuffle(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -265,7 +265,7 @@ def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
 
 def test_a_task_that_fails_costs_the_others_nothing(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -287,7 +287,7 @@ def test_a_task_that_fails_costs_the_others_nothing(
 
 def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_failed(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -324,7 +324,7 @@ def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_fai
 )
 def test_rows_that_are_not_where_they_were_read_are_refused(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -340,7 +340,7 @@ def test_rows_that_are_not_where_they_were_read_are_refused(
 
 def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,
@@ -360,7 +360,7 @@ def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
 
 def test_a_batch_that_begins_behind_the_marks_is_refused(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     database: PostgresDatabase,
     ledger: PostgresLedger,
     tmp_path: Path,

@@ -12,7 +12,6 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, ConsumerError, MessageIdError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import fingerprint
@@ -21,6 +20,7 @@ from spark_udfs.sink.message_ids import check_ids, message_header, usable
 from spark_udfs.sink.rows.redelivery import Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
+from tests.support.brokers import Brokers, Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ effect = insert_values("?")
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+def broker(serve: Serve) -> Iterator[Brokers]:
+    with serve() as broker:
         broker.create_topic(TOPIC, partitions=2)
         yield broker
 
@@ -66,12 +66,12 @@ def twice_each(count: int) -> list[Sent]:
     return first + [record._replace(partition=1 - record.partition) for record in first]
 
 
-def consumer_of(broker: Broker, ledger: SQLiteLedger, ids: Any = None) -> IdempotentSink:
+def consumer_of(broker: Brokers, ledger: SQLiteLedger, ids: Any = None) -> IdempotentSink:
     return IdempotentSink(ledger, "billing", ids, effect=effect, brokers=broker.bootstrap_servers)
 
 
 def test_ids_in_a_header_count_once_over_batches_and_partitions(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(50))
     df = stream(spark, broker.bootstrap_servers, TOPIC, maxOffsetsPerTrigger=30)
@@ -84,7 +84,7 @@ def test_ids_in_a_header_count_once_over_batches_and_partitions(
 
 
 def test_without_ids_every_record_counts_and_redelivery_does_not(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(20))
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
@@ -97,7 +97,7 @@ def test_without_ids_every_record_counts_and_redelivery_does_not(
 
 
 def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     for life in ("first", "second"):
         send(broker.bootstrap_servers, TOPIC, [Sent(0, f"{life} {n}") for n in range(3)])
@@ -109,7 +109,7 @@ def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
 
 
 def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_are_taken(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     """Batch 1 is planned again and is larger: what is skipped is told by offsets, never by its number."""
     checkpoint = tmp_path / "checkpoint"
@@ -127,7 +127,7 @@ def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_
 
 
 def test_shuffled_rows_reach_the_effect_in_the_order_of_the_log(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     records = [Sent(p, f"{p}-{n:03}") for p in (0, 1) for n in range(100)]
     send(broker.bootstrap_servers, TOPIC, records)
@@ -137,7 +137,7 @@ def test_shuffled_rows_reach_the_effect_in_the_order_of_the_log(
 
 
 def test_the_effect_sees_the_columns_of_the_frame_and_no_others(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(1))
     seen: list[list[str]] = []
@@ -153,7 +153,7 @@ def test_the_effect_sees_the_columns_of_the_frame_and_no_others(
 
 
 def test_batches_without_offsets_are_told_by_their_number(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(10))
     consumer = IdempotentSink(ledger, "billing", effect=effect, progress="batches")
@@ -241,7 +241,7 @@ def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
 
 
 def test_the_query_that_fails_tells_why_and_what_to_do(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "without an id")])
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
@@ -255,7 +255,7 @@ def test_the_query_that_fails_tells_why_and_what_to_do(
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
 def test_an_effect_that_would_end_the_process_ends_the_query(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     ledger: SQLiteLedger,
     tmp_path: Path,
     ending: type[BaseException],
@@ -335,7 +335,7 @@ def test_a_row_without_an_id_is_told_by_its_number_where_it_has_no_place() -> No
 
 
 def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
     address = broker.bootstrap_servers
@@ -349,7 +349,7 @@ def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
 
 
 def test_a_topic_that_is_not_there_is_named(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger
 ) -> None:
     rows = spark.createDataFrame([("other", 0, 0, b"order", [])], SOURCE)
     with pytest.raises(ConsumerError, match=r"ids of other: .*nknown topic"):
@@ -357,7 +357,7 @@ def test_a_topic_that_is_not_there_is_named(
 
 
 def test_a_topic_replaced_while_its_rows_are_read_stops_the_batch(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
     lives = iter([b"a" * 16, b"b" * 16])
@@ -371,7 +371,7 @@ def test_a_topic_replaced_while_its_rows_are_read_stops_the_batch(
 
 
 def test_a_sink_starts_again_with_a_topic_that_was_recreated(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     """As in a notebook, where the sink outlives the query."""
     consumer = consumer_of(broker, ledger)
@@ -386,7 +386,7 @@ def test_a_sink_starts_again_with_a_topic_that_was_recreated(
 
 @pytest.mark.parametrize("progress", ["offsets", "batches"])
 def test_a_batch_is_given_once_in_a_run(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path, progress: Any
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path, progress: Any
 ) -> None:
     """The second half would be taken for redelivered. A call that failed, and another run, may repeat it."""
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 2, f"order {n}") for n in range(10)])
@@ -429,7 +429,7 @@ def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQL
 
 
 def test_rows_without_a_usable_id_are_quarantined_with_the_batch(
-    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     """In the same transaction, and once: a replay skips them by their marks."""
     sent = [Sent(n % 2, f"order {n}", f"id {n % 8}") for n in range(10)]

@@ -13,7 +13,6 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
@@ -22,6 +21,7 @@ from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
 from spark_udfs.sink.statistics import Statistics
+from tests.support.brokers import Brokers, Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ OLD, NEW = b"o" * 16, b"n" * 16
 class Query:
     """One group and one database; each run is a query of its own, with a consumer of its own."""
 
-    def __init__(self, spark: "SparkSession", broker: Broker, home: Path) -> None:
+    def __init__(self, spark: "SparkSession", broker: Brokers, home: Path) -> None:
         self._spark, self.broker, self._home = spark, broker, home
         self._sent = 0
         self.use_broker(broker)
@@ -54,7 +54,7 @@ class Query:
         for done in self._admin.create_partitions([NewPartitions(TOPIC, partitions)]).values():
             done.result(60)
 
-    def use_broker(self, broker: Broker) -> None:
+    def use_broker(self, broker: Brokers) -> None:
         """From now on this one."""
         self.broker = broker
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -140,8 +140,8 @@ class Query:
 
 
 @pytest.fixture
-def query(spark: "SparkSession", tmp_path: Path) -> Iterator[Query]:
-    with Broker() as broker:
+def query(serve: Serve, spark: "SparkSession", tmp_path: Path) -> Iterator[Query]:
+    with serve() as broker:
         yield Query(spark, broker, tmp_path)
 
 
@@ -222,21 +222,21 @@ def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
 def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
-    spark: "SparkSession", tmp_path: Path, fail_on_data_loss: bool
+    serve: Serve, spark: "SparkSession", tmp_path: Path, fail_on_data_loss: bool
 ) -> None:
     """The broker's data are put back from a copy; the records after that would be taken for redelivered."""
     data, copy = tmp_path / "data", tmp_path / "copy"
-    with Broker(data) as broker:
+    with serve(data) as broker:
         query = Query(spark, broker, tmp_path)
         query.send(5)
     shutil.copytree(data, copy)
-    with Broker(data) as broker:
+    with serve(data) as broker:
         query.use_broker(broker)
         query.send(5)
         query.run("first")
     shutil.rmtree(data)
     copy.rename(data)
-    with Broker(data) as broker:
+    with serve(data) as broker:
         query.use_broker(broker)
         query.send(4)
         said = r"(?s)orders-0 ends at offset 9, and all before 10 was processed: .* new group"

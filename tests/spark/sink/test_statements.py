@@ -9,13 +9,13 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 
-from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import DeltaLedger, Ledger, SQLiteLedger
 from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.rows import redelivery
 from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
+from tests.support.brokers import Brokers, Serve
 from tests.support.pipeline import COLUMNS, Sent, run, send, stream
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def ledger(form: Form) -> Iterator[Any]:
 
 
 @pytest.fixture
-def broker() -> Iterator[Broker]:
-    with Broker() as broker:
+def broker(serve: Serve) -> Iterator[Brokers]:
+    with serve() as broker:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         yield broker
 
 
-def sink_of(broker: Broker, ledger: Ledger, form: Form, **options: Any) -> IdempotentSink:
+def sink_of(broker: Brokers, ledger: Ledger, form: Form, **options: Any) -> IdempotentSink:
     given: dict[str, Any] = {"effect": ADD, "brokers": broker.bootstrap_servers, **options}
     return IdempotentSink(ledger, GROUP, effect_on=form.effect_on, **given)
 
@@ -107,7 +107,7 @@ def crashing_once(sink: IdempotentSink) -> "Callable[[DataFrame, int], None]":
 @pytest.mark.parametrize("ids", [None, "message-id"])
 def test_each_record_counts_once_through_a_failure_a_replay_and_a_new_checkpoint(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     form: Form,
     ledger: Any,
     tmp_path: Path,
@@ -135,7 +135,7 @@ def test_each_record_counts_once_through_a_failure_a_replay_and_a_new_checkpoint
 
 
 def test_all_columns_of_the_source_can_be_used(
-    spark: "SparkSession", broker: Broker, form: Form, ledger: Any, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, form: Form, ledger: Any, tmp_path: Path
 ) -> None:
     sent = [Sent(n % PARTITIONS, f"order {n}", f"id {n}") for n in range(9)]
     send(broker.bootstrap_servers, TOPIC, sent)
@@ -158,7 +158,7 @@ def test_all_columns_of_the_source_can_be_used(
 
 def test_a_large_batch_is_staged_part_by_part_in_one_transaction(
     spark: "SparkSession",
-    broker: Broker,
+    broker: Brokers,
     tmp_path: Path,
     postgres_dsn: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -181,7 +181,7 @@ def test_a_large_batch_is_staged_part_by_part_in_one_transaction(
 
 
 def test_the_quarantine_can_be_a_statement(
-    spark: "SparkSession", broker: Broker, form: Form, ledger: Any, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, form: Form, ledger: Any, tmp_path: Path
 ) -> None:
     sent = [Sent(0, "with", "id"), Sent(1, "without"), Sent(1, "empty", "")]
     send(broker.bootstrap_servers, TOPIC, sent)
@@ -200,7 +200,7 @@ def test_the_quarantine_can_be_a_statement(
 
 
 def test_a_column_that_cannot_be_staged_is_named_and_nothing_is_processed(
-    spark: "SparkSession", broker: Broker, form: Form, ledger: Any, tmp_path: Path
+    spark: "SparkSession", broker: Brokers, form: Form, ledger: Any, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(

@@ -4,10 +4,10 @@ from queue import Queue
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from pykafka_core import Broker
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink, Statistics
 from spark_udfs.sink.statistics import lag_of
+from tests.support.brokers import Serve
 from tests.support.pipeline import COLUMNS, Sent, run, send, stream
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def test_a_listener_reports_rates_and_lag_after_each_batch(
-    spark: "SparkSession", tmp_path: "Path"
+    serve: Serve, spark: "SparkSession", tmp_path: "Path"
 ) -> None:
     reports: Queue[Statistics] = Queue()
-    with Broker() as broker, SQLiteLedger(tmp_path / "orders.db") as ledger:
+    with serve() as broker, SQLiteLedger(tmp_path / "orders.db") as ledger:
         broker.create_topic("orders", partitions=2)
         send(broker.bootstrap_servers, "orders", [Sent(n % 2, f"{n}") for n in range(40)])
         sink = IdempotentSink(ledger, "g", effect=lambda *_: None, brokers=broker.bootstrap_servers)
