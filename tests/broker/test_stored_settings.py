@@ -123,6 +123,12 @@ def test_alterations_are_undone_on_the_broker_and_the_cluster_and_no_others(tmp_
         assert configs.of(RESOURCE_BROKER, "")["log.roll.ms"] == "7"
 
 
+def test_a_new_clusters_min_insync_replicas_is_what_is_given() -> None:
+    """It was 1, which goes before what is given: ``acks=all`` waited for nobody."""
+    with Broker(config={"min.insync.replicas": "2"}) as broker:
+        assert broker._image().configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "2"
+
+
 def test_the_clusters_min_insync_replicas_becomes_what_is_given(tmp_path: Path) -> None:
     """It is there from the first start on and must not be deleted (KIP-966)."""
     for given in (None, "2", "2", None):

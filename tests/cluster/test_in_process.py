@@ -398,3 +398,31 @@ def quorum_of(bootstrap: str) -> DescribeQuorumResponse.PartitionData:
     with wire.cluster(bootstrap, "cannot describe the quorum") as found:
         answer = found.any().ask(55, 2, request, DescribeQuorumResponse)
     return answer.topics[0].partitions[0]
+
+
+def test_two_replicas_acknowledge_or_none_does() -> None:
+    """``min.insync.replicas=2`` of the nodes had no effect: a new cluster's own was 1, which goes before it."""
+    with Cluster(3) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        new = NewTopic("orders", 1, replica_assignment=[[0, 1]])
+        admin.create_topics([new])["orders"].result(PATIENCE_S)
+        produce(cluster.bootstrap_servers, "orders", ["both"])
+        cluster.kill(1)
+        cluster.wait_isr("orders", 0, [0])
+        with pytest.raises(KafkaException, match="NOT_ENOUGH_REPLICAS"):
+            produce_once(cluster.bootstrap_servers, "orders")
+        assert consume(cluster.bootstrap_servers, "orders", 1) == ["both"]
+
+
+def produce_once(bootstrap: str, topic: str) -> None:
+    """Without retries; raises why it was not acknowledged."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0})
+    failed: list[KafkaException] = []
+    producer.produce(
+        topic,
+        b"one",
+        on_delivery=lambda error, _: failed.append(KafkaException(error)) if error else None,
+    )
+    assert producer.flush(PATIENCE_S) == 0
+    for error in failed:
+        raise error

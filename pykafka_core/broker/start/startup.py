@@ -32,7 +32,8 @@ from pykafka_core.errors import KafkaError, StorageError, error_of
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.metadata.partition_rules import MIN_ISR
+from pykafka_core.metadata.records.bootstrap import bootstrap_records, with_min_isr
 from pykafka_core.metadata.records.codec import encode
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
@@ -171,7 +172,8 @@ class _Startup:
         """Those the directory was formatted with, or this version's."""
         directory = self._plan.directory
         formatted = formatted_records(directory) if directory else None
-        return bootstrap_records() if formatted is None else formatted
+        records = bootstrap_records() if formatted is None else formatted
+        return with_min_isr(records, self._plan.settings.int(MIN_ISR))
 
     def _registration(self, offset: int, endpoints: tuple[Endpoint, ...]) -> Message:
         return registration(

@@ -1,4 +1,6 @@
-"""Records with which a new cluster begins, as ``kafka-storage format`` would leave in the image."""
+"""Records with which a new cluster begins: what ``kafka-storage format`` leaves, and what the first controller adds."""
+
+from collections.abc import Sequence
 
 from pykafka_core.metadata.image.features import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -9,22 +11,44 @@ from pykafka_core.metadata.image.features import (
     TRANSACTION_VERSION,
     TRANSACTION_VERSION_LEVEL,
 )
+from pykafka_core.metadata.partition_rules import MIN_ISR
 from pykafka_core.protocol.messages import ConfigRecord, FeatureLevelRecord, Message
 from pykafka_core.types import RESOURCE_BROKER
 
 
 def bootstrap_records() -> list[Message]:
-    """Feature levels first: a reader has to know the metadata version before anything else.
-
-    With eligible leader replicas on, Kafka keeps ``min.insync.replicas`` as a setting of the
-    cluster, so that it can be the same for every broker (KIP-966).
-    """
+    """Feature levels: a reader has to know the metadata version before anything else."""
     return [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL),
         FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
         FeatureLevelRecord(name=GROUP_VERSION, feature_level=GROUP_VERSION_LEVEL),
         FeatureLevelRecord(name=TRANSACTION_VERSION, feature_level=TRANSACTION_VERSION_LEVEL),
-        ConfigRecord(
-            resource_type=RESOURCE_BROKER, resource_name="", name="min.insync.replicas", value="1"
-        ),
     ]
+
+
+def with_min_isr(records: Sequence[Message], min_isr: int) -> list[Message]:
+    """Add the cluster's ``min.insync.replicas``, if eligible leader replicas are kept and it is not there.
+
+    Kafka keeps it as a setting of the cluster then, so that it can be the same for every broker (KIP-966).
+
+    Args:
+        records: Of a new cluster.
+        min_isr: What the first controller was given at its start: from now on this record goes before that.
+    """
+    added = list(records)
+    levels = {one.name: one.feature_level for one in added if isinstance(one, FeatureLevelRecord)}
+    if levels.get(ELIGIBLE_LEADER_REPLICAS) and not any(map(_is_min_isr, added)):
+        added.append(
+            ConfigRecord(
+                resource_type=RESOURCE_BROKER, resource_name="", name=MIN_ISR, value=str(min_isr)
+            )
+        )
+    return added
+
+
+def _is_min_isr(record: Message) -> bool:
+    return isinstance(record, ConfigRecord) and (
+        record.resource_type,
+        record.resource_name,
+        record.name,
+    ) == (RESOURCE_BROKER, "", MIN_ISR)

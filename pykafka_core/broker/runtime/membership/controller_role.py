@@ -25,7 +25,8 @@ from pykafka_core.handlers.context import ActiveController, Context
 from pykafka_core.handlers.outcome import Outcome, Propose, finish
 from pykafka_core.handlers.registry import CONTROLLER_ROWS, QUORUM_ROWS, Owner, Row
 from pykafka_core.metadata.broker_sessions import BrokerSessions
-from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.metadata.partition_rules import MIN_ISR
+from pykafka_core.metadata.records.bootstrap import bootstrap_records, with_min_isr
 from pykafka_core.protocol import ProtocolError, messages
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
@@ -158,13 +159,13 @@ class ControllerRole:
         self._ask(LocalRequest(self._first_records))
         self._passes.begin()
 
-    def _first_records(self, _: Context) -> Outcome:
+    def _first_records(self, context: Context) -> Outcome:
         """End what another controller left open; a new cluster gets its features."""
         records: list[Message] = []
         if self._publisher.in_transaction:
             records.append(AbortTransactionRecord())
         if not self._publisher.image.features:
-            records += bootstrap_records()
+            records += with_min_isr(bootstrap_records(), context.settings.int(MIN_ISR))
         return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
     def _arm(self, active: ActiveController) -> None:
