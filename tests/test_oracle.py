@@ -31,9 +31,9 @@ def test_each_entry_is_about_cases_of_ours_and_says_why() -> None:
 
 
 def test_a_difference_that_no_entry_explains_is_left() -> None:
-    explained = "log-dirs: 5 AlterReplicaLogDirs v2: tested 'closed', kafka '{}'\n"
+    explained = "group-kinds-do-not-mix: 2 ShareGroupDescribe v1: tested 'closed', kafka '{}'\n"
     new = "log-dirs: 4 DescribeLogDirs v4.ErrorCode: tested '1', kafka '0'"
-    foreign = "offset-commit: 1 OffsetCommit v2: tested 'closed', kafka '{}'\n"
+    foreign = "share-groups: 1 ShareGroupHeartbeat v1: tested 'closed', kafka '{}'\n"
     assert filtered(explained + foreign)[0] == 0
     status, lines = filtered(explained + new + "\n" + foreign)
     assert (status, lines[0], lines[-1]) == (1, new, "2 differences, 1 explained, 1 left")
