@@ -95,7 +95,9 @@ impl Partition {
     /// Appends what the leader answered, as it is, and takes its high watermark and log start as far as the log reaches
     /// (contract/replication.md#16, #18, #19). An answer to a fetch that began elsewhere than the log ends changes nothing.
     ///
-    /// On return the records are as durable as the topic asks: what the next fetch tells of may be counted.
+    /// On return the records are as durable as the topic asks: what the next fetch tells of may be counted. Below the high
+    /// watermark of the leader nobody counts them, and a sync that has begun is enough: so a follower catches up as fast as
+    /// it can write.
     ///
     /// # Errors
     /// All of [`FollowError`]; after those of the log some of the batches may be in it.
@@ -111,8 +113,10 @@ impl Partition {
             return Ok(Position::of(&log));
         }
         if !answered.records.is_empty() {
-            self.append_records(&log, leader_epoch, &answered.records)?;
-            self.sync_as_promised(&log)?;
+            self.append_records(&log, leader_epoch, answered)?;
+            if log.log_end_offset() >= answered.high_watermark {
+                self.sync_as_promised(&log)?;
+            }
         }
         let high_watermark = {
             let mut turn = self.turn();
@@ -128,16 +132,17 @@ impl Partition {
         &self,
         log: &Arc<Log>,
         leader_epoch: LeaderEpoch,
-        records: &[u8],
+        answered: &Answered,
     ) -> Result<(), FollowError> {
         let before = log.log_end_offset();
-        let appended = log.append_as_follower(records, leader_epoch);
+        let appended = log.append_as_follower(&answered.records, leader_epoch);
         let mut turn = self.turn();
         turn.touch();
-        if log.log_end_offset() > before {
+        let end = log.log_end_offset();
+        if end > before {
             turn.report_space();
-            turn.credit_appended(records.len() as i64);
-            if !turn.syncs_every_append() {
+            turn.credit_appended(answered.records.len() as i64);
+            if end < answered.high_watermark || !turn.syncs_every_append() {
                 turn.sync_after_append(log);
             }
         }

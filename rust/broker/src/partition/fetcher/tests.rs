@@ -34,6 +34,15 @@ struct Pair {
 
 impl Pair {
     fn new(durability: Durability, partitions: i32) -> Pair {
+        Pair::prepared(durability, partitions, |_, _| {})
+    }
+
+    /// Leader and follower are prepared before the latter begins to fetch.
+    fn prepared(
+        durability: Durability,
+        partitions: i32,
+        prepare: impl FnOnce(&mut Broker, &mut Broker),
+    ) -> Pair {
         let engine = Engine::shared().unwrap();
         let runtime = engine.handle().clone();
         let mut leader = Broker::in_memory().in_cluster();
@@ -46,6 +55,7 @@ impl Pair {
         leader.apply(of_t(partitions));
 
         let mut follower = Broker::on_disk_of(FOLLOWER, durability).in_cluster();
+        prepare(&mut leader, &mut follower);
         let options = ClientOptions {
             client_id: "follower".into(),
             setup_timeout: Duration::from_secs(60),
@@ -129,6 +139,32 @@ fn what_a_follower_has_not_synced_does_not_count_where_that_is_promised() {
     pair.follower.gate.open();
     replied(crate::api::context::Outcome::Pending(waiting));
     assert_eq!(log.recovery_point(), 2);
+}
+
+/// Not those that it lacks: the leader has committed them without it.
+#[test]
+fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
+    let pair = Pair::prepared(Durability::Fsync, 1, |leader, follower| {
+        leader.replicate(replicated(1, &[NODE, FOLLOWER], &[NODE]), &[]);
+        for value in ["a", "b", "c"] {
+            leader.append(&batch(&[value]));
+        }
+        let one_batch = ("replica.fetch.max.bytes", "1");
+        let settings = [("inter.broker.listener.name", REPLICATION), one_batch];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let broker_settings = Some(settings.into());
+        follower.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
+        follower.gate.hold_at(Op::Sync, "/data/t-0/00000000000000000000.log");
+    });
+    let log = pair.log(0);
+    while log.log_end_offset() < 3 {
+        thread::yield_now();
+    }
+    assert_eq!(log.recovery_point(), 0);
+    pair.follower.gate.open();
+    while log.recovery_point() < 3 {
+        thread::yield_now();
+    }
 }
 
 #[test]
