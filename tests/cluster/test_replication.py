@@ -5,7 +5,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
+from pykafka_core.cli.client import wire
+from pykafka_core.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 from tests.cluster.clients import (
     consume,
     create_replicated,
@@ -44,3 +47,30 @@ def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
     assert consume(cluster.bootstrap, "orders", len(produced)) == sorted(produced)
     logs = [cluster.logs(node, "orders") for node in ALL]
     assert logs[0] == logs[1] == logs[2]
+
+
+def test_each_replica_tells_of_its_producers(cluster: Nodes) -> None:
+    """As in Apache Kafka: who looks for a transaction that hangs wants to know what every replica thinks of it."""
+    create_replicated(cluster.bootstrap, "orders", partitions=1)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
+    producer.produce("orders", b"one")
+    assert producer.flush(60) == 0
+    topic = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0])
+    request = DescribeProducersRequest(topics=[topic])
+
+    def told(node: int) -> list[int]:
+        host, _, port = cluster.bootstrap_of([node]).rpartition(":")
+        with wire.Connection(host, int(port)) as connection:
+            answer = connection.ask(61, 0, request, DescribeProducersResponse)
+        (partition,) = answer.topics[0].partitions
+        assert partition.error_code == 0, partition.error_message
+        return [producer.producer_id for producer in partition.active_producers]
+
+    def tells(node: int) -> bool:
+        return told(node) == expected
+
+    (leader,) = leaders_of(cluster.bootstrap, "orders")
+    expected = told(leader)
+    assert len(expected) == 1
+    for node in ALL:
+        eventually(partial(tells, node))

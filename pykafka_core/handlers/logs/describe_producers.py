@@ -70,7 +70,7 @@ def _command(context: Context, name: str, index: int) -> DescribeLogProducers:
     partition = topic.partitions.get(index) if topic else None
     if topic is None or partition is None:
         raise UnknownTopicOrPartitionError
-    if partition.leader != context.node.node_id:
+    if context.node.node_id not in partition.replicas:
         raise NotLeaderOrFollowerError
     return DescribeLogProducers(topic.topic_id, index)
 

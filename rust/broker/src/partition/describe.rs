@@ -41,12 +41,11 @@ impl Partition {
         }
     }
 
-    /// What is known of each idempotent producer.
+    /// What the log knows of each idempotent producer, a follower's too.
     ///
     /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
+    /// `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
     pub(super) fn producers(&self, writer: &Writer) -> Result<Vec<ProducerEntry>, KafkaError> {
-        self.open_log(writer)?;
-        Ok(self.turn_as_leader(None)?.1.active_producers())
+        Ok(self.open_log(writer)?.active_producers())
     }
 }
