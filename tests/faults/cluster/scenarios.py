@@ -304,13 +304,16 @@ def _leaders(address: str, *topics: str) -> set[int]:
 
 
 def _controller(address: str) -> int:
-    """Who leads the metadata quorum, by a broker; -1 if that is not known."""
+    """Who leads the metadata quorum, by a broker; -1 if that is not known, as nobody leads or answers."""
     of = m.DescribeQuorumRequest
     topic = of.TopicData(
         topic_name="__cluster_metadata", partitions=[of.PartitionData(partition_index=0)]
     )
-    with Connection(address) as connection:
-        answer = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
+    try:
+        with Connection(address) as connection:
+            answer = connection.ask(DESCRIBE_QUORUM, 1, of(topics=[topic]))
+    except OSError:
+        return -1
     return int(answer.topics[0].partitions[0].leader_id) if answer.topics else -1
 
 

@@ -8,9 +8,13 @@ from tests.faults.cluster.run import Task, report, run
 from tests.faults.cluster.scenarios import FAULTS, PAIRS, TOUCHES_ALL, Place, plan
 
 
-@pytest.mark.parametrize("fault", ["kill", "pause"])
-def test_a_cluster_keeps_what_it_acknowledged(tmp_path: Path, fault: str) -> None:
-    task = Task("ours", seed=1, steps=1, faults=(fault,))
+@pytest.mark.parametrize(
+    ("fault", "workloads"), [("kill", ("list", "transactions")), ("pause", ("queue", "groups"))]
+)
+def test_a_cluster_keeps_what_it_acknowledged(
+    tmp_path: Path, fault: str, workloads: tuple[str, ...]
+) -> None:
+    task = Task("ours", seed=1, steps=1, faults=(fault,), workloads=workloads)
     found = run(task, tmp_path)
     assert not found, report(task, found)
 
