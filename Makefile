@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients streams histories sink-histories simulate simulate-quorum perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,9 +36,12 @@ endif
 need-spark need-test need-clients need-torture need-fuzz: need-%:
 	@tools/need $*
 
+# Of those that `make clients-cluster` runs.
+CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
 test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
 	cargo test --locked --workspace -q
 	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
 
 CLIENT_TESTS := tests/clients/groups
 clients: need-clients .venv/built target/clients/golang target/clients/kafkajs/package.json ## members of groups by eight client libraries; then writes the table of docs/guides/clients.md
@@ -54,6 +57,10 @@ target/clients/kafkajs/package.json: $(wildcard $(CLIENT_TESTS)/drivers/kafkajs/
 	cp $(CLIENT_TESTS)/drivers/kafkajs/package-lock.json $(@D)
 	cp $(CLIENT_TESTS)/drivers/kafkajs/package.json $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund || { rm $@; exit 1; }
+
+clients-cluster: need-test .venv/built ## the tests of foreign clients, Spark among them, on a cluster of CLUSTER_BROKERS (3) in place of one broker
+	STREAMS_KILLS=$${STREAMS_KILLS:-3} python -m pytest -p no:xdist --brokers $${CLUSTER_BROKERS:-3} tests/clients tests/idempotent/test_consumer.py \
+	  tests/kernels/test_java.py tests/docs/test_delivery.py tests/spark
 
 streams: need-test .venv/built ## Kafka Streams with exactly_once_v2, killed STREAMS_KILLS (10) times, and Kafka Connect without one of its workers
 	STREAMS_KILLS=$${STREAMS_KILLS:-10} python -m pytest -p no:xdist --timeout 900 tests/clients/streams

@@ -1,13 +1,18 @@
 """Clients for the consumer's tests, against a real broker."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from pykafka_core.idempotent import Batch, IdempotentConsumer
+from pykafka_core.protocol.messages import MetadataRequest
+from tests.cluster.clients import eventually
+from tests.support.wire import Connection
 
+METADATA, METADATA_VERSION = 3, 12
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200}
 
 
@@ -31,19 +36,54 @@ def admin_of(bootstrap: str) -> AdminClient:
 def make_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = admin_of(bootstrap)  # It must outlive its answers.
     admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
+    wait_until_known(bootstrap, topic, partitions)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     admin = admin_of(bootstrap)
     admin.delete_topics([topic])[topic].result(60)
+    wait_until_known(bootstrap, topic, 0)
+
+
+def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
+    """So that there are so many."""
+    admin = admin_of(bootstrap)
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+    wait_until_known(bootstrap, topic, partitions)
+
+
+def wait_until_known(bootstrap: str, topic: str, partitions: int) -> None:
+    """Until each node has heard from the controller what a topic is now: clients may ask any of them."""
+    for address in bootstrap.split(","):
+        with Connection(address) as node:
+            eventually(partial(knows, node, topic, partitions))
+
+
+def knows(node: Connection, topic: str, partitions: int) -> bool:
+    """Whether a node knows so many; 0 of a topic that is not there."""
+    answer = node.ask(METADATA, METADATA_VERSION, MetadataRequest(topics=None))
+    return sum(len(one.partitions) for one in answer.topics if one.name == topic) == partitions
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int = 0) -> None:
     """Each value is also the record's id, in the header ``id``."""
+    failed: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failed.append(error)
+
     producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
     for value in values:
-        producer.produce(topic, value, partition=partition, headers=[("id", value.encode())])
+        producer.produce(
+            topic,
+            value,
+            partition=partition,
+            headers=[("id", value.encode())],
+            on_delivery=delivered,
+        )
     assert producer.flush(60) == 0
+    assert failed == []
 
 
 def drain(consumer: IdempotentConsumer, polled: int) -> Batch:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
 
 from pykafka_core.errors import (
     ConfigurationError,
@@ -29,6 +28,7 @@ from pykafka_core.idempotent import (
 from tests.idempotent.databases import Database, SQLiteDatabase, effect, effects
 from tests.idempotent.kafka import (
     QUIET,
+    add_partitions,
     admin_of,
     consumer_of,
     delete_topic,
@@ -209,8 +209,7 @@ def test_partitions_added_later_are_read_from_their_start(sqlite_world: World) -
     world = sqlite_world
     with world.consuming(start="latest") as consumer:
         drain(consumer, 0)
-        admin = admin_of(world.bootstrap)
-        admin.create_partitions([NewPartitions("orders", 3)])["orders"].result()
+        add_partitions(world.bootstrap, "orders", 3)
         produce(world.bootstrap, "orders", values("c", 5), partition=2)
         drain(consumer, 5)
     assert world.effects() == values("c", 5)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 
 from pykafka_core.errors import ConsumerError, DataLossError
@@ -21,6 +21,7 @@ from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
 from spark_udfs.sink.statistics import Statistics
+from tests.idempotent.kafka import add_partitions
 from tests.support.brokers import Brokers, Serve
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
@@ -51,8 +52,7 @@ class Query:
             done.result(60)
 
     def grow(self, partitions: int) -> None:
-        for done in self._admin.create_partitions([NewPartitions(TOPIC, partitions)]).values():
-            done.result(60)
+        add_partitions(self.broker.bootstrap_servers, TOPIC, partitions)
 
     def use_broker(self, broker: Brokers) -> None:
         """From now on this one."""
