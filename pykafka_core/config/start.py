@@ -25,6 +25,7 @@ class StartConfig(NamedTuple):
             given.
         advertised_listeners: As given; empty means the listeners themselves.
         controller_listeners: Where this node, if it is a controller, listens for other nodes.
+        advertised_controllers: What other nodes are told of these; empty means the listeners themselves.
         controller_names: Names of listeners of controllers, this node's or others'.
         is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
         voters: As ``controller.quorum.voters`` names them.
@@ -37,6 +38,7 @@ class StartConfig(NamedTuple):
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
     controller_listeners: tuple[Listener, ...]
+    advertised_controllers: tuple[Listener, ...]
     controller_names: tuple[str, ...]
     is_controller: bool
     voters: tuple[Voter, ...]
@@ -51,7 +53,8 @@ class StartConfig(NamedTuple):
             log_dir=next(iter(listed(given, "log.dirs") or listed(given, "log.dir")), None),
             listeners=client_listeners(given, "listeners"),
             advertised_listeners=client_listeners(given, "advertised.listeners"),
-            controller_listeners=controller_listeners(given),
+            controller_listeners=controller_listeners(given, "listeners"),
+            advertised_controllers=controller_listeners(given, "advertised.listeners"),
             controller_names=tuple(
                 name.upper() for name in listed(given, "controller.listener.names")
             ),

@@ -118,9 +118,10 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 def _voter_problems(given: Mapping[str, str], is_broker: bool) -> Iterator[SettingProblem]:
     name = "controller.quorum.voters"
     voters, node_id = listed(given, name), given.get("node.id", "").strip()
-    if is_broker and not voters:
+    if is_broker and not voters and not listed(given, "controller.quorum.bootstrap.servers"):
+        name = "controller.quorum.bootstrap.servers"
         text = f"{name} does not say where the controllers are"
-        yield SettingProblem(name, text, "name each of them as ID@HOST:PORT")
+        yield SettingProblem(name, text, "name some of them as HOST:PORT")
     elif is_broker and not node_id:
         yield SettingProblem("node.id", "node.id is missing", "give each node of a cluster its own")
     elif is_broker and any(voter.partition("@")[0] == node_id for voter in voters):
@@ -202,14 +203,14 @@ def client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...
     return tuple(one for one in parse_listeners(given[name]) if one.name not in hidden)
 
 
-def controller_listeners(given: Mapping[str, str]) -> tuple[Listener, ...]:
-    """Return the listeners that other controllers, and brokers, use.
+def controller_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...]:
+    """Return the listeners of a setting that other controllers, and brokers, use.
 
     Raises:
         ListenerError: One of them is malformed.
     """
     names = {item.upper() for item in listed(given, "controller.listener.names")}
-    listeners = parse_listeners(given.get("listeners", ""))
+    listeners = parse_listeners(given.get(name, ""))
     return tuple(one for one in listeners if one.name in names)
 
 

@@ -86,6 +86,8 @@ ROWS: tuple[Row, ...] = (
     Row(68, "coordinators.consumer_group_heartbeat", (0, 1), Owner.SHARD),
     Row(69, "coordinators.consumer_group_describe", (0, 1), Owner.SHARD),
     Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
+    Row(80, "cluster.add_raft_voter", (0, 1), Owner.CONTROLLER),
+    Row(81, "cluster.remove_raft_voter", (0, 0), Owner.CONTROLLER),
 )
 
 QUORUM_ROWS: tuple[Row, ...] = (
@@ -94,6 +96,7 @@ QUORUM_ROWS: tuple[Row, ...] = (
     Row(53, "quorum.begin_quorum_epoch", (1, 1), Owner.QUORUM),
     Row(54, "quorum.end_quorum_epoch", (1, 1), Owner.QUORUM),
     Row(59, "quorum.fetch_snapshot", (1, 1), Owner.QUORUM),
+    Row(82, "quorum.update_raft_voter", (0, 0), Owner.QUORUM),
 )
 """What replicas of the metadata quorum ask each other, at listeners of controllers: with directory ids (KIP-853)."""
 
@@ -106,8 +109,11 @@ _OF_CONTROLLERS: tuple[Row, ...] = (
 )
 """What brokers and controllers ask the active controller, and no client may."""
 
-_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 64})
+_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 64, 80, 81})
 """APIs of ``ROWS`` that a listener of controllers has too."""
+
+VOTER_APIS = frozenset({80, 81})
+"""APIs of the controller that the metadata quorum decides where it has more than a replica (KIP-853)."""
 
 CONTROLLER_ROWS: tuple[Row, ...] = tuple(
     sorted((*(row for row in ROWS if row.api_key in _OF_BOTH), *_OF_CONTROLLERS))

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from pykafka_core.quorum.changing import ask_to_join, expire_change, go_on_with_change
 from pykafka_core.quorum.following import fetch, fetch_part
 from pykafka_core.quorum.leading import answer_waiting, resigns_at
 from pykafka_core.quorum.roles import (
@@ -34,6 +35,8 @@ def role_deadline(turn: Turn) -> int:
             # What is due already was asked for, and waits for its answer.
             due = (voter.heard_ms + half for voter in role.voters if voter.heard_ms >= 0)
             times += (time for time in due if time > turn.now_ms)
+            if role.change is not None:
+                times.append(role.change.deadline_ms)
             resigns = resigns_at(turn)
             return min(times if resigns is None else (resigns, *times), default=NEVER)
         case Unattached() | Prospective() | Candidate() | Follower() | Resigned():
@@ -51,6 +54,7 @@ def expire(turn: Turn) -> None:
             to_resigned(turn)
         else:
             answer_waiting(turn)
+            expire_change(turn)
     elif now >= role.deadline_ms and not turn.installing:
         _expire_role(turn)
 
@@ -58,14 +62,15 @@ def expire(turn: Turn) -> None:
 def _expire_role(turn: Turn) -> None:
     role = turn.role
     match role:
+        case _ if not turn.stands:
+            # Perhaps it was one when it began to wait.
+            to_unattached(turn, turn.election.epoch)
         case Prospective():
             lose_pre_vote(turn)
         case Candidate(is_backing_off=True, elections_lost=lost):
             to_prospective(turn, lost)
         case Candidate():
             lose_election(turn)
-        case Follower() if not turn.is_voter:
-            to_unattached(turn, turn.election.epoch)
         case Unattached() | Follower() | Resigned():
             to_prospective(turn)
 
@@ -84,18 +89,20 @@ def act(turn: Turn) -> None:
                     own, epoch = turn.key.node_id, turn.election.epoch
                     begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
                     turn.send(voter.replica.node_id, begin_epoch)
+            go_on_with_change(turn)
         case Follower(leader_id, download=None):
-            fetch(turn, leader_id)
+            if not ask_to_join(turn):
+                fetch(turn, leader_id)
         case Follower(leader_id, download=download) if download is not None:
             fetch_part(turn, leader_id, download)
         case Resigned(unaware=unaware, preferred=preferred):
             for node_id in sorted(unaware):
                 own, epoch = turn.key.node_id, turn.election.epoch
                 turn.send(node_id, EndQuorumEpoch(own, epoch, preferred))
-        case Unattached() if not turn.is_voter and not turn.sent:
-            others = turn.others
-            if others:
-                fetch(turn, others[turn.drawn(len(others))].node_id)
+        case Unattached() if not turn.stands and not turn.sent:
+            known = (*(other.node_id for other in turn.others), *turn.bootstrap)
+            if known:
+                fetch(turn, known[turn.drawn(len(known))])
 
 
 def _ask_for_votes(turn: Turn, role: Prospective | Candidate, *, pre_vote: bool) -> None:

@@ -1,28 +1,50 @@
-"""Record batches as bytes: cut at their headers, which say where each belongs; what they hold is not looked at."""
+"""Record batches as bytes: cut at their headers, which say where each belongs.
+
+What they hold is not looked at, but for control records that change the voter set.
+"""
 
 import struct
 from typing import Final
 
 from pykafka_core._core import check_batches
-from pykafka_core.quorum.values import Batch
+from pykafka_core._records import RecordBatchReader
+from pykafka_core.errors import CorruptMessageError, KafkaError
+from pykafka_core.quorum.values import Batch, VoterSetChange
+from pykafka_core.quorum.voters import KRAFT_VERSION_KEY, VOTERS_KEY, change_of
 
 _HEADER: Final = struct.Struct(">qiibIhi")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta (docs/FORMAT.md)."""
 _LENGTH_END: Final = 12
+_CONTROL: Final = 1 << 5
 
 
 def cut(records: bytes) -> tuple[Batch, ...]:
     """Whole batches; a part of one at the end, where an answer was full, is left out.
 
     Raises:
-        CorruptMessageError: One is no batch of version 2, or its checksum is wrong; nothing of the records is used.
+        CorruptMessageError: One is no batch of version 2, its checksum is wrong, or its control records are not
+            understood; nothing of the records is used.
     """
     whole = check_batches(records)
     batches = []
     begin = 0
     while begin < whole:
-        base_offset, length, leader_epoch, _, _, _, last_delta = _HEADER.unpack_from(records, begin)
+        header = _HEADER.unpack_from(records, begin)
+        base_offset, length, leader_epoch, _, _, attributes, last_delta = header
         end = begin + _LENGTH_END + length
-        batches.append(Batch(base_offset, leader_epoch, last_delta + 1, records[begin:end]))
+        data = records[begin:end]
+        change = _change(data) if attributes & _CONTROL else None
+        batches.append(Batch(base_offset, leader_epoch, last_delta + 1, data, change))
         begin = end
     return tuple(batches)
+
+
+def _change(batch: bytes) -> VoterSetChange | None:
+    """What a batch of control records says of the voter set."""
+    if VOTERS_KEY not in batch and KRAFT_VERSION_KEY not in batch:
+        return None
+    try:
+        reader = RecordBatchReader(batch, control=True)
+        return change_of((record.key, record.value) for record in reader)
+    except (ValueError, KafkaError) as error:
+        raise CorruptMessageError(f"control records cannot be understood: {error}") from error

@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
 from pykafka_core.errors import InconsistentClusterIdError, InvalidRequestError
 from pykafka_core.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -17,12 +21,18 @@ from pykafka_core.protocol.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
     VoteRequest,
     VoteResponse,
 )
 from pykafka_core.quorum.batches import cut
 from pykafka_core.quorum.rpc import (
+    AddVoter,
     AnswerBody,
+    AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
@@ -30,11 +40,17 @@ from pykafka_core.quorum.rpc import (
     Fetch,
     FetchAnswer,
     FetchSnapshot,
+    RemoveVoter,
     SnapshotAnswer,
+    UpdateVoter,
+    VersionsAnswer,
     Vote,
     VoteAnswer,
+    VoterAnswer,
+    VoterRequest,
 )
-from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey, Voter, VoterEndpoint
+from pykafka_core.quorum.voters import reached_at
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 FETCH_BYTES_MAX: Final = 8 << 20
@@ -47,20 +63,27 @@ AnyT = TypeVar("AnyT")
 NamedResponseT = TypeVar(
     "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
 )
-QuorumRequest = (
+VoterRequestMessage = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+VoterResponseMessage = AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse
+ReplicaRequest = (
     VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
     | FetchRequest
     | FetchSnapshotRequest
 )
-QuorumResponse = (
+"""What names topic and partition."""
+QuorumRequest = ReplicaRequest | VoterRequestMessage | ApiVersionsRequest
+ReplicaResponse = (
     VoteResponse
     | BeginQuorumEpochResponse
     | EndQuorumEpochResponse
     | FetchResponse
     | FetchSnapshotResponse
 )
+
+
+QuorumResponse = ReplicaResponse | VoterResponseMessage | ApiVersionsResponse
 
 
 class Endpoint(NamedTuple):
@@ -75,11 +98,13 @@ class Envelope(NamedTuple):
 
     Attributes:
         listeners: Its own, by name: a leader tells them to voters that may not know it.
+        names: Of the listeners of controllers, in upper case, the first one first.
     """
 
     cluster_id: str
     key: ReplicaKey
     listeners: Mapping[str, Endpoint]
+    names: tuple[str, ...] = ("CONTROLLER",)
 
 
 class ApiVersions(NamedTuple):
@@ -110,6 +135,15 @@ def api_versions(body: Body) -> ApiVersions:
             return ApiVersions(1, 17, 18)
         case FetchSnapshot():
             return ApiVersions(59, 1, 1)
+        case AddVoter():
+            return ApiVersions(80, 1, 1)
+        case RemoveVoter():
+            return ApiVersions(81, 0, 0)
+        case UpdateVoter():
+            return ApiVersions(82, 0, 0)
+        case AskVersions():
+            # Older versions leave out features of which version 0 is supported (KAFKA-17011).
+            return ApiVersions(18, 4, 4)
         case _:
             assert_never(body)
 
@@ -130,8 +164,51 @@ def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
             return _fetch_request(envelope.cluster_id, body)
         case FetchSnapshot():
             return _snapshot_request(envelope.cluster_id, body)
+        case AddVoter() | RemoveVoter() | UpdateVoter():
+            return _voter_request(envelope.cluster_id, body)
+        case AskVersions():
+            return ApiVersionsRequest(
+                client_software_name="pykafka-core", client_software_version="1"
+            )
         case _:
             assert_never(body)
+
+
+def _voter_request(cluster_id: str, body: VoterRequest) -> VoterRequestMessage:
+    match body:
+        case AddVoter(voter, timeout_ms, acks_when_committed):
+            return AddRaftVoterRequest(
+                cluster_id=cluster_id,
+                timeout_ms=timeout_ms,
+                voter_id=voter.key.node_id,
+                voter_directory_id=voter.key.directory_id,
+                listeners=_told(AddRaftVoterRequest.Listener, voter),
+                ack_when_committed=acks_when_committed,
+            )
+        case RemoveVoter(replica):
+            return RemoveRaftVoterRequest(
+                cluster_id=cluster_id,
+                voter_id=replica.node_id,
+                voter_directory_id=replica.directory_id,
+            )
+        case UpdateVoter(voter, epoch):
+            lowest, highest = voter.kraft_versions
+            return UpdateRaftVoterRequest(
+                cluster_id=cluster_id,
+                current_leader_epoch=epoch,
+                voter_id=voter.key.node_id,
+                voter_directory_id=voter.key.directory_id,
+                listeners=_told(UpdateRaftVoterRequest.Listener, voter),
+                k_raft_version_feature=UpdateRaftVoterRequest.KRaftVersionFeature(
+                    min_supported_version=lowest, max_supported_version=highest
+                ),
+            )
+        case _:
+            assert_never(body)
+
+
+def _told(of: Callable[..., AnyT], voter: Voter) -> list[AnyT]:
+    return [of(name=name, host=host, port=port) for name, host, port in voter.endpoints]
 
 
 def _vote_request(cluster_id: str, vote: Vote) -> VoteRequest:
@@ -221,8 +298,11 @@ def _snapshot_request(cluster_id: str, fetch: FetchSnapshot) -> FetchSnapshotReq
 
 def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumResponse:
     """What is asked; or the answer, where it is no question to this quorum."""
+    assert not isinstance(request, ApiVersionsRequest), "a node answers it by itself"
     if request.cluster_id not in (None, envelope.cluster_id):
         return _refusal(request, InconsistentClusterIdError.code)
+    if isinstance(request, VoterRequestMessage):
+        return _voter_body(envelope, request)
     asked = _only_partition(request.topics)
     if asked is None or _epoch(request, asked) > EPOCH_MAX:
         return _refusal(request, InvalidRequestError.code)
@@ -250,7 +330,25 @@ def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumR
             assert_never(request)
 
 
-def _epoch(request: QuorumRequest, asked: Any) -> int:
+def _voter_body(envelope: Envelope, request: VoterRequestMessage) -> Body | QuorumResponse:
+    key = ReplicaKey(request.voter_id, request.voter_directory_id)
+    if key.node_id < 0:
+        return _refusal(request, InvalidRequestError.code, "a voter has a node id")
+    if isinstance(request, RemoveRaftVoterRequest):
+        return RemoveVoter(key)
+    endpoints = tuple(VoterEndpoint(at.name, at.host, at.port) for at in request.listeners)
+    voter = Voter(key, endpoints)
+    if reached_at(voter, envelope.names[:1]) is None:
+        text = f"the voter has no listener {', '.join(envelope.names[:1])}"
+        return _refusal(request, InvalidRequestError.code, text)
+    if isinstance(request, AddRaftVoterRequest):
+        return AddVoter(voter, request.timeout_ms, request.ack_when_committed)
+    of = request.k_raft_version_feature
+    versions = of.min_supported_version, of.max_supported_version
+    return UpdateVoter(voter._replace(kraft_versions=versions), request.current_leader_epoch)
+
+
+def _epoch(request: ReplicaRequest, asked: Any) -> int:
     match request:
         case VoteRequest():
             return int(asked.replica_epoch)
@@ -324,8 +422,16 @@ def _voter(key: ReplicaKey, node_id: int, directory_id: bytes) -> ReplicaKey:
     return key if node_id < 0 else ReplicaKey(node_id, directory_id)
 
 
-def _refusal(request: QuorumRequest, error_code: int) -> QuorumResponse:
+def _refusal(
+    request: ReplicaRequest | VoterRequestMessage, error_code: int, text: str | None = None
+) -> QuorumResponse:
     match request:
+        case AddRaftVoterRequest():
+            return AddRaftVoterResponse(error_code=error_code, error_message=text)
+        case RemoveRaftVoterRequest():
+            return RemoveRaftVoterResponse(error_code=error_code, error_message=text)
+        case UpdateRaftVoterRequest():
+            return UpdateRaftVoterResponse(error_code=error_code)
         case VoteRequest():
             return VoteResponse(error_code=error_code)
         case BeginQuorumEpochRequest():
@@ -364,6 +470,12 @@ def encode_answer(
             return _fetch_response(answer, leader, records)
         case FetchSnapshot(), SnapshotAnswer():
             return _snapshot_response(answer, leader)
+        case AddVoter(), VoterAnswer(code, text=text):
+            return AddRaftVoterResponse(error_code=code, error_message=text or None)
+        case RemoveVoter(), VoterAnswer(code, text=text):
+            return RemoveRaftVoterResponse(error_code=code, error_message=text or None)
+        case UpdateVoter(), VoterAnswer():
+            return _update_response(answer, leader)
         case _:
             raise AssertionError("an answer is of its request's kind")
 
@@ -413,6 +525,15 @@ def _snapshot_response(answer: SnapshotAnswer, leader: Endpoint | None) -> Fetch
     return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
 
 
+def _update_response(answer: VoterAnswer, leader: Endpoint | None) -> UpdateRaftVoterResponse:
+    of = UpdateRaftVoterResponse
+    host, port = leader or ("", 0)
+    current = of.CurrentLeader(
+        leader_id=answer.leader_id, leader_epoch=answer.epoch, host=host, port=port
+    )
+    return of(error_code=answer.error_code, current_leader=current)
+
+
 def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
     if leader is None or answer.leader_id < 0:
         return []
@@ -425,6 +546,13 @@ def decode_answer(response: QuorumResponse) -> Heard:
     Raises:
         CorruptMessageError: Of records that were fetched.
     """
+    match response:
+        case ApiVersionsResponse():
+            return Heard(VersionsAnswer(response.error_code, versions=_versions(response)), None)
+        case AddRaftVoterResponse() | RemoveRaftVoterResponse():
+            return Heard(VoterAnswer(response.error_code), None)
+        case UpdateRaftVoterResponse():
+            return _updated(response)
     topics = response.responses if isinstance(response, FetchResponse) else response.topics
     found = None if response.error_code else _only_partition(topics)
     if found is None:
@@ -447,6 +575,20 @@ def decode_answer(response: QuorumResponse) -> Heard:
         return Heard(None, None)
     known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
     return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
+
+
+def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
+    """Which ``kraft.version`` a node supports."""
+    found = (one for one in response.supported_features if one.name == "kraft.version")
+    return next(((one.min_version, one.max_version) for one in found), None)
+
+
+def _updated(response: UpdateRaftVoterResponse) -> Heard:
+    told = response.current_leader
+    if told is None or told.leader_epoch > EPOCH_MAX:
+        return Heard(VoterAnswer(response.error_code), None)
+    answer = VoterAnswer(response.error_code, told.leader_id, told.leader_epoch)
+    return Heard(answer, Endpoint(told.host, told.port) if told.host else None)
 
 
 def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pykafka_core.quorum.quorum import Append, Appended, Committed, Proposal
 from pykafka_core.quorum.rpc import AnswerBody, Body
-from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch
+from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, VoterSet
 
 # Events.
 
@@ -62,9 +62,13 @@ class SnapshotInstalled(NamedTuple):
     """An `InstallSnapshot` ended: snapshot and empty log are in place of what was there.
 
     Or None: a part could not be stored, or all of them are no snapshot. Nothing changed, and no part is left.
+
+    Attributes:
+        voters: The voter set at its end; None if it names none.
     """
 
     snapshot_id: OffsetAndEpoch | None
+    voters: VoterSet | None = None
 
 
 class SnapshotTaken(NamedTuple):

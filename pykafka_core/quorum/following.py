@@ -17,11 +17,11 @@ from pykafka_core.quorum.events import (
     Truncate,
 )
 from pykafka_core.quorum.log_state import LogState
-from pykafka_core.quorum.roles import Download, Follower
+from pykafka_core.quorum.roles import Download, Follower, Unattached
 from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
-from pykafka_core.quorum.transitions import hear_of
+from pykafka_core.quorum.transitions import hear_of, to_unattached
 from pykafka_core.quorum.turn import Turn
-from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch
+from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch, VoterSet
 
 OFFSET_MAX = 2**62
 """No log comes so far; behind it there would be no room for offsets."""
@@ -165,18 +165,24 @@ def _is_next_part(download: Download, answer: SnapshotAnswer) -> bool:
     )
 
 
-def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None) -> None:
-    """A snapshot is in place of the log; or not, and is fetched again after a while."""
+def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None) -> None:
+    """A snapshot is in place of the log; or not, and is fetched again after a while.
+
+    ``voters`` is None if it names none: they are static.
+    """
     turn.installing = False
     role = turn.role
     if snapshot_id is not None:
-        turn.log = LogState.of_snapshot(snapshot_id)
+        turn.log = LogState.of_snapshot(snapshot_id, voters or turn.log.voter_sets[0])
         turn.high_watermark = snapshot_id.offset
     elif isinstance(role, Follower):
         turn.back_off(role.leader_id, turn.config.fetch_timeout_ms // 2)
     if isinstance(role, Follower):
         deadline = turn.now_ms + turn.config.fetch_timeout_ms
         turn.role = role._replace(deadline_ms=deadline, download=None)
+    elif isinstance(role, Unattached):
+        # It may be a voter now, which waits for a leader, or none any more.
+        to_unattached(turn, turn.election.epoch)
 
 
 # What is committed.

@@ -6,6 +6,7 @@ from pykafka_core.errors import (
     NotLeaderOrFollowerError,
     UnknownLeaderEpochError,
 )
+from pykafka_core.quorum.changing import end_change
 from pykafka_core.quorum.events import Advanced, Answer
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.roles import Leader, Progress, WaitingFetch
@@ -13,6 +14,11 @@ from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotA
 from pykafka_core.quorum.transitions import append, refuse_fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+
+OBSERVER_SESSION_MS = 300_000
+"""An observer that did not fetch for so long is forgotten (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
+OBSERVERS_MAX = 100
+"""Of which something is known; of more, those that fetched last. Whoever reaches the listener may be one."""
 
 
 def on_proposal(turn: Turn, proposal: Proposal) -> None:
@@ -41,6 +47,10 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
         return
     note_synced(turn, fetch)
     advance(turn)
+    if not isinstance(turn.role, Leader):
+        # What was committed is that this replica is no voter any more.
+        refuse_fetch(turn, number, NotLeaderOrFollowerError.code)
+        return
     wait_ms = min(fetch.wait_ms, turn.config.fetch_wait_ms_max)
     waiting = WaitingFetch(turn.now_ms + wait_ms, number, fetch.offset, fetch.high_watermark)
     if not answer_if_due(turn, waiting):
@@ -147,28 +157,55 @@ def note_download(turn: Turn, asked: FetchSnapshot) -> None:
 
 def note_contact(turn: Turn, replica: ReplicaKey) -> None:
     """A voter fetches in this epoch. A fetch that waited in a queue shows that it was well then, not now."""
-    role = turn.role
-    assert isinstance(role, Leader)
-    for voter in role.voters:
-        if voter.replica == replica:
-            came_ms = max(voter.fetched_ms, turn.came_ms)
-            _update(turn, voter._replace(fetched_ms=came_ms, heard_ms=turn.now_ms))
+    known = _progress(turn, replica)
+    if known is not None:
+        came_ms = max(known.fetched_ms, turn.came_ms)
+        _update(turn, known._replace(fetched_ms=came_ms, heard_ms=turn.now_ms))
 
 
 def note_synced(turn: Turn, fetch: Fetch) -> None:
-    """A voter has the leader's records up to an offset on its disk. A fetch that arrives late takes nothing back."""
+    """A replica has the leader's records up to an offset on its disk. A fetch that arrives late takes nothing back.
+
+    It is caught up if it has all, or had at its last fetch what the leader had by then but for that fetch's answer.
+    """
+    known = _progress(turn, fetch.replica)
+    if known is None:
+        return
+    caught_up_ms = known.caught_up_ms
+    if fetch.offset >= turn.log.end or 0 <= known.leaders_end <= fetch.offset:
+        caught_up_ms = turn.now_ms
+    _update(
+        turn,
+        known._replace(
+            synced_end=max(fetch.offset, known.synced_end),
+            leaders_end=turn.log.end,
+            caught_up_ms=caught_up_ms,
+        ),
+    )
+
+
+def _progress(turn: Turn, replica: ReplicaKey) -> Progress | None:
+    """What is known of a replica; of an observer that fetches for the first time, nothing. None of who has no id."""
     role = turn.role
     assert isinstance(role, Leader)
-    for voter in role.voters:
-        if voter.replica == fetch.replica and fetch.offset > voter.synced_end:
-            _update(turn, voter._replace(synced_end=fetch.offset))
+    found = (one for one in (*role.voters, *role.observers) if one.replica == replica)
+    is_other = replica.node_id >= 0 and replica != turn.key
+    return next(found, Progress(replica, -1, turn.came_ms, -1) if is_other else None)
 
 
 def _update(turn: Turn, changed: Progress) -> None:
     role = turn.role
     assert isinstance(role, Leader)
-    voters = tuple(changed if voter.replica == changed.replica else voter for voter in role.voters)
-    turn.role = role._replace(voters=voters)
+    if any(voter.replica == changed.replica for voter in role.voters):
+        kept = (changed if one.replica == changed.replica else one for one in role.voters)
+        turn.role = role._replace(voters=tuple(kept))
+        return
+    since = turn.now_ms - OBSERVER_SESSION_MS
+    others = (one for one in role.observers if one.replica != changed.replica)
+    alive = sorted(
+        (one for one in others if one.fetched_ms > since), key=lambda one: one.fetched_ms
+    )
+    turn.role = role._replace(observers=(*alive[1 - OBSERVERS_MAX :], changed))
 
 
 def own_end(turn: Turn) -> int:
@@ -180,7 +217,8 @@ def majority_end(turn: Turn) -> int:
     """The highest offset up to which a majority of the voters has synced the leader's log."""
     role = turn.role
     assert isinstance(role, Leader)
-    ends = sorted((own_end(turn), *(voter.synced_end for voter in role.voters)), reverse=True)
+    own = (own_end(turn),) if turn.is_voter else ()
+    ends: list[int] = sorted((*own, *(one.synced_end for one in role.voters)), reverse=True)
     return ends[turn.majority - 1]
 
 
@@ -197,6 +235,7 @@ def advance(turn: Turn) -> None:
         before, turn.high_watermark = turn.high_watermark, end
         _tell_committed(turn, before)
         answer_waiting(turn)
+        end_change(turn)
 
 
 def _tell_committed(turn: Turn, before: int) -> None:
@@ -219,7 +258,7 @@ def resigns_at(turn: Turn) -> int | None:
     """When a leader without further fetches gives up; None if it needs nobody."""
     role = turn.role
     assert isinstance(role, Leader)
-    needed = turn.majority - 1
+    needed = turn.majority - (1 if turn.is_voter else 0)
     if not needed:
         return None
     times = sorted((voter.fetched_ms for voter in role.voters), reverse=True)

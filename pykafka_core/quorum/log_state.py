@@ -2,15 +2,22 @@
 
 ``0 <= start <= synced_end <= end``, always. ``end`` includes what the log was asked to write and has not synced;
 ``synced_end`` is what a crash leaves, and all that may be counted.
+
+The voter set is part of the log: the newest one counts from its append on, committed or not, and a truncation gives it
+up again (KIP-853).
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch, VoterSet
+from pykafka_core.quorum.voters import after
 
 TRUNCATION = -1
 """In place of an offset."""
+
+NO_VOTERS = VoterSet(0, ())
+"""Of a node that knows nobody yet."""
 
 
 class EpochStart(NamedTuple):
@@ -35,6 +42,7 @@ class LogState(NamedTuple):
         snapshot_id: What is before ``start``; None if that is 0.
         writes: The writes under way, in order.
         newest: The snapshot with the highest end, which may be behind ``start``; None if there is none.
+        voter_sets: The first is that at the end of the newest snapshot or before, or of the start; ``end`` increases.
     """
 
     end: int = 0
@@ -43,6 +51,7 @@ class LogState(NamedTuple):
     snapshot_id: OffsetAndEpoch | None = None
     writes: tuple[UnderWay, ...] = ()
     newest: OffsetAndEpoch | None = None
+    voter_sets: tuple[VoterSet, ...] = (NO_VOTERS,)
 
     @classmethod
     def loaded(
@@ -51,11 +60,22 @@ class LogState(NamedTuple):
         epochs: tuple[EpochStart, ...],
         snapshot_id: OffsetAndEpoch | None = None,
         newest: OffsetAndEpoch | None = None,
+        voter_sets: tuple[VoterSet, ...] = (NO_VOTERS,),
     ) -> Self:
         """As a disk holds it; what the log begins with is the newest snapshot if no other one is named."""
         if snapshot_id is not None:
             epochs = _from_snapshot(epochs, snapshot_id)
-        return cls(end, end, epochs, snapshot_id, newest=newest or snapshot_id)
+        return cls(end, end, epochs, snapshot_id, (), newest or snapshot_id, voter_sets)
+
+    @property
+    def voter_set(self) -> VoterSet:
+        """That of the log's end, which counts."""
+        return self.voter_sets[-1]
+
+    def voter_set_at(self, end: int) -> VoterSet:
+        """That of all records before ``end``, which is not before the newest snapshot's end."""
+        before = (one for one in reversed(self.voter_sets) if one.end <= end)
+        return next(before, self.voter_sets[0])
 
     @property
     def start(self) -> int:
@@ -96,15 +116,17 @@ class LogState(NamedTuple):
         Raises:
             AssertionError: The batches do not follow each other and the log.
         """
-        end, epochs = self.end, self.epochs
+        end, epochs, sets = self.end, self.epochs, self.voter_sets
         for batch in batches:
             assert batch.base_offset == end, "batches follow each other"
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs += (EpochStart(batch.leader_epoch, end),)
             assert batch.leader_epoch == epochs[-1].epoch, "epochs never go back"
             end = batch.end_offset
+            if batch.change is not None:
+                sets += (after(sets[-1], batch.change, end),)
         writes = self.writes + (UnderWay(self.end, end),)
-        return self._replace(end=end, epochs=epochs, writes=writes)
+        return self._replace(end=end, epochs=epochs, writes=writes, voter_sets=sets)
 
     def truncating(self, end: int) -> Self:
         """With a truncation under way; start <= ``end`` <= the log's."""
@@ -117,6 +139,7 @@ class LogState(NamedTuple):
             else self.epochs[:1] * (self.snapshot_id is not None),
             writes=tuple(UnderWay(base, min(old, end)) for base, old in self.writes)
             + (UnderWay(TRUNCATION, end),),
+            voter_sets=_up_to(self.voter_sets, end),
         )
 
     def written(self, base_offset: int) -> Self:
@@ -138,13 +161,17 @@ class LogState(NamedTuple):
         """With a snapshot of synced records."""
         assert snapshot_id.offset <= self.synced_end
         known = self.newest
-        is_newest = known is None or known.offset < snapshot_id.offset
-        return self._replace(newest=snapshot_id) if is_newest else self
+        if known is not None and known.offset >= snapshot_id.offset:
+            return self
+        passed = _up_to(self.voter_sets, snapshot_id.offset)
+        sets = self.voter_sets[len(passed) - 1 :]
+        return self._replace(newest=snapshot_id, voter_sets=sets)
 
     @classmethod
-    def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> Self:
-        """A snapshot and no records."""
-        return cls.loaded(snapshot_id.offset, (), snapshot_id)
+    def of_snapshot(cls, snapshot_id: OffsetAndEpoch, voters: VoterSet = NO_VOTERS) -> Self:
+        """A snapshot and no records; ``voters`` are those at its end."""
+        sets = (voters._replace(end=snapshot_id.offset),)
+        return cls.loaded(snapshot_id.offset, (), snapshot_id, voter_sets=sets)
 
 
 class Recovered(NamedTuple):
@@ -155,7 +182,11 @@ class Recovered(NamedTuple):
 
 
 def recovered(
-    start: int, end: int, epochs: tuple[EpochStart, ...], snapshots: Iterable[OffsetAndEpoch]
+    start: int,
+    end: int,
+    epochs: tuple[EpochStart, ...],
+    snapshots: Iterable[OffsetAndEpoch],
+    voter_sets: tuple[VoterSet, ...] = (NO_VOTERS,),
 ) -> Recovered:
     """The log of a disk on which something may have ended half way.
 
@@ -167,6 +198,7 @@ def recovered(
         start, end: Of the log as it was found.
         epochs: Of its records.
         snapshots: That are whole, in any order.
+        voter_sets: First that of the newest snapshot, or what the node was formatted with, then those of the records.
 
     Raises:
         ValueError: No snapshot stands for what is before ``start``.
@@ -174,10 +206,11 @@ def recovered(
     held = sorted(one for one in snapshots if one.offset >= max(1, start))
     newest = held[-1] if held else None
     if newest is not None and not _has(start, end, epochs, newest):
-        return Recovered(LogState.of_snapshot(newest), is_replaced=True)
+        return Recovered(LogState.of_snapshot(newest, voter_sets[0]), is_replaced=True)
     if start and not held:
         raise ValueError(f"it begins at offset {start} and no snapshot reaches up to it")
-    return Recovered(LogState.loaded(end, epochs, held[0] if start else None, newest))
+    first = held[0] if start else None
+    return Recovered(LogState.loaded(end, epochs, first, newest, voter_sets))
 
 
 def _has(start: int, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch) -> bool:
@@ -194,3 +227,8 @@ def _from_snapshot(
     """The snapshot's epoch begins at its end, for the fetch that names it; then the epochs after it."""
     later = tuple(entry for entry in epochs if entry.epoch > snapshot_id.epoch)
     return (EpochStart(snapshot_id.epoch, snapshot_id.offset), *later)
+
+
+def _up_to(sets: tuple[VoterSet, ...], end: int) -> tuple[VoterSet, ...]:
+    """Those that the records before ``end`` say, and the first in any case."""
+    return sets[:1] + tuple(one for one in sets[1:] if one.end <= end)

@@ -11,10 +11,11 @@ of this file are all it has, and the broker runs it. `Replica` (``replica.py``) 
 1 to 7 voters, or an observer of it; ``events.py`` has what it takes in and gives out besides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.values import VoterEndpoint
 
 BATCH_BYTES_SOFT_MAX = 1024 * 1024
 """Requests are grouped into one batch up to this size."""
@@ -61,13 +62,20 @@ Event = BeginEpoch | Proposal | Appended
 class Append(NamedTuple):
     """Command: append ``values`` as one batch to the metadata log. It completes as `Appended`.
 
-    ``control`` is the type of a control record, whose key stands in ``key``.
+    Control records have ``keys``, one for each value; ``control`` is the type of the first.
     """
 
     leader_epoch: int
     values: Sequence[bytes]
-    key: bytes | None = None
+    keys: tuple[bytes, ...] | None = None
     control: int | None = None
+
+    @property
+    def records(self) -> list[tuple[bytes | None, bytes]]:
+        """Keys and values."""
+        if self.keys is None:
+            return [(None, value) for value in self.values]
+        return list(zip(self.keys, self.values, strict=True))
 
 
 class Committed(NamedTuple):
@@ -98,17 +106,19 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
 class VoterState(NamedTuple):
-    """What a leader knows of another voter.
+    """What a leader knows of another voter, or of an observer.
 
     Attributes:
         end: What it has synced, exclusive; -1 if it has not said so in this epoch.
         fetched_ago_ms: Since its last Fetch, or since the epoch began.
+        caught_up_ago_ms: Since it had all that the leader had; None if that was not in this epoch.
     """
 
     node_id: int
     directory_id: bytes
     end: int
     fetched_ago_ms: int
+    caught_up_ago_ms: int | None = None
 
 
 class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
@@ -138,8 +148,20 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
         """Whether this node leads and no batch is in flight."""
 
     @property
+    def is_voter(self) -> bool:
+        """Whether this node is in the voter set."""
+
+    @property
     def other_voters(self) -> Sequence[VoterState]:
         """The other voters as this node knows them if it leads; none else."""
+
+    @property
+    def observers(self) -> Sequence[VoterState]:
+        """Replicas that fetch and do not vote, as this node knows them if it leads; none else."""
+
+    @property
+    def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
+        """Where voters listen, by node id, as the log has them; none of static voters."""
 
     def handle(self, event: EventT_contra) -> tuple[Self, Sequence[OutputT_co]]:
         """The value after an event, and what follows from it.

@@ -8,7 +8,8 @@ carries: the same value and the same event have the same outcome, anywhere.
 - ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
 - ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
 - ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: what a state does by itself, and when.
-- ``log_state.py``: the log as numbers.
+- ``changing.py``: changes of the voter set. ``voters.py``: its records.
+- ``log_state.py``: the log as numbers, and the voter sets that it names.
 - ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
 
 What keeps a committed record: a voter reports in Fetch only what it has synced; a leader commits what a majority of
@@ -16,9 +17,11 @@ the voters reported, itself included once it has synced, and only up to records 
 are not behind; and a replica that restarts leads in a later epoch or not at all.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from pykafka_core.quorum.agenda import act, expire, role_deadline
+from pykafka_core.quorum.changing import on_versions_answer, on_voter_answer, on_voter_request
 from pykafka_core.quorum.events import (
     Command,
     InDoubt,
@@ -52,11 +55,14 @@ from pykafka_core.quorum.quorum import Appended, Proposal, VoterState
 from pykafka_core.quorum.roles import (
     NEVER,
     Leader,
+    Progress,
     Resigned,
     Role,
     Unattached,
 )
 from pykafka_core.quorum.rpc import (
+    AddVoter,
+    AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
@@ -64,9 +70,13 @@ from pykafka_core.quorum.rpc import (
     Fetch,
     FetchAnswer,
     FetchSnapshot,
+    RemoveVoter,
     SnapshotAnswer,
+    UpdateVoter,
+    VersionsAnswer,
     Vote,
     VoteAnswer,
+    VoterAnswer,
 )
 from pykafka_core.quorum.transitions import (
     count_own_vote,
@@ -76,7 +86,14 @@ from pykafka_core.quorum.transitions import (
     to_unattached,
 )
 from pykafka_core.quorum.turn import Turn, leader_to_name
-from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.values import (
+    ElectionState,
+    QuorumConfig,
+    ReplicaKey,
+    Voter,
+    VoterEndpoint,
+    VoterSet,
+)
 from pykafka_core.quorum.voting import (
     on_begin_quorum_epoch,
     on_end_quorum_epoch,
@@ -94,7 +111,6 @@ class Replica(NamedTuple):
     """A voter or an observer.
 
     Attributes:
-        voters: The voter set, the same on every replica; each node id once.
         seed: Of the next random timeout.
         now_ms: The latest time that an event named.
         election: What quorum-state holds once every `Persist` under way is done.
@@ -106,10 +122,11 @@ class Replica(NamedTuple):
         backoffs: Nodes, and until when they are left alone.
         installing: Whether an `InstallSnapshot` is under way.
         is_failed: Whether nothing is done any more.
+        bootstrap: Nodes that an observer may ask for the leader, beside the voters that it knows.
+        own: This node as the voter set should have it, if it is a controller that can be a voter.
     """
 
     key: ReplicaKey
-    voters: tuple[ReplicaKey, ...]
     config: QuorumConfig
     seed: int
     now_ms: int
@@ -124,6 +141,18 @@ class Replica(NamedTuple):
     backoffs: tuple[tuple[int, int], ...] = ()
     installing: bool = False
     is_failed: bool = False
+    bootstrap: tuple[int, ...] = ()
+    own: Voter | None = None
+
+    @property
+    def voters(self) -> tuple[ReplicaKey, ...]:
+        """The voter set that counts: the newest one of the log, committed or not; each node id once."""
+        return self.log.voter_set.keys
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether this replica, not only its node id, is in the voter set."""
+        return self.key in self.voters
 
     @property
     def leader_id(self) -> int:
@@ -150,15 +179,33 @@ class Replica(NamedTuple):
     def other_voters(self) -> tuple[VoterState, ...]:
         """The other voters as this node knows them if it leads."""
         voters = self.role.voters if isinstance(self.role, Leader) else ()
-        return tuple(
-            VoterState(*voter.replica, voter.synced_end, max(0, self.now_ms - voter.fetched_ms))
-            for voter in voters
+        return tuple(map(self._state_of, voters))
+
+    @property
+    def observers(self) -> tuple[VoterState, ...]:
+        """Replicas that fetch and do not vote, as this node knows them if it leads."""
+        observers = self.role.observers if isinstance(self.role, Leader) else ()
+        return tuple(map(self._state_of, observers))
+
+    def _state_of(self, known: Progress) -> VoterState:
+        caught_up_ms = known.caught_up_ms
+        return VoterState(
+            *known.replica,
+            known.synced_end,
+            max(0, self.now_ms - known.fetched_ms),
+            max(0, self.now_ms - caught_up_ms) if caught_up_ms >= 0 else None,
         )
+
+    @property
+    def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
+        """Where voters listen, by node id, as the log has them."""
+        voters = self.log.voter_set.voters
+        return {voter.key.node_id: voter.endpoints for voter in voters if voter.endpoints}
 
     @property
     def state(self) -> str:
         """The state by Kafka's name, as its metrics have it."""
-        if self.key not in self.voters:
+        if not self.is_voter and not isinstance(self.role, Leader | Resigned):
             return "Observer"
         is_voted = isinstance(self.role, Unattached) and self.election.voted is not None
         return "Voted" if is_voted else type(self.role).__name__
@@ -194,28 +241,41 @@ def begin(
     now_ms: int,
     seed: int,
     config: QuorumConfig = DEFAULTS,
+    bootstrap: tuple[int, ...] = (),
+    own: Voter | None = None,
 ) -> tuple[Replica, list[ReplicaOutput]]:
     """A replica at the start of its node, and what follows from that.
 
     Args:
+        voters: Static ones, where the log names none.
         election: From quorum-state; ``ElectionState(0)`` if there is none.
         log: `LogState.loaded` of a log whose content is on the disk.
         seed: Differs between nodes and between their starts.
+        bootstrap: Nodes that an observer may ask for the leader, beside the voters.
+        own: This node as the voter set should have it, if it may be a voter of a set that changes.
 
     Raises:
-        ValueError: No voters or too many, or two of one node.
+        ValueError: Nobody to ask, too many static voters, or two of one node.
     """
-    if not 1 <= len(voters) <= VOTERS_MAX:
-        raise ValueError(f"a quorum has 1 to {VOTERS_MAX} voters, not {len(voters)}")
+    if not log.voter_set.voters:
+        log = log._replace(voter_sets=(VoterSet(0, tuple(map(Voter, voters))),))
+        _check_static(voters, bootstrap)
+    voters = log.voter_set.keys
     if len({voter.node_id for voter in voters}) < len(voters):
         raise ValueError("two voters have one node id")
     assert not log.writes, "the log is as the disk has it"
     blank = Unattached(NEVER)
     committed = log.newest.offset if log.newest is not None else 0
-    turn = Turn(*Replica(key, voters, config, seed, now_ms, election, blank, log, committed))
+    begun = Replica(key, config, seed, now_ms, election, blank, log, committed)
+    turn = Turn(*begun._replace(bootstrap=bootstrap, own=own))
     before = turn.leader_id, election.epoch
     _start(turn)
     return _finished(turn, before)
+
+
+def _check_static(voters: tuple[ReplicaKey, ...], bootstrap: tuple[int, ...]) -> None:
+    if len(voters) > VOTERS_MAX or not (voters or bootstrap):
+        raise ValueError(f"a quorum has 1 to {VOTERS_MAX} voters, not {len(voters)}")
 
 
 def _start(turn: Turn) -> None:
@@ -223,7 +283,7 @@ def _start(turn: Turn) -> None:
     election, own = turn.election, turn.key.node_id
     if turn.log.last_epoch > election.epoch:
         to_unattached(turn, turn.log.last_epoch)
-    elif election.leader_id == own and turn.is_voter:
+    elif election.leader_id == own and turn.stands:
         turn.role = Resigned(turn.election_deadline(), frozenset(), ())
     elif election.leader_id not in (-1, own):
         to_follower(turn, election.leader_id, election.epoch)
@@ -250,7 +310,6 @@ def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[Replic
     return (
         Replica(
             turn.key,
-            turn.voters,
             turn.config,
             turn.seed,
             turn.now_ms,
@@ -265,6 +324,8 @@ def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[Replic
             turn.backoffs,
             turn.installing,
             turn.is_failed,
+            turn.bootstrap,
+            turn.own,
         ),
         turn.outputs,
     )
@@ -292,9 +353,9 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             _on_written(turn, error_code, TRUNCATION)
         case Proposal():
             on_proposal(turn, event)
-        case SnapshotInstalled(snapshot_id):
+        case SnapshotInstalled(snapshot_id, voters):
             assert snapshot_id is None or turn.installing, "a snapshot is installed once"
-            on_installed(turn, snapshot_id)
+            on_installed(turn, snapshot_id, voters)
         case SnapshotTaken(snapshot_id):
             assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
             turn.log = turn.log.with_snapshot(snapshot_id)
@@ -321,6 +382,10 @@ def _on_request(turn: Turn, number: int, body: Body) -> None:
             on_fetch(turn, number, body)
         case FetchSnapshot():
             on_fetch_snapshot(turn, number, body)
+        case AddVoter() | RemoveVoter() | UpdateVoter():
+            on_voter_request(turn, number, body)
+        case AskVersions():
+            raise AssertionError("a node answers ApiVersions by itself")
         case _:
             assert_never(body)
 
@@ -331,6 +396,8 @@ def _on_replied(turn: Turn, event: Replied) -> None:
         return
     node_id, asked = sent
     match asked, event.answer:
+        case AskVersions() as body, None:
+            on_versions_answer(turn, body, None)
         case _, None:
             turn.back_off(node_id)
             if event.is_gone:
@@ -343,6 +410,10 @@ def _on_replied(turn: Turn, event: Replied) -> None:
             on_fetch_answer(turn, node_id, answer)
         case FetchSnapshot(), SnapshotAnswer() as answer:
             on_snapshot_answer(turn, node_id, answer)
+        case AskVersions() as body, VersionsAnswer() as answer:
+            on_versions_answer(turn, body, answer)
+        case (AddVoter() | RemoveVoter() | UpdateVoter()) as body, VoterAnswer() as answer:
+            on_voter_answer(turn, body, answer)
         case _:
             raise AssertionError("an answer is of its request's kind")
 

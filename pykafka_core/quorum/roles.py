@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pykafka_core.protocol.messages import Message
-from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey, Voter
 
 NEVER = 2**63 - 1
 """A deadline that does not come."""
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a leader knows of another voter."""
+    """What a leader knows of another voter, or of an observer."""
 
     replica: ReplicaKey
     synced_end: int
@@ -62,6 +62,10 @@ class Progress(NamedTuple):
     """Its last Fetch of this epoch, or the start of the epoch."""
     heard_ms: int
     """Its last Fetch, or answer to BeginQuorumEpoch, of this epoch; -1 before that."""
+    leaders_end: int = -1
+    """Of the leader's log at its last Fetch; -1 before that."""
+    caught_up_ms: int = -1
+    """When it had all that the leader had at the time; -1 if that was not in this epoch."""
 
 
 class InFlight(NamedTuple):
@@ -70,6 +74,25 @@ class InFlight(NamedTuple):
     records: Sequence[Message]
     first_offset: int
     last_offset: int
+
+
+class VoterSetRequest(NamedTuple):
+    """A change of the voter set that is under way (KIP-853); one at a time.
+
+    Attributes:
+        number: Of the request that is to be answered; None if it was answered already.
+        voters: The set to append. None while the new voter is asked what it supports.
+        added: The new voter, if one is added.
+        acks_when_committed: Whether it is answered once the record is committed, or once it is appended.
+        end: Exclusive end of the record; None before it is appended.
+    """
+
+    number: int | None
+    deadline_ms: int
+    voters: tuple[Voter, ...] | None
+    added: Voter | None = None
+    acks_when_committed: bool = True
+    end: int | None = None
 
 
 class WaitingFetch(NamedTuple):
@@ -85,7 +108,11 @@ class Leader(NamedTuple):
     """Leads in its epoch, whose first record is at ``epoch_start``.
 
     Answers Fetch; grants pre-votes until a record of its epoch is committed. Without a Fetch of a majority for 1.5
-    fetch timeouts it has Resigned, and after `Resign`.
+    fetch timeouts it has Resigned, and after `Resign`; and once it is committed that it is no voter any more.
+
+    Attributes:
+        voters: The others of the voter set.
+        observers: Whoever else has fetched lately.
     """
 
     epoch_start: int
@@ -93,6 +120,8 @@ class Leader(NamedTuple):
     granted: frozenset[int]
     in_flight: InFlight | None
     waiting: tuple[WaitingFetch, ...] = ()
+    observers: tuple[Progress, ...] = ()
+    change: VoterSetRequest | None = None
 
 
 class Download(NamedTuple):
@@ -115,6 +144,7 @@ class Follower(NamedTuple):
         has_fetched: Whether that leader answered in this epoch, and has not said that it resigns.
         leader_high_watermark: As the leader had it when it answered last.
         download: What takes the place of fetches as long as it lasts; another state begins another one.
+        joins_ms: Not to ask the leader before then to have this node in the voter set as it is now.
     """
 
     leader_id: int
@@ -122,6 +152,7 @@ class Follower(NamedTuple):
     has_fetched: bool = False
     leader_high_watermark: int = 0
     download: Download | None = None
+    joins_ms: int = 0
 
 
 class Resigned(NamedTuple):

@@ -13,6 +13,7 @@ from pykafka_core.quorum.values import (
     Batch,
     OffsetAndEpoch,
     ReplicaKey,
+    Voter,
 )
 
 
@@ -82,7 +83,50 @@ class FetchSnapshot(NamedTuple):
     bytes_max: int = PART_BYTES_MAX
 
 
-Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch | FetchSnapshot
+class AddVoter(NamedTuple):
+    """Asks the leader for another voter (KIP-853).
+
+    Attributes:
+        timeout_ms: How long the leader may take.
+        acks_when_committed: Whether the answer waits until the record is committed, not only until it is appended.
+    """
+
+    voter: Voter
+    timeout_ms: int
+    acks_when_committed: bool = True
+    epoch: int = 0
+    """Of the asker, which the leader does not hear of."""
+
+
+class RemoveVoter(NamedTuple):
+    """Asks the leader to go on without a voter."""
+
+    replica: ReplicaKey
+    epoch: int = 0
+    """Of the asker, which the leader does not hear of."""
+
+
+class UpdateVoter(NamedTuple):
+    """A voter tells the leader where it listens and what it supports, where the voter set has something else.
+
+    Attributes:
+        epoch: The one in which it follows the leader.
+    """
+
+    voter: Voter
+    epoch: int
+
+
+class AskVersions(NamedTuple):
+    """A leader asks a node that is to be a voter which ``kraft.version`` it supports, by ApiVersions."""
+
+    voter: Voter
+    epoch: int
+    """Of the asker, which the node does not hear of."""
+
+
+VoterRequest = AddVoter | RemoveVoter | UpdateVoter
+Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch | FetchSnapshot | VoterRequest | AskVersions
 
 
 class VoteAnswer(NamedTuple):
@@ -138,4 +182,30 @@ class SnapshotAnswer(NamedTuple):
     part: bytes = b""
 
 
-AnswerBody = VoteAnswer | EpochAnswer | FetchAnswer | SnapshotAnswer
+class VoterAnswer(NamedTuple):
+    """To AddVoter, RemoveVoter and UpdateVoter; only the last one's says who leads.
+
+    Attributes:
+        text: Why it was refused.
+    """
+
+    error_code: int
+    leader_id: int = -1
+    epoch: int = -1
+    text: str = ""
+
+
+class VersionsAnswer(NamedTuple):
+    """To AskVersions. The first three fields are those of every answer; this one says nothing of leaders.
+
+    Attributes:
+        versions: Lowest and highest ``kraft.version``; None if the node does not know of any.
+    """
+
+    error_code: int
+    leader_id: int = -1
+    epoch: int = -1
+    versions: tuple[int, int] | None = None
+
+
+AnswerBody = VoteAnswer | EpochAnswer | FetchAnswer | SnapshotAnswer | VoterAnswer | VersionsAnswer

@@ -5,7 +5,7 @@ voter comes to the same, by way of a vote for itself; this one stays as long as 
 election, nor its driver carry out more than an append.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from pykafka_core.protocol.messages import Message
@@ -21,6 +21,7 @@ from pykafka_core.quorum.quorum import (
     VoterState,
 )
 from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
+from pykafka_core.quorum.values import VoterEndpoint
 
 
 class InFlight(NamedTuple):
@@ -56,16 +57,31 @@ class SingleVoter(NamedTuple):
         return self.in_flight is None
 
     @property
+    def is_voter(self) -> bool:
+        """It is the only one."""
+        return True
+
+    @property
     def other_voters(self) -> Sequence[VoterState]:
         """None."""
         return ()
+
+    @property
+    def observers(self) -> Sequence[VoterState]:
+        """None."""
+        return ()
+
+    @property
+    def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
+        """It has no listener of controllers."""
+        return {}
 
     def handle(self, event: Event) -> tuple["SingleVoter", Sequence[Output]]:
         """The value after an event, and what follows from it."""
         match event:
             case BeginEpoch():
                 values = [leader_change(self.leader_id, [self.leader_id], [self.leader_id])]
-                control = Append(self.leader_epoch, values, LEADER_CHANGE_KEY, LEADER_CHANGE)
+                control = Append(self.leader_epoch, values, (LEADER_CHANGE_KEY,), LEADER_CHANGE)
                 return self._sent(InFlight((), 1)), (control,)
             case Proposal(records, values):
                 assert values, "a batch holds at least one record"

@@ -19,9 +19,17 @@ from pykafka_core.quorum.roles import (
     Role,
     Unattached,
 )
-from pykafka_core.quorum.rpc import FetchAnswer
+from pykafka_core.quorum.rpc import FetchAnswer, VoterAnswer
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import Batch, ElectionState
+from pykafka_core.quorum.voters import (
+    KRAFT_VERSION_KEY,
+    VOTERS_KEY,
+    change_of,
+    encode_kraft_version,
+    encode_voters,
+    updated,
+)
 
 ELECTION_BACKOFF_MS = 100
 """Unit of the pauses between elections, whose length doubles (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
@@ -38,6 +46,10 @@ def enter(turn: Turn, role: Role) -> None:
             turn.outputs.append(InDoubt())
         for waiting in left.waiting:
             refuse_fetch(turn, waiting.number, NotLeaderOrFollowerError.code)
+        if left.change is not None and left.change.number is not None:
+            error = NotLeaderOrFollowerError
+            answer = VoterAnswer(error.code, turn.leader_id, turn.election.epoch, error.text)
+            turn.emit(Answer(left.change.number, answer))
 
 
 def refuse_fetch(turn: Turn, number: int, error_code: int) -> None:
@@ -50,7 +62,7 @@ def to_unattached(turn: Turn, epoch: int) -> None:
     """Know of no leader in an epoch, the current one or a later one."""
     if epoch > turn.election.epoch:
         turn.elect(ElectionState(epoch))
-    deadline = turn.election_deadline() if turn.is_voter else NEVER
+    deadline = turn.election_deadline() if turn.stands else NEVER
     enter(turn, Unattached(deadline))
 
 
@@ -87,17 +99,50 @@ def to_leader(turn: Turn, granted: frozenset[int]) -> None:
         (voter.node_id for voter in turn.voters),
         (voter.node_id for voter in turn.voters if voter.node_id in granted),
     )
-    append(turn, Append(epoch, [value], LEADER_CHANGE_KEY, LEADER_CHANGE), ())
+    more = _first_voters(turn)
+    keys = LEADER_CHANGE_KEY, *(key for key, _ in more)
+    append(turn, Append(epoch, [value, *(value for _, value in more)], keys, LEADER_CHANGE), ())
+
+
+def _first_voters(turn: Turn) -> list[tuple[bytes, bytes]]:
+    """Control records with which an epoch begins where the log has not the voter set as it is.
+
+    What the node was formatted with goes to the log, for replicas that were not; and so do this node's endpoints. The
+    same replicas vote before and after, so nothing has to be committed first.
+    """
+    own, known = turn.own, turn.log.voter_set
+    if known.kraft_version < 1:
+        return []
+    voters = known.voters if own is None else updated(known.voters, own)
+    if known.end and voters == known.voters:
+        return []
+    version = KRAFT_VERSION_KEY, encode_kraft_version(known.kraft_version)
+    records = [] if known.end else [version]
+    return [*records, (VOTERS_KEY, encode_voters(voters))]
 
 
 def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
-    """Put a leader's batch on its way."""
+    """Put a leader's batch on its way. A voter set in it counts from now on."""
     leader, first, count = turn.role, turn.log.end, len(command.values)
     assert isinstance(leader, Leader), "leaders append"
     assert leader.in_flight is None, "one batch is in flight at a time"
-    turn.log = turn.log.appending((Batch(first, command.leader_epoch, count, b""),))
+    change = None if command.keys is None else change_of(command.records)
+    turn.log = turn.log.appending((Batch(first, command.leader_epoch, count, b"", change),))
     turn.role = leader._replace(in_flight=InFlight(records, first, first + count - 1))
+    if change is not None:
+        _regroup(turn)
     turn.emit(command)
+
+
+def _regroup(turn: Turn) -> None:
+    """A leader's voters and observers, by the voter set that counts."""
+    leader, others = turn.role, turn.others
+    assert isinstance(leader, Leader), "leaders append"
+    known = {one.replica: one for one in (*leader.voters, *leader.observers)}
+    turn.role = leader._replace(
+        voters=tuple(known.get(one) or Progress(one, -1, turn.now_ms, -1) for one in others),
+        observers=tuple(one for key, one in known.items() if key not in others),
+    )
 
 
 def to_resigned(turn: Turn) -> None:
@@ -111,9 +156,7 @@ def to_resigned(turn: Turn) -> None:
 
 def hear_of(turn: Turn, leader_id: int, epoch: int) -> None:
     """Another replica named its epoch, and a leader or -1."""
-    names_other = leader_id != turn.key.node_id and any(
-        leader_id == voter.node_id for voter in turn.voters
-    )
+    names_other = leader_id not in (-1, turn.key.node_id) and _may_lead(turn, leader_id)
     now = turn.election
     if epoch > now.epoch:
         if names_other:
@@ -126,6 +169,13 @@ def hear_of(turn: Turn, leader_id: int, epoch: int) -> None:
             to_follower(turn, leader_id, epoch)
 
 
+def _may_lead(turn: Turn, node_id: int) -> bool:
+    """Whether a node is a voter; by records that this replica has not, perhaps, unless voters are static."""
+    known = turn.log.voter_set
+    is_static = known.kraft_version < 1 and bool(known.voters)
+    return not is_static or any(node_id == voter.node_id for voter in turn.voters)
+
+
 def election_backoff(turn: Turn, elections_lost: int) -> int:
     """A random pause that grows with each election lost."""
     units = 1 + turn.drawn(2 ** min(elections_lost, _DOUBLINGS_MAX))
@@ -135,11 +185,20 @@ def election_backoff(turn: Turn, elections_lost: int) -> int:
 # Counting votes.
 
 
+def votes_of(turn: Turn, granted: frozenset[int]) -> int:
+    """How many voters have granted it; this replica is one of them, or counts for nothing."""
+    own = turn.key
+    return sum(
+        voter.node_id in granted and (voter == own or voter.node_id != own.node_id)
+        for voter in turn.voters
+    )
+
+
 def count_pre_votes(turn: Turn) -> None:
     """Stand for election if a majority would vote for this replica; give up if none can."""
     role = turn.role
     assert isinstance(role, Prospective)
-    if len(role.granted) >= turn.majority:
+    if votes_of(turn, role.granted) >= turn.majority:
         to_candidate(turn, role.elections_lost)
     elif len(role.refused) > len(turn.voters) - turn.majority:
         lose_pre_vote(turn)
@@ -158,7 +217,7 @@ def count_votes(turn: Turn) -> None:
     """Lead if a majority voted for this replica; pause if none can."""
     role = turn.role
     assert isinstance(role, Candidate)
-    if len(role.granted) >= turn.majority:
+    if votes_of(turn, role.granted) >= turn.majority:
         to_leader(turn, role.granted)
     elif len(role.refused) > len(turn.voters) - turn.majority and not role.is_backing_off:
         lose_election(turn)

@@ -9,7 +9,7 @@ from pykafka_core.quorum.events import Answer, Command, Failed, Persist, Replica
 from pykafka_core.quorum.log_state import LogState
 from pykafka_core.quorum.roles import Leader, Role
 from pykafka_core.quorum.rpc import Body
-from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey, Voter
 
 
 class Turn:
@@ -20,6 +20,7 @@ class Turn:
 
     __slots__ = (
         "backoffs",
+        "bootstrap",
         "came_ms",
         "config",
         "correlation",
@@ -32,17 +33,16 @@ class Turn:
         "log",
         "now_ms",
         "outputs",
+        "own",
         "persisting",
         "role",
         "seed",
         "sent",
-        "voters",
     )
 
     def __init__(
         self,
         key: ReplicaKey,
-        voters: tuple[ReplicaKey, ...],
         config: QuorumConfig,
         seed: int,
         now_ms: int,
@@ -57,9 +57,10 @@ class Turn:
         backoffs: tuple[tuple[int, int], ...],
         installing: bool,
         is_failed: bool,
+        bootstrap: tuple[int, ...],
+        own: Voter | None,
     ) -> None:
         self.key = key
-        self.voters = voters
         self.config = config
         self.seed = seed
         self.now_ms = self.came_ms = now_ms
@@ -74,14 +75,32 @@ class Turn:
         self.backoffs = backoffs
         self.installing = installing
         self.is_failed = is_failed
+        self.bootstrap = bootstrap
+        self.own = own
         self.outputs: list[ReplicaOutput] = []
 
     # The quorum.
 
     @property
+    def voters(self) -> tuple[ReplicaKey, ...]:
+        """The voter set that counts: the newest one of the log, committed or not."""
+        return self.log.voter_set.keys
+
+    @property
     def is_voter(self) -> bool:
         """Whether this replica, not only its node id, is in the voter set."""
         return self.key in self.voters
+
+    @property
+    def stands(self) -> bool:
+        """Whether this replica stands for election: as a voter, or as one whose removal may not be committed.
+
+        A leader that appended its own removal may have the longest log; without its record nobody else might win, and
+        where two voters were left nobody could (Ongaro 2014, 4.2.2).
+        """
+        sets = self.log.voter_sets
+        is_settled = sets[-1].end <= self.high_watermark
+        return self.is_voter or (not is_settled and any(self.key in one.keys for one in sets))
 
     @property
     def others(self) -> tuple[ReplicaKey, ...]:

@@ -23,6 +23,49 @@ class ReplicaKey(NamedTuple):
     """16 bytes."""
 
 
+class VoterEndpoint(NamedTuple):
+    """Where a voter listens for other nodes."""
+
+    listener: str
+    """Its name, as the voter has it."""
+    host: str
+    port: int
+
+
+class Voter(NamedTuple):
+    """A member of the voter set."""
+
+    key: ReplicaKey
+    endpoints: tuple[VoterEndpoint, ...] = ()
+    kraft_versions: tuple[int, int] = (0, 1)
+    """Lowest and highest ``kraft.version`` that it supports."""
+
+
+class VoterSet(NamedTuple):
+    """Who votes from an offset on.
+
+    Attributes:
+        end: Exclusive end of the batch that says so; 0 if no record does: it is what the node was formatted with.
+        kraft_version: 0 with static voters, which never change; from 1 on they are in the log (KIP-853).
+    """
+
+    end: int
+    voters: tuple[Voter, ...]
+    kraft_version: int = 0
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        """The voters as replicas."""
+        return tuple(voter.key for voter in self.voters)
+
+
+class VoterSetChange(NamedTuple):
+    """What the control records of one batch say of the voter set; None where they say nothing."""
+
+    voters: tuple[Voter, ...] | None
+    kraft_version: int | None
+
+
 class OffsetAndEpoch(NamedTuple):
     """An exclusive end of records, and the leader epoch of the last one before it.
 
@@ -59,6 +102,8 @@ class QuorumConfig(NamedTuple):
     retry_backoff_ms: int = 20
     fetch_wait_ms_max: int = FETCH_WAIT_MS_MAX
     """A leader answers a Fetch at the latest by then, and a follower asks for no more."""
+    joins: bool = False
+    """Whether an observer that is a controller has itself added to the voters (KIP-853, KIP-1186)."""
 
 
 class Batch(NamedTuple):
@@ -69,6 +114,8 @@ class Batch(NamedTuple):
     records_count: int
     data: bytes
     """As it stands in the log; no state depends on it."""
+    change: VoterSetChange | None = None
+    """Of a batch of control records that changes the voter set."""
 
     @property
     def end_offset(self) -> int:

@@ -54,9 +54,12 @@ def on_vote(turn: Turn, number: int, vote: Vote) -> None:
 
 
 def _vote_error(turn: Turn, vote: Vote) -> int:
-    if vote.candidate not in turn.voters or vote.candidate.node_id == turn.key.node_id:
+    if vote.candidate.node_id == turn.key.node_id:
         return InconsistentVoterSetError.code
-    if vote.voter != turn.key or not turn.is_voter:
+    if vote.candidate not in turn.voters and not may_be_voter(turn):
+        return InconsistentVoterSetError.code
+    is_voter = turn.is_voter or (turn.own is not None and has_open_set(turn))
+    if vote.voter != turn.key or not is_voter:
         return InvalidVoterKeyError.code
     if vote.epoch < turn.election.epoch:
         return FencedLeaderEpochError.code
@@ -81,19 +84,35 @@ def may_vote(turn: Turn, vote: Vote) -> bool:
     return election.leader_id == -1 and is_up_to_date(turn, vote.last)
 
 
+def hears_leader(turn: Turn) -> bool:
+    """Whether a leader is at work, as far as this replica knows."""
+    match turn.role:
+        case Follower(has_fetched=True):
+            return True
+        case Leader(epoch_start=start):
+            return turn.high_watermark > start
+    return False
+
+
+def has_open_set(turn: Turn) -> bool:
+    """Whether the voter set can be another one by records that this replica has not (KIP-853)."""
+    return turn.log.voter_set.kraft_version >= 1
+
+
+def may_be_voter(turn: Turn) -> bool:
+    """Whether to believe of a replica that this one's voter set does not name that it is a voter, or the leader.
+
+    Not as long as a leader is at work here: whoever reaches the listener could end its epoch else.
+    """
+    return has_open_set(turn) and not hears_leader(turn)
+
+
 def would_vote(turn: Turn, vote: Vote) -> bool:
     """Whether to encourage a replica: its log has all, and nothing here says that a leader is at work.
 
     While a snapshot is being installed nobody is: the log is about to have more than it has now.
     """
-    if turn.installing:
-        return False
-    match turn.role:
-        case Follower(has_fetched=True):
-            return False
-        case Leader(epoch_start=start) if turn.high_watermark > start:
-            return False
-    return is_up_to_date(turn, vote.last)
+    return not turn.installing and not hears_leader(turn) and is_up_to_date(turn, vote.last)
 
 
 def _vote_for(turn: Turn, vote: Vote) -> None:
@@ -118,7 +137,7 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
     if not error:
         _follow(turn, end.leader_id, end.epoch)
         role = turn.role
-        if isinstance(role, Follower) and turn.is_voter:
+        if isinstance(role, Follower) and turn.stands:
             wait = _turn_to_stand(turn, end)
             turn.role = role._replace(deadline_ms=turn.now_ms + wait, has_fetched=False)
     _answer_epoch(turn, number, error)
@@ -127,8 +146,9 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
 def on_gone(turn: Turn, node_id: int) -> None:
     """A process is gone. If it led, its followers stand for election, one after the other."""
     role = turn.role
-    if isinstance(role, Follower) and role.leader_id == node_id and turn.is_voter:
-        place = [voter for voter in turn.voters if voter.node_id != node_id].index(turn.key)
+    if isinstance(role, Follower) and role.leader_id == node_id and turn.stands:
+        others = [voter for voter in turn.voters if voter.node_id != node_id]
+        place = others.index(turn.key) if turn.key in others else len(others)
         wait = election_backoff(turn, place) if place else 0
         deadline = min(role.deadline_ms, turn.now_ms + wait)
         turn.role = role._replace(deadline_ms=deadline, has_fetched=False)
@@ -142,7 +162,10 @@ def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:
 
 def _epoch_error(turn: Turn, leader_id: int, epoch: int) -> int:
     own, known = turn.key.node_id, turn.election
-    if leader_id == own or all(leader_id != voter.node_id for voter in turn.voters):
+    is_known = leader_id == known.leader_id or any(
+        leader_id == voter.node_id for voter in turn.voters
+    )
+    if leader_id in (-1, own) or not (is_known or may_be_voter(turn)):
         return InconsistentVoterSetError.code
     if epoch < known.epoch:
         return FencedLeaderEpochError.code

@@ -16,10 +16,8 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
 from pykafka_core.quorum.values import OffsetAndEpoch
-from pykafka_core.types import random_id
 from tests.cluster.clients import PATIENCE_S, eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
 
@@ -79,20 +77,6 @@ def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
 ) -> None:
     with nodes(tmp_path) as cluster, pytest.raises(ClusterError, match=problem):
         Broker(cluster.data(1), config=cluster.config(1) | wrong)
-
-
-@pytest.mark.parametrize("node_id", [1, 4], ids=["another directory", "another node"])
-def test_a_controller_that_is_no_voter_is_refused_at_once(tmp_path: Path, node_id: int) -> None:
-    with nodes(tmp_path) as cluster:
-        data = cluster.data(1)
-        identity = DataDirectory(data).identity()
-        assert identity is not None
-        (data / "meta.properties").unlink()
-        other = Identity(identity.cluster_id, node_id, random_id(os.urandom))
-        DataDirectory(data).create(other)
-        problem = "voter 1 has the directory" if node_id == 1 else "node 4 is none of the voters"
-        with pytest.raises(ClusterError, match=problem):
-            Broker(data, config=cluster.config(1) | {"node.id": node_id})
 
 
 def test_the_start_of_a_node_is_given_up_by_whoever_began_it(tmp_path: Path) -> None:

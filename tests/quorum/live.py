@@ -187,7 +187,7 @@ class LiveReplica:
     @property
     def quorum_records(self) -> QuorumRecords:
         """The last that it read."""
-        return self._driver.committed.quorum
+        return self._driver.quorum_records(self.replica.high_watermark)
 
     @property
     def log_start(self) -> int:

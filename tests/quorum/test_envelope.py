@@ -7,17 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core._core import crc32c
+from pykafka_core.broker.storage.voters import quorum_records_of
 from pykafka_core.errors import CorruptMessageError, InconsistentClusterIdError, InvalidRequestError
+from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol import decode_request as decode_request_bytes
 from pykafka_core.protocol import decode_response as decode_response_bytes
 from pykafka_core.protocol import encode_message
 from pykafka_core.protocol.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
     VoteRequest,
     VoteResponse,
 )
@@ -36,7 +42,9 @@ from pykafka_core.quorum.envelope import (
     encode_request,
 )
 from pykafka_core.quorum.rpc import (
+    AddVoter,
     AnswerBody,
+    AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
@@ -44,11 +52,23 @@ from pykafka_core.quorum.rpc import (
     Fetch,
     FetchAnswer,
     FetchSnapshot,
+    RemoveVoter,
     SnapshotAnswer,
+    UpdateVoter,
+    VersionsAnswer,
     Vote,
     VoteAnswer,
+    VoterAnswer,
 )
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import (
+    Batch,
+    OffsetAndEpoch,
+    ReplicaKey,
+    Voter,
+    VoterEndpoint,
+    VoterSet,
+    VoterSetChange,
+)
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 OWN = ReplicaKey(1, bytes(range(16)))
@@ -62,12 +82,24 @@ keys = st.builds(ReplicaKey, node_ids, st.binary(min_size=16, max_size=16))
 ends = st.builds(OffsetAndEpoch, offsets, epochs)
 waits = st.integers(0, 2**31 - 1)
 
+endpoints = st.builds(
+    VoterEndpoint, st.just("CONTROLLER"), st.text(max_size=20), st.integers(0, 65535)
+)
+new_voters = st.builds(Voter, keys, st.tuples(endpoints), st.just((0, 1)))
+updated_voters = st.builds(
+    Voter, keys, st.tuples(endpoints), st.tuples(st.integers(0, 9), st.integers(0, 9))
+)
 requests = st.one_of(
     st.builds(Vote, keys, keys, epochs, ends, st.booleans()),
     st.builds(BeginQuorumEpoch, node_ids, keys, epochs),
     st.builds(EndQuorumEpoch, node_ids, epochs, st.lists(keys, max_size=7).map(tuple)),
     st.builds(Fetch, keys, epochs, offsets, epochs, offsets, waits),
     st.builds(FetchSnapshot, keys, epochs, ends, offsets, waits),
+)
+voter_requests = st.one_of(
+    st.builds(AddVoter, new_voters, waits, st.booleans(), st.just(0)),
+    st.builds(RemoveVoter, keys, st.just(0)),
+    st.builds(UpdateVoter, updated_voters, epochs),
 )
 codes = st.integers(-1, 200)
 leaders = st.integers(-1, 2**31 - 1)
@@ -93,7 +125,10 @@ def in_version(body: Body, request: QuorumRequest, version: int) -> QuorumReques
         | BeginQuorumEpochRequest
         | EndQuorumEpochRequest
         | FetchRequest
-        | FetchSnapshotRequest,
+        | FetchSnapshotRequest
+        | AddRaftVoterRequest
+        | RemoveRaftVoterRequest
+        | UpdateRaftVoterRequest,
     )
     return message
 
@@ -258,3 +293,58 @@ def test_an_epoch_that_leaves_none_for_later_is_not_believed(epoch: int) -> None
     assert refused.error_code == InvalidRequestError.code
     answer = EpochAnswer(0, 1, epoch)
     assert decode_answer(encode_answer(begin, answer, None)).answer is None
+
+
+@given(voter_requests)
+def test_a_change_of_the_voters_comes_back_as_it_was(body: Body) -> None:
+    message = in_version(body, encode_request(ENVELOPE, body), api_versions(body).max)
+    assert decode_request(ENVELOPE, message) == body
+
+
+VOTER = Voter(OWN, (VoterEndpoint("CONTROLLER", "h", 1),))
+
+
+@pytest.mark.parametrize("body", [AddVoter(VOTER, 10), RemoveVoter(OWN), UpdateVoter(VOTER, 5)])
+def test_changes_of_another_clusters_voters_are_refused(body: Body) -> None:
+    stranger = ENVELOPE._replace(cluster_id="another")
+    refusal = decode_request(ENVELOPE, encode_request(stranger, body))
+    assert getattr(refusal, "error_code", None) == InconsistentClusterIdError.code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        AddVoter(VOTER._replace(endpoints=(VoterEndpoint("OTHER", "h", 1),)), 10),
+        UpdateVoter(VOTER._replace(endpoints=()), 5),
+        RemoveVoter(ReplicaKey(-1, bytes(16))),
+    ],
+)
+def test_a_voter_that_nobody_could_reach_is_refused(body: Body) -> None:
+    refusal = decode_request(ENVELOPE, encode_request(ENVELOPE, body))
+    assert getattr(refusal, "error_code", None) == InvalidRequestError.code
+
+
+@pytest.mark.parametrize("body", [AddVoter(VOTER, 10), RemoveVoter(OWN), UpdateVoter(VOTER, 5)])
+def test_an_answer_to_a_change_says_what_was_refused(body: Body) -> None:
+    leader = (2, 7) if isinstance(body, UpdateVoter) else (-1, -1)
+    response = encode_answer(body, VoterAnswer(7, 2, 7, "why"), LEADER)
+    heard = answered(body, response, api_versions(body).max)
+    assert heard.answer == VoterAnswer(7, *leader)
+    assert heard.leader == (LEADER if isinstance(body, UpdateVoter) else None)
+
+
+def test_a_node_says_which_kraft_version_it_supports() -> None:
+    feature = ApiVersionsResponse.SupportedFeatureKey(
+        name="kraft.version", min_version=0, max_version=1
+    )
+    asked = AskVersions(VOTER, 5)
+    told = ApiVersionsResponse(api_keys=[], supported_features=[feature])
+    assert answered(asked, told, 4).answer == VersionsAnswer(0, versions=(0, 1))
+    assert answered(asked, ApiVersionsResponse(api_keys=[]), 4).answer == VersionsAnswer(0)
+
+
+def test_a_batch_of_control_records_tells_of_the_voters() -> None:
+    records = quorum_records_of(VoterSet(0, (VOTER,), 1))
+    content = encode_snapshot((), 3, 1000, records)
+    changes = [one.change for one in cut(content) if one.change is not None]
+    assert changes == [VoterSetChange((VOTER,), 1)]

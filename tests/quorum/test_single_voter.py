@@ -54,7 +54,7 @@ def test_an_append_that_nobody_asked_for_is_a_bug() -> None:
 
 def test_an_epoch_begins_as_kafkas_does() -> None:
     _, (command,) = START.handle(BeginEpoch())
-    assert command == Append(3, [leader_change(7, [7], [7])], b"\0\0\0\x02", 2)
+    assert command == Append(3, [leader_change(7, [7], [7])], (b"\0\0\0\x02",), 2)
     # The control record of Kafka 4.2.1 in a log of its own, with node id 1.
     kafka = bytes.fromhex("0000" + "00000001" + "02" + "0000000100" + "02" + "0000000100" + "00")
     assert leader_change(1, [1], [1]) == kafka

@@ -11,7 +11,7 @@ proposes, commits and applies raises out of `take` and `advance`, which ends the
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never, cast
 
 from pykafka_core import _core
 from pykafka_core._core import Core
@@ -24,9 +24,9 @@ from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked, Replies, admitted
+from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies, admitted
 from pykafka_core.broker.runtime.turns import TURN_NS
-from pykafka_core.handlers.registry import BY_KEY, Owner
+from pykafka_core.handlers.registry import BY_KEY, VOTER_APIS, Owner
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
@@ -182,6 +182,8 @@ class Dispatcher:
         match asked.owner:
             case Owner.CONTROLLER if self.membership is not None and not self.membership.leads:
                 self.membership.send_on(asked)
+            case Owner.CONTROLLER if self.membership is not None and _changes_voters(asked):
+                self.membership.change_voters(cast("RemoteRequest", asked))
             case Owner.ANY_NODE if self.membership is not None:
                 self._jobs.take(asked)
             case Owner.CONTROLLER | Owner.ANY_NODE:
@@ -192,3 +194,7 @@ class Dispatcher:
                 raise AssertionError("a listener of controllers hands these to its own part")
             case _:
                 assert_never(asked.owner)
+
+
+def _changes_voters(asked: Asked) -> bool:
+    return isinstance(asked, RemoteRequest) and asked.api_key in VOTER_APIS

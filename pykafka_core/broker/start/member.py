@@ -23,23 +23,23 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen
-from pykafka_core.broker.start.loading import report_kept
+from pykafka_core.broker.start.loading import formatted_records, report_kept
 from pykafka_core.broker.start.member_checks import check_member
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
+from pykafka_core.broker.start.quorum_place import QuorumPlace, quorum_place
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.broker.storage.voters import voter_set_of
 from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
-from pykafka_core.metadata.records.quorum_records import QuorumRecords
+from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.quorum import replica
 from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log_state import NO_VOTERS, LogState
 from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, QuorumConfig, ReplicaKey
-from pykafka_core.types import ZERO_ID
 
 FORWARD_MS = 30_000
 """How long a request to the controller is tried (``request.timeout.ms``)."""
@@ -60,7 +60,8 @@ def start_member(core: Core, types: CoreTypes, plan: Plan) -> Started:
 
 class _MemberStart:
     def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
-        if plan.directory is None or plan.directory.identity() is None:
+        is_new = plan.directory is not None and plan.directory.identity() is None
+        if plan.directory is None or (is_new and not plan.settings.start.is_controller):
             place = plan.directory.path if plan.directory else "a broker in memory"
             raise ClusterError(
                 f"{place} has no cluster id: format a data directory with that of the cluster"
@@ -73,22 +74,22 @@ class _MemberStart:
         self._foundation = found(core)
         self._joined = Latch()
         self._parts = SnapshotParts(plan.directory)
-        self._voters = plan.voters or tuple(
-            VoterNode(ReplicaKey(voter.node_id, ZERO_ID), voter.host, voter.port)
-            for voter in plan.settings.start.voters
-        )
-        check_member(plan, self._voters)
+        check_member(plan)
 
     def run(self) -> Started:
         core, start = self._core, self._plan.settings.start
         self._directory.make_room()
+        if self._directory.identity() is None:
+            self._directory.create(self._identity)
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
         # First: a log gives way to a snapshot of which nothing but the name was seen.
         loaded, end = newest_snapshot(self._directory)
-        log = log_state(core, self._directory.snapshots())
-        exchange = self._exchange()
-        driver = self._driver(exchange, log, loaded.quorum, end)
+        first = voter_set_of(loaded.quorum, end) or NO_VOTERS
+        log = log_state(core, self._directory.snapshots(), first)
+        place = self._place(log)
+        exchange = self._exchange(place)
+        driver = self._driver(exchange, place, end)
         publisher = Publisher(
             core=core,
             projection=self._projection,
@@ -98,7 +99,6 @@ class _MemberStart:
             snapshots=(snapshots := self._snapshots(driver)),
         )
         bound, endpoints = listen(core, start)
-        self._listen_for_controllers()
         channel = ControllerChannel(
             self._foundation, lambda: exchange.endpoint(driver.quorum.leader_id)
         )
@@ -137,28 +137,38 @@ class _MemberStart:
             id_at=driver.snapshot_id,
             new_token=lambda: self._foundation.completions.open(report_kept),
             bytes_before=0,
-            quorum=lambda: driver.committed.quorum,
+            quorum=driver.quorum_records,
             taken=lambda snapshot_id: driver.tell(SnapshotTaken(snapshot_id)),
             cleaned=lambda snapshot_id: driver.tell(LogCleaned(snapshot_id)),
             and_finish=driver.finish,
         )
 
-    def _listen_for_controllers(self) -> None:
-        for listener in self._plan.settings.start.controller_listeners:
-            self._core.listen(listener.name, address_of(listener), CONTROLLER_APIS)
+    @property
+    def _key(self) -> ReplicaKey:
+        return ReplicaKey(self._identity.node_id, self._identity.directory_id)
 
-    def _exchange(self) -> Exchange:
+    def _place(self, log: LogState) -> QuorumPlace:
+        """Listen for controllers, and say where: requests wait until the control thread takes them."""
         start = self._plan.settings.start
-        own = ReplicaKey(self._identity.node_id, self._identity.directory_id)
-        told = {voter.key: Endpoint(voter.host, voter.port) for voter in self._voters}
+        bound = [
+            (listener, self._core.listen(listener.name, address_of(listener), CONTROLLER_APIS))
+            for listener in sorted(
+                start.controller_listeners, key=lambda one: start.controller_names.index(one.name)
+            )
+        ]
+        return quorum_place(start, self._key, log, self._directory.election(), bound)
+
+    def _exchange(self, place: QuorumPlace) -> Exchange:
+        own = place.own.endpoints if place.own is not None else ()
         return Exchange(
             self._foundation,
             envelope=Envelope(
                 self._identity.cluster_id,
-                own,
-                {name: told[own] for name in start.controller_names if own in told},
+                self._key,
+                {at.listener: Endpoint(at.host, at.port) for at in own},
+                self._plan.settings.start.controller_names,
             ),
-            voters={key.node_id: at for key, at in told.items()},
+            voters=place.endpoints,
             parts=self._parts,
         )
 
@@ -168,8 +178,11 @@ class _MemberStart:
             return None
         is_watching = settings.boolean("internal.gone.broker.fencing.enable")
         listener = listener_name(settings)
+        # Kept until it is the active one: a directory that cannot be understood is refused now.
+        formatted = formatted_records(self._directory)
         return ControllerRole(
             self._foundation,
+            first_records=formatted or bootstrap_records(),
             driver=driver,
             publisher=publisher,
             session_ms=settings.int("broker.session.timeout.ms"),
@@ -181,15 +194,13 @@ class _MemberStart:
             watched_listener=listener if is_watching else None,
         )
 
-    def _driver(
-        self, exchange: Exchange, log: LogState, quorum: QuorumRecords, next_offset: int
-    ) -> ReplicaDriver:
+    def _driver(self, exchange: Exchange, place: QuorumPlace, next_offset: int) -> ReplicaDriver:
         settings, core = self._plan.settings, self._core
         begun = replica.begin(
-            ReplicaKey(self._identity.node_id, self._identity.directory_id),
-            tuple(voter.key for voter in self._voters),
+            self._key,
+            (),
             self._directory.election(),
-            log,
+            place.log,
             now_ms=core.now_ns() // NS_PER_MS,
             seed=int.from_bytes(self._plan.new_id()[:8], "big"),
             config=QuorumConfig(
@@ -202,7 +213,10 @@ class _MemberStart:
                 fetch_wait_ms_max=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2),
                 request_timeout_ms=settings.int("controller.quorum.request.timeout.ms"),
                 retry_backoff_ms=settings.int("controller.quorum.retry.backoff.ms"),
+                joins=settings.boolean("controller.quorum.auto.join.enable"),
             ),
+            bootstrap=place.bootstrap,
+            own=place.own,
         )
         return ReplicaDriver(
             self._foundation,
@@ -211,7 +225,6 @@ class _MemberStart:
             persist=self._directory.write_election,
             parts=self._parts,
             next_offset=next_offset,
-            quorum=quorum,
         )
 
     def _lifecycle(

@@ -48,10 +48,12 @@ class Plan(NamedTuple):
 
     @property
     def is_member(self) -> bool:
-        """Whether other nodes have a say in the metadata."""
+        """Whether other nodes have a say in the metadata, or can be given one: by a listener of controllers."""
         own = self.identity.node_id, self.identity.directory_id
+        start = self.settings.start
         is_alone = all(voter.key == own for voter in self.voters)
-        return not (self.settings.start.is_controller and is_alone)
+        can_grow = self.directory is not None and bool(start.controller_listeners)
+        return not (start.is_controller and is_alone) or can_grow
 
 
 class Started(NamedTuple):
@@ -90,13 +92,16 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
     identity = found or new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
-    if settings.start.is_controller and len(settings.start.bootstrap_servers) > 1 and not voters:
-        if directory is not None and (snapshot := directory.latest_snapshot()) is not None:
-            check_snapshot(snapshot)
+    names_others = len(settings.start.bootstrap_servers) > 1
+    is_unknown = settings.start.is_controller and names_others and not voters
+    snapshot = directory.latest_snapshot() if directory is not None and is_unknown else None
+    if snapshot is not None:
+        check_snapshot(snapshot)
+    if is_unknown and found is None:
         raise ClusterError(
             f"controller.quorum.bootstrap.servers names {len(settings.start.bootstrap_servers)} controllers, and "
             f"{path or 'a broker in memory'} does not know them: make the directory by `pykafka-core format` with "
-            "--initial-controllers"
+            "--initial-controllers or --no-initial-controllers"
         )
     return Plan(
         settings=settings,
@@ -132,7 +137,12 @@ def _voters(
             return ()
     except ValueError as error:
         raise StorageError(f"{snapshot.path}: {error}") from error
-    raise ClusterError(
+    raise ClusterError(among_several(directory))
+
+
+def among_several(directory: DataDirectory) -> str:
+    """Why a directory is not for a broker that is alone."""
+    return (
         f"{directory.path} is that of a controller among several, and the settings speak of none: start it with "
         "those of its node, controller.listener.names among them"
     )

@@ -12,8 +12,9 @@ from pykafka_core.errors import MetadataError, StorageError, error_of
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum.batches import cut
-from pykafka_core.quorum.log_state import EpochStart, LogState, recovered
-from pykafka_core.quorum.values import OffsetAndEpoch
+from pykafka_core.quorum.log_state import NO_VOTERS, EpochStart, LogState, recovered
+from pykafka_core.quorum.values import OffsetAndEpoch, VoterSet
+from pykafka_core.quorum.voters import after
 
 READ_BYTES = 64 * 1024
 WAIT_NS = 30 * 10**9
@@ -24,7 +25,9 @@ RESTART_TOKEN = 2**64 - 1
 _log = GuardedLogger(__name__)
 
 
-def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
+def log_state(
+    core: Core, snapshots: Sequence[SnapshotFile], first: VoterSet = NO_VOTERS
+) -> LogState:
     """The metadata log, whose headers are read from its start to its end.
 
     Where a snapshot was installed and the log of before is still there, it is emptied now: whether the newest snapshot
@@ -33,6 +36,7 @@ def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
     Args:
         core: Has opened the log; no event of it was taken yet.
         snapshots: Those of the data directory.
+        first: The voters at the end of the newest one, or those that the directory was formatted with.
 
     Raises:
         MetadataError: No snapshot stands for what is before the log's start.
@@ -40,16 +44,19 @@ def log_state(core: Core, snapshots: Sequence[SnapshotFile]) -> LogState:
     """
     offsets = core.offsets(METADATA_PARTITION)
     epochs: list[EpochStart] = []
+    voter_sets: tuple[VoterSet, ...] = (first,)
     at = offsets.log_start_offset
     while data := core.read(METADATA_PARTITION, at, READ_BYTES, "log_end"):
         for batch in cut(data):
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
             at = batch.end_offset
+            if batch.change is not None and at > first.end:
+                voter_sets += (after(voter_sets[-1], batch.change, at),)
     ids = [OffsetAndEpoch(found.end_offset, found.leader_epoch) for found in snapshots]
     start, end = offsets.log_start_offset, offsets.log_end_offset
     try:
-        found = recovered(start, end, tuple(epochs), ids)
+        found = recovered(start, end, tuple(epochs), ids, voter_sets)
     except ValueError as error:
         raise MetadataError(
             f"the metadata log cannot be used: {error}: "

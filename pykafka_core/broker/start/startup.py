@@ -2,8 +2,8 @@
 
 1. Identity from meta.properties, or a new one; the core takes the directory's lock.
 2. The reserve for a full disk is filled; where space is short, what was deleted is removed first.
-3. A new epoch, remembered in quorum-state before anything is written in it.
-4. The core opens the metadata log alone; snapshot and log are replayed into an image.
+3. The core opens the metadata log alone; snapshot and log are replayed into an image.
+4. A new epoch, remembered in quorum-state before anything is written in it.
 5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
    records of a new directory, this broker's registration, and the elections of its partitions.
 6. The core takes in the whole image, and serves.
@@ -23,12 +23,12 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import listen
 from pykafka_core.broker.start.loading import Loaded, formatted_records, load, report_kept
-from pykafka_core.broker.start.plan import Plan, Started
+from pykafka_core.broker.start.plan import Plan, Started, among_several
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.errors import KafkaError, StorageError, error_of
+from pykafka_core.errors import ClusterError, KafkaError, StorageError, error_of
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
@@ -87,10 +87,13 @@ class _Startup:
             directory.make_room()
             if directory.identity() is None:
                 directory.create(self._identity)
-        epoch = self._begin_epoch(directory)
+        epoch = 1 if directory is None else directory.last_epoch() + 1
         on_disk = directory is not None
         self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
         loaded = load(self._core, directory)
+        if directory is not None:
+            self._check_alone(directory, loaded)
+            directory.write_election(ElectionState(epoch, self._identity.node_id))
         end = self._core.offsets(METADATA_PARTITION).log_end_offset
         voter = SingleVoter(self._identity.node_id, epoch, end)
         quorum = QuorumDriver(self._core, self._completions, voter)
@@ -119,7 +122,7 @@ class _Startup:
             id_at=lambda end: OffsetAndEpoch(end, epoch),
             new_token=lambda: self._completions.open(report_kept),
             bytes_before=loaded.log_bytes,
-            quorum=lambda: loaded.quorum,
+            quorum=lambda _: loaded.quorum,
         )
 
     def _serve(
@@ -146,12 +149,14 @@ class _Startup:
             reserve=self._reserve,
         )
 
-    def _begin_epoch(self, directory: DataDirectory | None) -> int:
-        if directory is None:
-            return 1
-        epoch = directory.last_epoch() + 1
-        directory.write_election(ElectionState(epoch, self._identity.node_id))
-        return epoch
+    def _check_alone(self, directory: DataDirectory, loaded: Loaded) -> None:
+        """Refuse to lead alone where the log, behind its newest snapshot, has other voters."""
+        if loaded.quorum.voters is None:
+            return
+        from pykafka_core.broker.storage.voters import has_others  # not before: most are alone
+
+        if has_others(loaded.quorum, self._identity.node_id):
+            raise ClusterError(among_several(directory))
 
     def _first_records(
         self, quorum: QuorumDriver, replay: Replay, endpoints: tuple[Endpoint, ...]

@@ -47,7 +47,7 @@ class Snapshots:
         id_at: The id of a snapshot that ends at an offset: the epoch of the record before it; None if there is one.
         new_token: Gives a token that is not open.
         bytes_before: Of the log behind the newest snapshot, as the start found it.
-        quorum: The quorum's own records as they are now.
+        quorum: Gives the quorum's own records as they are before an offset that is committed.
         taken: Called with the id of each snapshot that is on the disk, and cleaned: with that of the snapshot at
             which the log begins; by the thread that writes.
         and_finish: Waits for what else reads and writes snapshots.
@@ -62,7 +62,7 @@ class Snapshots:
         id_at: Callable[[int], OffsetAndEpoch | None],
         new_token: Callable[[], int],
         bytes_before: int,
-        quorum: Callable[[], QuorumRecords],
+        quorum: Callable[[int], QuorumRecords],
         taken: Callable[[OffsetAndEpoch], object] = _nobody,
         cleaned: Callable[[OffsetAndEpoch], object] = _nobody,
         and_finish: Callable[[], object] = _nobody,
@@ -112,7 +112,7 @@ class Snapshots:
         snapshot_id = self._id_at(image.offset + 1)
         if snapshot_id is None:
             return
-        what = image, snapshot_id, self._quorum(), now_ms
+        what = image, snapshot_id, self._quorum(snapshot_id.offset), now_ms
         self._writing = Thread(
             target=self._run, args=what, name="pykafka-core-snapshot", daemon=True
         )

@@ -1,15 +1,18 @@
 """The voters of a metadata quorum as a record has them. Format: ``VotersRecord.json`` (KIP-853)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
-from pykafka_core.protocol import decode_message, encode_message
-from pykafka_core.protocol.messages import KRaftVersionRecord, VotersRecord
-from pykafka_core.quorum.values import ReplicaKey
-
-KRAFT_VERSION = 1
-"""Since then voters are in the log, each with its directory id."""
+from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint, VoterSet
+from pykafka_core.quorum.voters import (
+    KRAFT_VERSION,
+    change_of,
+    decode_voters,
+    encode_kraft_version,
+    encode_voters,
+    reached_at,
+)
 
 
 class VoterNode(NamedTuple):
@@ -22,22 +25,30 @@ class VoterNode(NamedTuple):
 
 def quorum_records(voters: Sequence[VoterNode], listener: str) -> QuorumRecords:
     """The control records of a quorum of these voters, who listen for each other at ``listener``."""
-    of = VotersRecord
-    record = of(
-        voters=[
-            of.Voter(
-                voter_id=voter.key.node_id,
-                voter_directory_id=voter.key.directory_id,
-                endpoints=[of.Endpoint(name=listener, host=voter.host, port=voter.port)],
-                k_raft_version_feature=of.KRaftVersionFeature(
-                    min_supported_version=0, max_supported_version=KRAFT_VERSION
-                ),
-            )
-            for voter in voters
-        ]
+    told = (
+        Voter(voter.key, (VoterEndpoint(listener, voter.host, voter.port),), (0, KRAFT_VERSION))
+        for voter in voters
     )
-    version = KRaftVersionRecord(k_raft_version=KRAFT_VERSION)
-    return QuorumRecords(bytes(encode_message(version, 0)), bytes(encode_message(record, 0)))
+    return quorum_records_of(VoterSet(0, tuple(told), KRAFT_VERSION))
+
+
+def quorum_records_of(known: VoterSet) -> QuorumRecords:
+    """The control records of a voter set; none of static voters."""
+    if known.kraft_version < 1:
+        return QuorumRecords()
+    return QuorumRecords(encode_kraft_version(known.kraft_version), encode_voters(known.voters))
+
+
+def voter_set_of(records: QuorumRecords, end: int) -> VoterSet | None:
+    """The voter set that control records before ``end`` name; None if they name none.
+
+    Raises:
+        ValueError: They cannot be understood.
+    """
+    change = change_of(records.records())
+    if change is None or change.voters is None:
+        return None
+    return VoterSet(end, change.voters, change.kraft_version or 0)
 
 
 def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNode, ...]:
@@ -58,19 +69,16 @@ def has_others(records: QuorumRecords, node_id: int) -> bool:
     Raises:
         ValueError: The record cannot be understood.
     """
-    return any(voter.voter_id != node_id for voter in _recorded(records))
+    return any(voter.key.node_id != node_id for voter in _recorded(records))
 
 
-def _recorded(records: QuorumRecords) -> Sequence[VotersRecord.Voter]:
-    if records.voters is None:
-        return ()
-    return cast("VotersRecord", decode_message("VotersRecord", 0, records.voters)).voters
+def _recorded(records: QuorumRecords) -> Sequence[Voter]:
+    return () if records.voters is None else decode_voters(records.voters)
 
 
-def _voter(voter: VotersRecord.Voter, listeners: Sequence[str]) -> VoterNode:
-    at = {endpoint.name.upper(): endpoint for endpoint in voter.endpoints}
-    for name in listeners:
-        if name in at:
-            key = ReplicaKey(voter.voter_id, voter.voter_directory_id)
-            return VoterNode(key, at[name].host, at[name].port)
-    raise ValueError(f"voter {voter.voter_id} has none of the listeners {', '.join(listeners)}")
+def _voter(voter: Voter, listeners: Sequence[str]) -> VoterNode:
+    at = reached_at(voter, listeners)
+    if at is None:
+        node_id = voter.key.node_id
+        raise ValueError(f"voter {node_id} has none of the listeners {', '.join(listeners)}")
+    return VoterNode(voter.key, at.host, at.port)

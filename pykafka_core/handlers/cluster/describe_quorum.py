@@ -1,5 +1,7 @@
 """DescribeQuorum (55): KIP-595, KIP-836, KIP-853."""
 
+from collections.abc import Iterator, Sequence
+
 from pykafka_core.errors import UnknownTopicOrPartitionError
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
@@ -19,8 +21,11 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     if not _asks_for_metadata(request):
         return _unknown(request)
     quorum = context.quorum
-    own = VoterState(quorum.leader_id, context.node.directory_id, quorum.log_end_offset, 0)
-    voters = [own, *quorum.other_voters]
+    end = quorum.log_end_offset
+    own = VoterState(quorum.leader_id, context.node.directory_id, end, 0, caught_up_ago_ms=0)
+    # A leader that is being removed is no voter any more.
+    voters = [own, *quorum.other_voters] if quorum.is_voter else list(quorum.other_voters)
+    observers = quorum.observers if quorum.is_voter else (own, *quorum.observers)
     partition = _Partition(
         partition_index=0,
         error_message=None,
@@ -28,28 +33,26 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
         current_voters=[_voter(context, voter) for voter in voters],
-        observers=[],
+        observers=[_voter(context, observer) for observer in observers],
     )
     return DescribeQuorumResponse(
         error_message=None,
         topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=[
-            _node(context, voter.node_id)
-            for voter in voters
-            if voter.node_id in context.image.brokers
-        ]
+        nodes=[*_nodes(context, voters)]
         if context.caller.api_version >= VERSION_WITH_NODES
         else [],
     )
 
 
 def _voter(context: Context, voter: VoterState) -> DescribeQuorumResponse.ReplicaState:
-    """One of the voters, the leader among them. When it was caught up is known where it is now."""
+    """A replica, the leader among them."""
     state = DescribeQuorumResponse.ReplicaState(replica_id=voter.node_id, log_end_offset=voter.end)
     if context.caller.api_version >= VERSION_WITH_TIMES:
         state.last_fetch_timestamp = context.now_ms - voter.fetched_ago_ms
         if voter.end >= context.quorum.log_end_offset:
             state.last_caught_up_timestamp = context.now_ms
+        elif voter.caught_up_ago_ms is not None:
+            state.last_caught_up_timestamp = context.now_ms - voter.caught_up_ago_ms
     if context.caller.api_version >= VERSION_WITH_NODES:
         state.replica_directory_id = voter.directory_id
     return state
@@ -62,12 +65,20 @@ def _asks_for_metadata(request: DescribeQuorumRequest) -> bool:
     ] == [(METADATA_TOPIC, [0])]
 
 
-def _node(context: Context, node_id: int) -> DescribeQuorumResponse.Node:
-    listeners = [
-        DescribeQuorumResponse.Listener(name=e.name, host=e.host, port=e.port)
-        for e in context.image.brokers[node_id].endpoints
-    ]
-    return DescribeQuorumResponse.Node(node_id=node_id, listeners=listeners)
+def _nodes(context: Context, voters: Sequence[VoterState]) -> Iterator[DescribeQuorumResponse.Node]:
+    """Where voters are reached: by their listeners of controllers, or as brokers where these are not in the log."""
+    of, known = DescribeQuorumResponse, context.quorum.voter_endpoints
+    for node_id in (voter.node_id for voter in voters):
+        if node_id in known:
+            listeners = [
+                of.Listener(name=name, host=host, port=port) for name, host, port in known[node_id]
+            ]
+        elif node_id in context.image.brokers:
+            endpoints = context.image.brokers[node_id].endpoints
+            listeners = [of.Listener(name=e.name, host=e.host, port=e.port) for e in endpoints]
+        else:
+            continue
+        yield of.Node(node_id=node_id, listeners=listeners)
 
 
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:

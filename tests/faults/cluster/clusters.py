@@ -324,13 +324,15 @@ class Cluster(ABC):
             if node == GUEST
             else {"listeners": f"{listeners},CONTROLLER://127.0.0.1:{port.controller}"}
         )
+        # Voters tell each other where they listen: by the proxies, or the network would be none of the harness's.
+        controller = "" if node == GUEST else f",CONTROLLER://127.0.0.1:{port.controller_proxy}"
         return {
             **SETTINGS,
             "node.id": node,
             "listeners": listeners,
             **own,
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port.client},"
-            f"REPLICATION://127.0.0.1:{port.replication_proxy}",
+            f"REPLICATION://127.0.0.1:{port.replication_proxy}{controller}",
             "controller.quorum.bootstrap.servers": ",".join(
                 f"127.0.0.1:{self._ports[other].controller_proxy}" for other in NODES
             ),
@@ -390,13 +392,9 @@ class Kafka(Cluster):
     ends_on_full_disk = True
 
     def _settings(self, node: int) -> dict[str, object]:
-        settings = super()._settings(node)
-        settings |= {"log.dirs": self.data(node), "log.flush.interval.messages": 1}
-        if node == GUEST:
-            return settings
-        controller = f",CONTROLLER://127.0.0.1:{self._ports[node].controller_proxy}"
-        return settings | {
-            "advertised.listeners": f"{settings['advertised.listeners']}{controller}"
+        return super()._settings(node) | {
+            "log.dirs": self.data(node),
+            "log.flush.interval.messages": 1,
         }
 
     def _format(self) -> None:

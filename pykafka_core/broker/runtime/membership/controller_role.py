@@ -23,10 +23,16 @@ from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.context import ActiveController, Context
 from pykafka_core.handlers.outcome import Outcome, Propose, finish
-from pykafka_core.handlers.registry import CONTROLLER_ROWS, QUORUM_ROWS, Owner, Row
+from pykafka_core.handlers.registry import (
+    CONTROLLER_ROWS,
+    QUORUM_ROWS,
+    VOTER_APIS,
+    Owner,
+    Row,
+)
 from pykafka_core.metadata.broker_sessions import BrokerSessions
 from pykafka_core.metadata.partition_rules import MIN_ISR
-from pykafka_core.metadata.records.bootstrap import bootstrap_records, with_min_isr
+from pykafka_core.metadata.records.bootstrap import with_min_isr
 from pykafka_core.protocol import ProtocolError, messages
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
@@ -53,6 +59,7 @@ class ControllerRole:
         foundation: Of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
+        first_records: Of a new cluster.
         session_ms: ``broker.session.timeout.ms``.
         listeners: Names of listeners of controllers.
         passes: Elections that it makes from time to time.
@@ -65,6 +72,7 @@ class ControllerRole:
         *,
         driver: ReplicaDriver,
         publisher: Publisher,
+        first_records: Sequence[Message],
         session_ms: int,
         listeners: Sequence[str],
         passes: Sequence[LeaderPass],
@@ -73,6 +81,7 @@ class ControllerRole:
         self._foundation = foundation
         self._driver = driver
         self._publisher = publisher
+        self._bootstrap = first_records
         self._session_ns = session_ms * NS_PER_MS
         self.listeners = frozenset(listeners)
         self._passes = LeaderPasses(foundation, passes, self._ask)
@@ -99,7 +108,7 @@ class ControllerRole:
             self._open_envelope(asked)
             return
         self._foundation.requests.begin(asked)
-        if row.owner is Owner.QUORUM:
+        if row.owner is Owner.QUORUM or row.api_key in VOTER_APIS:
             self._driver.take(asked)
         elif row.owner is Owner.IMAGE:
             self._jobs.take(asked)
@@ -122,7 +131,10 @@ class ControllerRole:
             self._answer(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
             return
         requests.begin(inner)
-        self._controller.take(inner)
+        if inner.api_key in VOTER_APIS:
+            self._driver.take(inner)
+        else:
+            self._controller.take(inner)
 
     def _answer(self, asked: Asked, message: Message | None) -> None:
         if message is None:
@@ -165,7 +177,7 @@ class ControllerRole:
         if self._publisher.in_transaction:
             records.append(AbortTransactionRecord())
         if not self._publisher.image.features:
-            records += with_min_isr(bootstrap_records(), context.settings.int(MIN_ISR))
+            records += with_min_isr(self._bootstrap, context.settings.int(MIN_ISR))
         return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
     def _arm(self, active: ActiveController) -> None:

@@ -57,11 +57,23 @@ class EnvelopedRequest:
             outer.caller.received_ns,
         )
 
+    @property
+    def api_key(self) -> int:
+        """What is asked."""
+        return self._frame.api_key
+
+    def decode(self) -> Message:
+        """What is asked.
+
+        Raises:
+            ProtocolError: It cannot be decoded.
+        """
+        frame = self._frame
+        return decode_request(frame.api_key, frame.api_version, frame.body)
+
     def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
-        frame = self._frame
-        request = decode_request(frame.api_key, frame.api_version, frame.body)
-        return handler_of(frame.api_key)(context, request)
+        return handler_of(self._frame.api_key)(context, self.decode())
 
     def answer(self, message: Message) -> Slices[None] | None:
         """Send the answer in its envelope."""

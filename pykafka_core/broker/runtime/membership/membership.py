@@ -20,7 +20,7 @@ from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests import Asked, RemoteRequest
 from pykafka_core.handlers.context import ProducerIds
 
 
@@ -89,6 +89,10 @@ class Membership:
     def leads(self) -> bool:
         """Whether this node is the active controller."""
         return self._driver.leads
+
+    def change_voters(self, asked: RemoteRequest) -> None:
+        """Have the quorum, which is led here, decide a request to change the voters."""
+        self._driver.take(asked)
 
     def send_on(self, asked: Asked) -> None:
         """Have the active controller, on another node, decide a request."""

@@ -82,7 +82,7 @@ class QuorumDriver:
                     assert_never(output)
 
     def _append(self, command: Append) -> None:
-        records = [(command.key, value) for value in command.values]
+        records = command.records
         epoch, control = command.leader_epoch, command.control
         token = self._completions.open(self._on_appended)
         self._core.append(token, METADATA_PARTITION, epoch, records, control=control)

@@ -16,14 +16,12 @@ from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
 from pykafka_core.errors import MetadataError, error_of
 from pykafka_core.metadata.records.codec import decode_batches, split_batches
-from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum.events import Advanced
 from pykafka_core.quorum.quorum import Committed
 
 if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead
 
-NO_QUORUM_RECORDS = QuorumRecords()
 READ_BYTES = 64 * 1024
 """At a time, or one batch."""
 
@@ -35,7 +33,6 @@ class CommittedLog:
         core: Has the log.
         completions: Where reads of it are waited for.
         next_offset: End of what the image holds.
-        quorum: The quorum's own records of what is before.
     """
 
     def __init__(
@@ -43,14 +40,11 @@ class CommittedLog:
         core: Core,
         completions: Completions,
         next_offset: int,
-        quorum: QuorumRecords = NO_QUORUM_RECORDS,
     ) -> None:
         self._core = core
         self._completions = completions
         self._notices: deque[Committed | Advanced] = deque()
         self._ready: deque[Committed | Replaced] = deque()
-        self.quorum = quorum
-        """The quorum's own records of all that was read."""
         self._read_to = next_offset
         """End of what is in ``_ready``, or was taken."""
         self._is_reading = False
@@ -78,7 +72,6 @@ class CommittedLog:
         self._notices.clear()
         self._ready.clear()
         self._ready.append(Replaced(loaded.replay))
-        self.quorum = loaded.quorum
         self._read_to = end_offset
 
     def take(self) -> Committed | Replaced | None:
@@ -134,7 +127,6 @@ class CommittedLog:
             begin, self._read_to = self._read_to, next_offset
             messages = [record for at, record in records if at >= begin]
             self._ready.append(Committed(begin, next_offset - 1, messages, len(batch)))
-            self.quorum = self.quorum.after(batch)
         if not read.records:
             raise MetadataError(
                 f"{place}: it ends before offset {end}, up to which it is committed"

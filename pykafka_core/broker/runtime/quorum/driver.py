@@ -12,14 +12,14 @@ from typing import assert_never
 
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd, Replaced
-from pykafka_core.broker.runtime.quorum.committed_log import NO_QUORUM_RECORDS, CommittedLog
-from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
+from pykafka_core.broker.runtime.quorum.exchange import AskedQuorum, Exchange
 from pykafka_core.broker.runtime.quorum.installation import Installation
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
-from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot, SnapshotParts
+from pykafka_core.broker.storage.voters import quorum_records_of, voter_set_of
 from pykafka_core.errors import StorageError, error_of
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum import events
@@ -40,7 +40,6 @@ class ReplicaDriver:
         persist: Writes and syncs quorum-state.
         parts: Where a snapshot of the leader's is collected.
         next_offset: End of what the image holds.
-        quorum: The quorum's own records of what is before.
     """
 
     def __init__(
@@ -52,7 +51,6 @@ class ReplicaDriver:
         persist: Callable[[ElectionState], object],
         parts: SnapshotParts,
         next_offset: int = 0,
-        quorum: QuorumRecords = NO_QUORUM_RECORDS,
     ) -> None:
         core, completions = foundation.core, foundation.completions
         self._core = core
@@ -60,7 +58,7 @@ class ReplicaDriver:
         self._exchange = exchange
         self._persist = persist
         self._writes = LogWrites(core, completions, self.handle)
-        self.committed = CommittedLog(core, completions, next_offset, quorum)
+        self.committed = CommittedLog(core, completions, next_offset)
         self._installation = Installation(core, completions, parts, self._on_installed)
         self._told: deque[events.SnapshotTaken | events.LogCleaned] = deque()
         """By other threads."""
@@ -69,6 +67,7 @@ class ReplicaDriver:
         self._is_handling = False
         self._timer: Timer | None = None
         self._replica, self._begun = begun
+        exchange.know(self._replica.log.voter_set.voters)
 
     @property
     def quorum(self) -> Replica:
@@ -122,8 +121,8 @@ class ReplicaDriver:
         self._carry_out(outputs)
         self._handle_all()
 
-    def take(self, asked: RemoteRequest) -> None:
-        """A request of another replica, which is in the table of open requests."""
+    def take(self, asked: AskedQuorum) -> None:
+        """A request of another replica, or to change the voters, which is in the table of open requests."""
         heard = self._exchange.hear(asked)
         if heard is not None:
             now_ms = heard.received_ns // NS_PER_MS
@@ -139,6 +138,10 @@ class ReplicaDriver:
         log = self._replica.log
         known = 0 if log.newest is None else log.newest.offset
         return log.id_at(end) if end > known else None
+
+    def quorum_records(self, end: int) -> QuorumRecords:
+        """The quorum's own records in a snapshot of all before ``end``, which is committed."""
+        return quorum_records_of(self._replica.log.voter_set_at(end))
 
     def finish(self) -> None:
         """Wait for what is done on other threads, once the control thread does nothing any more."""
@@ -168,9 +171,12 @@ class ReplicaDriver:
         self._is_handling = True
         try:
             while self._events:
-                committed = self._replica.high_watermark
-                self._replica, outputs = self._replica.handle(self._events.popleft())
-                self._note_high_watermark(committed)
+                before = self._replica
+                self._replica, outputs = before.handle(self._events.popleft())
+                self._note_high_watermark(before.high_watermark)
+                voter_set = self._replica.log.voter_set
+                if voter_set is not before.log.voter_set:
+                    self._exchange.know(voter_set.voters)
                 self._carry_out(outputs)
         finally:
             self._is_handling = False
@@ -226,7 +232,10 @@ class ReplicaDriver:
     def _on_installed(self, snapshot_id: OffsetAndEpoch, loaded: LoadedSnapshot | None) -> None:
         if loaded is not None:
             self.committed.replace(loaded, snapshot_id.offset)
-        self.handle(events.SnapshotInstalled(None if loaded is None else snapshot_id))
+            voters = voter_set_of(loaded.quorum, snapshot_id.offset)
+            self.handle(events.SnapshotInstalled(snapshot_id, voters))
+        else:
+            self.handle(events.SnapshotInstalled(None))
 
     def _leads_in(self, epoch: int) -> bool:
         return self.leads and self._replica.leader_epoch == epoch

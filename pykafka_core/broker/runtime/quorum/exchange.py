@@ -1,14 +1,14 @@
 """What a replica says to others and they to it, on this core's sockets."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.requests import RemoteRequest
+from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (
@@ -21,7 +21,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
-from pykafka_core.protocol.messages import Message
+from pykafka_core.protocol.messages import BeginQuorumEpochRequest, Message
 from pykafka_core.quorum.envelope import (
     EPOCH_MAX,
     Endpoint,
@@ -33,8 +33,16 @@ from pykafka_core.quorum.envelope import (
     encode_request,
 )
 from pykafka_core.quorum.events import Answer, Send
-from pykafka_core.quorum.rpc import AnswerBody, Body, FetchSnapshot, SnapshotAnswer
-from pykafka_core.quorum.values import PART_BYTES_MAX
+from pykafka_core.quorum.rpc import (
+    AnswerBody,
+    AskVersions,
+    BeginQuorumEpoch,
+    Body,
+    FetchSnapshot,
+    SnapshotAnswer,
+)
+from pykafka_core.quorum.values import PART_BYTES_MAX, Voter
+from pykafka_core.quorum.voters import reached_at
 
 if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead, Replied
@@ -47,6 +55,17 @@ RepliedTo = Callable[[int, AnswerBody | None, bool], object]
 """Gets the correlation, the answer or None, and whether the process that was asked is gone."""
 
 _log = GuardedLogger(__name__)
+
+
+class AskedQuorum(Asked, Protocol):
+    """A request whose message this part decodes itself."""
+
+    def decode(self) -> Message:
+        """What is asked.
+
+        Raises:
+            ProtocolError: It cannot be decoded.
+        """
 
 
 class Heard(NamedTuple):
@@ -63,7 +82,8 @@ class Exchange:
     Args:
         foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
         envelope: Around all that is said.
-        voters: Where voters are, by node id; of a leader it is learned from answers, too.
+        voters: Where nodes are that are asked first, by node id; of voters it is learned from the log, of a leader
+            from answers and from its BeginQuorumEpoch, too.
         parts: Of this node's snapshots.
     """
 
@@ -82,15 +102,26 @@ class Exchange:
         self._endpoints = dict(voters)
         self._parts = parts
         self._numbers = count(1)
-        self._open: dict[int, tuple[RemoteRequest, Body]] = {}
+        self._open: dict[int, tuple[AskedQuorum, Body]] = {}
 
     def endpoint(self, node_id: int) -> Endpoint | None:
         """Where a replica is reached, if that is known."""
         return self._endpoints.get(node_id)
 
+    def know(self, voters: Iterable[Voter]) -> None:
+        """Take in where the voters of the log are reached."""
+        for voter in voters:
+            at = self._reached_at(voter)
+            if at is not None:
+                self._endpoints[voter.key.node_id] = at
+
+    def _reached_at(self, voter: Voter) -> Endpoint | None:
+        at = reached_at(voter, self._envelope.names)
+        return None if at is None else Endpoint(at.host, at.port)
+
     # What others ask.
 
-    def hear(self, asked: RemoteRequest) -> Heard | None:
+    def hear(self, asked: AskedQuorum) -> Heard | None:
         """Take in a request; None if it is over already: what it says is no question to this quorum."""
         try:
             message = cast("Any", asked.decode())
@@ -101,10 +132,21 @@ class Exchange:
         if not isinstance(body, Body):
             self._respond(asked, body)
             return None
+        if isinstance(body, BeginQuorumEpoch):
+            self._learn_leader(body.leader_id, message)
         number = next(self._numbers)
         self._open[number] = asked, body
         self._requests.when_over(asked, partial(self._open.pop, number, None))
         return Heard(asked.caller.received_ns, number, body)
+
+    def _learn_leader(self, leader_id: int, message: BeginQuorumEpochRequest) -> None:
+        """Where a leader is that no voter set of the own log has named yet; it says so itself."""
+        at = {
+            told.name.upper(): Endpoint(told.host, told.port) for told in message.leader_endpoints
+        }
+        found = next((at[name] for name in self._envelope.names if name in at), None)
+        if found is not None:
+            self._endpoints.setdefault(leader_id, found)
 
     def answer(self, answer: Answer, is_current: Callable[[], bool]) -> None:
         """Answer a request that is still open.
@@ -167,14 +209,19 @@ class Exchange:
             return None, PositionOutOfRangeError.code
         return part, 0
 
-    def _respond(self, asked: RemoteRequest, message: Message) -> None:
+    def _respond(self, asked: AskedQuorum, message: Message) -> None:
         finish(self._requests.answer(asked, message))
 
     # What others are asked.
 
     def send(self, sent: Send, replied: RepliedTo) -> None:
         """Ask a node; ``replied`` is called once."""
-        at = self._endpoints.get(sent.node_id)
+        body = sent.body
+        at = (
+            self._reached_at(body.voter)
+            if isinstance(body, AskVersions)
+            else self._endpoints.get(sent.node_id)
+        )
         if at is None:
             replied(sent.correlation, None, False)
             return

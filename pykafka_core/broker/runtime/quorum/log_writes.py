@@ -49,7 +49,7 @@ class LogWrites:
         core = self._core
         match write:
             case Append():
-                records = [(write.key, value) for value in write.values]
+                records = write.records
                 token = self._completions.open(self._on_appended)
                 core.append(
                     token, METADATA_PARTITION, write.leader_epoch, records, control=write.control

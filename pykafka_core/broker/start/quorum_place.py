@@ -1,0 +1,105 @@
+"""A node's place in the metadata quorum as it starts: who votes, where it listens itself, and whom it can ask.
+
+The log, behind its newest snapshot, says who votes (KIP-853). A log that has never said so is that of a new cluster of
+one, or of a broker that was alone before it got a listener of controllers: its epoch begins with the record that says
+so. Or it is that of a node which others are to add, or of a broker, which asks the nodes that its settings name.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pykafka_core.broker.start.listeners import LOOPBACK
+from pykafka_core.config import Listener, StartConfig
+from pykafka_core.quorum.envelope import Endpoint
+from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.values import ElectionState, ReplicaKey, Voter, VoterEndpoint, VoterSet
+from pykafka_core.quorum.voters import KRAFT_VERSION, recorded
+
+FIRST_BOOTSTRAP_ID = -2
+"""Of ``controller.quorum.bootstrap.servers``, whose ids are not known; each has the next lower one, as in Kafka."""
+_EVERYWHERE = ("", "0.0.0.0", "::")
+
+
+class QuorumPlace(NamedTuple):
+    """What a replica of the quorum begins with.
+
+    Attributes:
+        log: The log with its voter sets.
+        own: This node as the voter set should have it; None for a broker only.
+        endpoints: Where nodes are that can be asked first, by node id.
+        bootstrap: Their ids but for this node's.
+    """
+
+    log: LogState
+    own: Voter | None
+    endpoints: Mapping[int, Endpoint]
+    bootstrap: tuple[int, ...]
+
+
+def quorum_place(
+    start: StartConfig,
+    key: ReplicaKey,
+    log: LogState,
+    election: ElectionState,
+    bound: Sequence[tuple[Listener, int]],
+) -> QuorumPlace:
+    """The place of a node.
+
+    Args:
+        key: This node and its directory.
+        log: As its disk has it.
+        election: Likewise, of quorum-state.
+        bound: Its listeners of controllers, and the port of each.
+    """
+    own = Voter(
+        key, _own_endpoints(start, bound, recorded(log.voter_set.voters, key)), (0, KRAFT_VERSION)
+    )
+    others = dict(_others(start, own))
+    if not start.is_controller:
+        return QuorumPlace(log, None, others, tuple(others))
+    if not log.voter_set.voters and _is_own_cluster(key, log, election, others):
+        log = log._replace(voter_sets=(VoterSet(0, (own,), KRAFT_VERSION),))
+    at = own.endpoints[0]
+    endpoints = {**others, key.node_id: Endpoint(at.host, at.port)}
+    return QuorumPlace(log, own, endpoints, tuple(others))
+
+
+def _is_own_cluster(
+    key: ReplicaKey, log: LogState, election: ElectionState, others: Mapping[int, Endpoint]
+) -> bool:
+    """Whether a log without voters is that of a cluster of this node: it led there, or knows nobody else."""
+    return election.leader_id == key.node_id if log.end else not others
+
+
+def _own_endpoints(
+    start: StartConfig, bound: Sequence[tuple[Listener, int]], known: Voter | None
+) -> tuple[VoterEndpoint, ...]:
+    """Where others reach this node: as advertised, or where it listens; at the host that the voter set has, if that is
+    everywhere.
+    """
+    told = {listener.name: listener for listener in start.advertised_controllers}
+    hosts = {at.listener.upper(): at.host for at in known.endpoints} if known else {}
+    endpoints = []
+    for listener, port in bound:
+        shown = told.get(listener.name, listener)
+        host = hosts.get(listener.name, LOOPBACK) if shown.host in _EVERYWHERE else shown.host
+        endpoints.append(VoterEndpoint(listener.name, host, shown.port or port))
+    return tuple(endpoints)
+
+
+def _others(start: StartConfig, own: Voter) -> Iterator[tuple[int, Endpoint]]:
+    """The nodes that the settings name, but for this one."""
+    for voter in start.voters:
+        if voter.node_id != own.key.node_id:
+            yield voter.node_id, Endpoint(voter.host, voter.port)
+    for place, server in enumerate(start.bootstrap_servers):
+        host, _, port = server.rpartition(":")
+        at = Endpoint(host.strip("[]"), int(port))
+        if not any(_is_same(at, endpoint) for endpoint in own.endpoints):
+            yield FIRST_BOOTSTRAP_ID - place, at
+
+
+def _is_same(at: Endpoint, endpoint: VoterEndpoint) -> bool:
+    here = ("localhost", LOOPBACK, "::1")
+    is_same_host = at.host == endpoint.host or (at.host in here and endpoint.host in here)
+    return is_same_host and at.port == endpoint.port

@@ -1,0 +1,12 @@
+"""AddRaftVoter (80), KIP-853, on a broker that is alone; else the quorum decides (docs/design/0016)."""
+
+from pykafka_core.errors import UnsupportedVersionError
+from pykafka_core.handlers.context import Context
+from pykafka_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterResponse
+
+ALONE = "this broker has no listener of controllers, so its kraft.version is 0: set controller.listener.names"
+
+
+def handle(_context: Context, _request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Without a listener for other controllers there can be none."""
+    return AddRaftVoterResponse(error_code=UnsupportedVersionError.code, error_message=ALONE)

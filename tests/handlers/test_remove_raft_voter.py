@@ -1,0 +1,17 @@
+"""RemoveRaftVoter (KIP-853) on a broker that is alone; among several see tests/cluster/test_voters.py."""
+
+from pykafka_core.errors import UnsupportedVersionError
+from pykafka_core.protocol.messages import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+def test_a_quorum_without_a_listener_of_controllers_has_no_other_voters(
+    broker: SimulatedBroker,
+) -> None:
+    request = RemoveRaftVoterRequest(
+        cluster_id=None, voter_id=2, voter_directory_id=bytes(15) + b"2"
+    )
+    answer = broker.ask(request, 0)
+    assert isinstance(answer, RemoveRaftVoterResponse)
+    assert answer.error_code == UnsupportedVersionError.code
+    assert "controller.listener.names" in (answer.error_message or "")

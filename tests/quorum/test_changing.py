@@ -1,0 +1,364 @@
+"""Changes of the voter set, each rule by a few events (KIP-853); whole histories are in tests/simulation/quorum."""
+
+from typing import Any
+
+import pytest
+
+from pykafka_core.errors import (
+    DuplicateVoterError,
+    FencedLeaderEpochError,
+    InconsistentVoterSetError,
+    InvalidRequestError,
+    InvalidVoterKeyError,
+    KafkaError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+    UnknownLeaderEpochError,
+    UnsupportedVersionError,
+    VoterNotFoundError,
+)
+from pykafka_core.quorum.events import (
+    Answer,
+    AppendFetched,
+    Replied,
+    Send,
+    Tick,
+    Truncate,
+    Truncated,
+)
+from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.quorum import Append, Appended
+from pykafka_core.quorum.rpc import (
+    AddVoter,
+    AskVersions,
+    BeginQuorumEpoch,
+    Body,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    RemoveVoter,
+    UpdateVoter,
+    VersionsAnswer,
+    Vote,
+    VoteAnswer,
+    VoterAnswer,
+)
+from pykafka_core.quorum.values import (
+    Batch,
+    ElectionState,
+    OffsetAndEpoch,
+    QuorumConfig,
+    ReplicaKey,
+    Voter,
+    VoterEndpoint,
+    VoterSet,
+    VoterSetChange,
+)
+from pykafka_core.quorum.voters import VOTERS_KEY, decode_voters
+from tests.quorum.test_replica import Driven
+
+ONE, TWO, THREE = (
+    Voter(ReplicaKey(node, bytes(15) + bytes((node,))), (VoterEndpoint("CONTROLLER", "h", node),))
+    for node in (1, 2, 3)
+)
+NEW_TWO = TWO._replace(key=ReplicaKey(2, bytes(15) + b"x"))
+EPOCHS = (EpochStart(1, 0),)
+FIRST = ElectionState(1)
+
+
+def log_of(*voters: Voter, kraft_version: int = 1) -> LogState:
+    """Six records, the voters among them."""
+    return LogState.loaded(6, EPOCHS, voter_sets=(VoterSet(5, voters, kraft_version),))
+
+
+def driven(own: Voter, log: LogState, state: ElectionState = FIRST, **more: Any) -> Driven:
+    return Driven(own.key, (), state, log, own=own, **more)
+
+
+def alone() -> Driven:
+    """A leader of one voter with all committed, epoch 2, end 7."""
+    leader = driven(ONE, log_of(ONE))
+    assert leader.replica.state == "Leader"
+    leader.handle(Appended(0, 6))
+    return leader
+
+
+def leading(*voters: Voter) -> Driven:
+    """The first of voters leads in epoch 2, with all committed."""
+    leader = driven(voters[0], log_of(*voters))
+    leader.wait_for("Prospective")
+    for _ in range(2):
+        for other in voters[1:]:
+            if leader.replica.state != "Leader":
+                leader.vote_of(other.key.node_id, granted=True)
+    leader.handle(Appended(0, 6))
+    for other in voters[1:]:
+        leader.ask(fetch_of(other, 7))
+    assert leader.replica.high_watermark == 7
+    return leader
+
+
+def fetch_of(voter: Voter, offset: int) -> Fetch:
+    return Fetch(voter.key, 2, offset, 2 if offset > 6 else 1, 0)
+
+
+def refusal(leader: Driven, asked: Body) -> int:
+    leader.ask(asked)
+    (answer,) = [one.body for one in leader.all(Answer) if isinstance(one.body, VoterAnswer)]
+    return answer.error_code
+
+
+def versions_asked(leader: Driven) -> Send:
+    (send,) = [one for one in leader.all(Send) if isinstance(one.body, AskVersions)]
+    return send
+
+
+def answer_versions(leader: Driven, versions: tuple[int, int] | None = (0, 1)) -> None:
+    correlation = next(at for at, _, body in leader.replica.sent if isinstance(body, AskVersions))
+    leader.handle(Replied(leader.replica.now_ms, correlation, VersionsAnswer(0, versions=versions)))
+
+
+def voters_appended(leader: Driven) -> list[int]:
+    command = leader.only(Append)
+    assert command.keys == (VOTERS_KEY,)
+    return [voter.key.node_id for voter in decode_voters(command.values[0])]
+
+
+# Adding.
+
+
+def test_an_observer_that_has_caught_up_is_added_and_counts_from_the_append_on() -> None:
+    leader = alone()
+    leader.ask(fetch_of(TWO, 7))
+    leader.ask(AddVoter(TWO, 1000))
+    assert versions_asked(leader).node_id == 2
+    answer_versions(leader)
+    assert voters_appended(leader) == [1, 2]
+    assert leader.replica.voters == (ONE.key, TWO.key)
+    leader.handle(Appended(0, 7))
+    assert leader.replica.high_watermark == 7, "the other one of two is needed"
+    leader.ask(fetch_of(TWO, 8))
+    assert leader.replica.high_watermark == 8
+    assert VoterAnswer(0, 1, 2) in [answer.body for answer in leader.all(Answer)]
+
+
+def test_an_answer_may_come_with_the_append() -> None:
+    """What a node that joins by itself asks for: it cannot fetch while it waits."""
+    leader = alone()
+    leader.ask(fetch_of(TWO, 7))
+    leader.ask(AddVoter(TWO, 1000, False))
+    answer_versions(leader)
+    assert leader.only(Answer).body == VoterAnswer(0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("offset", "versions", "error"),
+    [
+        (1, (0, 1), RequestTimedOutError),
+        (7, (0, 0), InvalidRequestError),
+        (7, None, InvalidRequestError),
+    ],
+    ids=["lags", "an older version", "says nothing"],
+)
+def test_a_voter_that_would_not_do_is_not_added(
+    offset: int, versions: tuple[int, int] | None, error: type[KafkaError]
+) -> None:
+    leader = alone()
+    leader.ask(fetch_of(TWO, offset))
+    leader.ask(AddVoter(TWO, 1000))
+    answer_versions(leader, versions)
+    (answer,) = [one.body for one in leader.all(Answer) if isinstance(one.body, VoterAnswer)]
+    assert answer.error_code == error.code
+    assert leader.replica.voters == (ONE.key,)
+    assert refusal(leader, RemoveVoter(TWO.key)) == VoterNotFoundError.code, "nothing is pending"
+
+
+def test_one_that_does_not_answer_is_given_up() -> None:
+    leader = alone()
+    leader.ask(AddVoter(TWO, 100))
+    leader.handle(Tick(leader.replica.deadline_ms))
+    assert leader.only(Answer).body.error_code == RequestTimedOutError.code
+
+
+# What is refused.
+
+
+def test_one_change_at_a_time() -> None:
+    leader = alone()
+    leader.ask(AddVoter(TWO, 1000))
+    for asked in (AddVoter(THREE, 1000), RemoveVoter(ONE.key), UpdateVoter(ONE, 2)):
+        assert refusal(leader, asked) == RequestTimedOutError.code
+
+
+def test_a_change_that_is_not_committed_blocks_the_next_one_after_its_time_as_well() -> None:
+    leader = leading(ONE, TWO, THREE)
+    leader.ask(RemoveVoter(THREE.key))
+    leader.handle(Tick(leader.replica.now_ms + 2000))
+    assert refusal(leader, RemoveVoter(TWO.key)) == RequestTimedOutError.code
+
+
+def test_no_change_before_a_record_of_the_epoch_is_committed() -> None:
+    leader = driven(ONE, log_of(ONE))
+    assert leader.replica.state == "Leader"
+    assert refusal(leader, RemoveVoter(TWO.key)) == RequestTimedOutError.code
+    leader.handle(Appended(0, 6))
+    assert refusal(leader, RemoveVoter(TWO.key)) == VoterNotFoundError.code
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (AddVoter(NEW_TWO, 1000), DuplicateVoterError),
+        (RemoveVoter(NEW_TWO.key), VoterNotFoundError),
+        (UpdateVoter(NEW_TWO, 2), VoterNotFoundError),
+        (UpdateVoter(TWO._replace(kraft_versions=(0, 0)), 2), InvalidRequestError),
+        (UpdateVoter(TWO, 1), FencedLeaderEpochError),
+        (UpdateVoter(TWO, 3), UnknownLeaderEpochError),
+    ],
+)
+def test_what_makes_no_sense_is_refused(asked: Body, error: type[KafkaError]) -> None:
+    assert refusal(leading(ONE, TWO), asked) == error.code
+
+
+def test_the_last_voter_stays() -> None:
+    assert refusal(alone(), RemoveVoter(ONE.key)) == InvalidRequestError.code
+
+
+def test_static_voters_do_not_change() -> None:
+    leader = driven(ONE, log_of(ONE, kraft_version=0))
+    leader.handle(Appended(0, 6))
+    assert refusal(leader, AddVoter(TWO, 1000)) == UnsupportedVersionError.code
+
+
+def test_who_does_not_lead_refuses() -> None:
+    follower = driven(ONE, log_of(ONE, TWO), ElectionState(5, leader_id=2))
+    assert refusal(follower, RemoveVoter(TWO.key)) == NotLeaderOrFollowerError.code
+
+
+# Removing and updating.
+
+
+def test_a_leader_that_is_removed_resigns_once_that_is_committed() -> None:
+    leader = leading(ONE, TWO)
+    leader.ask(RemoveVoter(ONE.key))
+    assert voters_appended(leader) == [2]
+    leader.handle(Appended(0, 7))
+    assert (leader.replica.state, leader.replica.high_watermark) == ("Leader", 7), (
+        "it counts for nothing"
+    )
+    leader.ask(fetch_of(TWO, 8))
+    assert (leader.replica.state, leader.replica.high_watermark) == ("Resigned", 8)
+    leader.handle(Tick(leader.replica.deadline_ms))
+    assert leader.replica.state == "Observer"
+
+
+def test_who_may_have_been_removed_stands_for_election_until_it_is_known() -> None:
+    """Its log is the longest: of two voters the other one cannot win without its vote."""
+    sets = (VoterSet(3, (ONE, TWO), 1), VoterSet(6, (TWO,), 1))
+    replica = driven(ONE, LogState.loaded(6, EPOCHS, voter_sets=sets), ElectionState(1, 1))
+    replica.handle(Tick(replica.replica.deadline_ms))
+    assert [(one.node_id, type(one.body)) for one in replica.all(Send)] == [(2, Vote)]
+    replica.vote_of(2, granted=True)
+    replica.vote_of(2, granted=True)
+    assert replica.replica.leader_id == 1
+
+
+def test_endpoints_are_updated_by_the_voter_itself() -> None:
+    moved = TWO._replace(endpoints=(VoterEndpoint("CONTROLLER", "other", 9),))
+    follower = driven(moved, log_of(ONE, TWO), ElectionState(2, leader_id=1))
+    follower.fetched(FetchAnswer(0, 1, 2, 6))
+    assert follower.only(Send).body == UpdateVoter(moved, 2)
+    leader = leading(ONE, TWO)
+    leader.ask(UpdateVoter(moved, 2))
+    assert leader.only(Answer).body == VoterAnswer(0, 1, 2), "at once"
+    assert decode_voters(leader.only(Append).values[0]) == (ONE, moved)
+
+
+# Joining by itself.
+
+
+def joining(own: Voter, *voters: Voter) -> Driven:
+    observer = driven(
+        own, log_of(*voters), ElectionState(2, leader_id=1), config=QuorumConfig(joins=True)
+    )
+    observer.fetched(FetchAnswer(0, 1, 2, 6))
+    return observer
+
+
+def test_an_observer_that_has_caught_up_asks_to_be_added() -> None:
+    body = joining(THREE, ONE, TWO).only(Send).body
+    assert body == AddVoter(THREE, 2000, False, 2)
+
+
+def test_the_voter_with_its_node_id_is_removed_first() -> None:
+    assert joining(NEW_TWO, ONE, TWO).only(Send).body == RemoveVoter(TWO.key, 2)
+
+
+# What is in the log counts.
+
+
+def fetched(change: VoterSetChange) -> Driven:
+    follower = driven(ONE, log_of(ONE, TWO), ElectionState(2, leader_id=2))
+    follower.fetched(FetchAnswer(0, 2, 2, 6, batches=(Batch(6, 2, 1, b"", change),)))
+    assert follower.only(AppendFetched)
+    return follower
+
+
+def test_a_voter_set_counts_at_once_and_is_given_up_with_its_record() -> None:
+    follower = fetched(VoterSetChange((ONE, TWO, THREE), None))
+    assert follower.replica.voters == (ONE.key, TWO.key, THREE.key)
+    follower.handle(Appended(0, 6))
+    follower.fetched(FetchAnswer(0, 2, 2, 6, diverging=OffsetAndEpoch(6, 1)))
+    assert follower.only(Truncate) == Truncate(6)
+    assert [key.node_id for key in follower.replica.voters] == [1, 2]
+    follower.handle(Truncated())
+    assert follower.replica.log.voter_set.end == 5
+
+
+def test_the_first_epoch_of_a_new_quorum_puts_its_voters_in_the_log() -> None:
+    log = LogState(voter_sets=(VoterSet(0, (ONE,), 1),))
+    leader = driven(ONE, log, ElectionState(0))
+    command = leader.only(Append)
+    assert command.keys == (b"\0\0\0\x02", b"\0\0\0\x05", b"\0\0\0\x06")
+    assert leader.replica.log.voter_set == VoterSet(3, (ONE,), 1)
+
+
+# Who is believed.
+
+
+def test_a_candidate_that_the_own_log_does_not_name_gets_a_vote_unless_a_leader_is_at_work() -> (
+    None
+):
+    asked = Vote(THREE.key, ONE.key, 6, OffsetAndEpoch(9, 5), False)
+    replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
+    replica.ask(asked)
+    assert replica.only(Answer).body == VoteAnswer(0, -1, 6, True)
+    follower = driven(ONE, log_of(ONE, TWO), ElectionState(5, leader_id=2))
+    follower.fetched(FetchAnswer(0, 2, 5, 6))
+    follower.ask(asked)
+    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
+    assert follower.replica.leader_epoch == 5
+
+
+def test_a_controller_that_its_own_log_does_not_name_votes_as_the_replica_that_it_is() -> None:
+    observer = driven(THREE, log_of(ONE, TWO), ElectionState(5))
+    asked = Vote(ONE.key, THREE.key, 6, OffsetAndEpoch(9, 5), False)
+    observer.ask(asked._replace(voter=THREE.key._replace(directory_id=bytes(16))))
+    assert observer.only(Answer).body.error_code == InvalidVoterKeyError.code
+    observer.ask(asked)
+    assert observer.only(Answer).body == VoteAnswer(0, -1, 6, True)
+
+
+def test_a_leader_that_the_own_log_does_not_name_is_followed() -> None:
+    replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
+    replica.ask(BeginQuorumEpoch(3, ONE.key, 6))
+    assert replica.only(Answer).body == EpochAnswer(0, 3, 6)
+    assert replica.replica.leader_id == 3
+
+
+def test_a_node_that_knows_nobody_asks_whom_its_settings_name() -> None:
+    node = driven(THREE, LogState(), ElectionState(0), bootstrap=(-2,))
+    assert node.only(Send).node_id == -2
+    node.fetched(FetchAnswer(NotLeaderOrFollowerError.code, 1, 4))
+    assert node.only(Send)[1:3] == (1, Fetch(THREE.key, 4, 0, 0, 0))
+    assert node.replica.state == "Observer"
