@@ -8,7 +8,8 @@ from random import Random
 
 from pykafka_core.quorum.events import AppendFetched, StorePart, Truncate
 from pykafka_core.quorum.log_state import EpochStart, LogState, recovered
-from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch
+from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, VoterSet
+from pykafka_core.quorum.voters import after
 
 
 def digest_of(batches: Iterable[Batch], before: int = 0) -> int:
@@ -46,9 +47,13 @@ class Disk:
         start: The log start offset.
         snapshots: Those that are whole.
         parts: What was stored of one that is downloaded.
+        formatted: The voters that the directory was made with.
+        snapshot_voters: The voter set at each snapshot's end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, formatted: VoterSet) -> None:
+        self.formatted = formatted
+        self.snapshot_voters: dict[OffsetAndEpoch, VoterSet] = {}
         self.batches: list[Batch] = []
         self.synced: list[Batch] = []
         self.start = 0
@@ -109,8 +114,19 @@ class Disk:
 
     # Snapshots.
 
-    def take(self, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
+    def take(self, snapshot_id: OffsetAndEpoch, content: bytes, voters: VoterSet) -> None:
         self.snapshots[snapshot_id] = content
+        self.snapshot_voters[snapshot_id] = voters._replace(end=snapshot_id.offset)
+
+    def voter_sets(self, log: Iterable[Batch]) -> tuple[VoterSet, ...]:
+        """That of the newest snapshot, or of the start, and those that the records of the log say."""
+        newest = max(self.snapshots, default=None)
+        first = self.formatted if newest is None else self.snapshot_voters[newest]
+        sets: tuple[VoterSet, ...] = (first,)
+        for batch in log:
+            if batch.change is not None and batch.end_offset > sets[-1].end:
+                sets += (after(sets[-1], batch.change, batch.end_offset),)
+        return sets
 
     def clean(self, offset: int) -> None:
         """What is before a snapshot's end is deleted."""
@@ -156,7 +172,8 @@ class Disk:
         for batch in self.synced:
             if not epochs or batch.leader_epoch > epochs[-1].epoch:
                 epochs.append(EpochStart(batch.leader_epoch, batch.base_offset))
-        found = recovered(self.start, self.synced_end, tuple(epochs), self.snapshots)
+        sets = self.voter_sets(self.synced)
+        found = recovered(self.start, self.synced_end, tuple(epochs), self.snapshots, sets)
         if found.is_replaced:
             self.restart_log(found.log.start)
         return found.log

@@ -29,6 +29,7 @@ class Faults(NamedTuple):
         pause_ms_mean: Between two actions.
         ambush: Chance that a leader is lost just after it appended.
         snapshot_ms_mean: Between two snapshots of some node, behind which its log may go; 0 for none.
+        change_ms_mean: Between two requests to change the voters; 0 for none.
     """
 
     lost: float
@@ -39,6 +40,7 @@ class Faults(NamedTuple):
     pause_ms_mean: int
     ambush: float
     snapshot_ms_mean: int
+    change_ms_mean: int
 
     @staticmethod
     def drawn(random: Random) -> "Faults":
@@ -53,8 +55,9 @@ class Faults(NamedTuple):
             pause_ms_mean=random.choice((150, 400, 1000)),
             ambush=random.choice((0.0, 0.2, 0.5)),
             snapshot_ms_mean=random.choice((0, 50, 200, 1000)),
+            change_ms_mean=random.choice((0, 100, 300, 1000)),
         )
 
 
-NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0, 0)
+NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0, 0, 0)
 """Of a history's end, in which the quorum must heal."""

@@ -47,7 +47,12 @@ class Housekeeping:
             node.node_id,
             self._world.random.randint(0, PADDING_MAX),
         )
-        disk.take(snapshot_id, content)
+        voters = self._world.invariants.voter_set_at(last.end_offset)
+        newest = replica.log.newest
+        if newest is None or last.end_offset >= newest.offset:
+            known = replica.log.voter_set_at(last.end_offset)
+            self._world.invariants.snapshot_taken(node, known, voters)
+        disk.take(snapshot_id, content, voters)
         self._world.handle(node, SnapshotTaken(snapshot_id))
 
     def _clean(self, node: Node) -> None:

@@ -24,7 +24,8 @@ from pykafka_core.quorum.rpc import (
     Vote,
     VoteAnswer,
 )
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey, VoterSet
+from pykafka_core.quorum.voters import after as after_change
 from tests.simulation.quorum.disk import Snapshot, digest_of
 from tests.simulation.quorum.node import Node
 
@@ -53,19 +54,21 @@ class Invariants:
         committed: Batches from offset 0 on: what any replica ever called committed.
     """
 
-    def __init__(self, voters: tuple[ReplicaKey, ...], nodes: list[Node]) -> None:
-        self.voters = voters
+    def __init__(self, formatted: VoterSet, nodes: list[Node]) -> None:
+        self.formatted = formatted
         self.nodes = nodes
-        self.majority = len(voters) // 2 + 1
         self.committed: list[Batch] = []
         self._epochs: list[int] = []
         """Of each committed batch: in which epoch it was seen to be committed first."""
         self.ends: dict[int, int] = {0: 0}
         """Of committed batches: how many batches there are up to this offset."""
         self._leaders: dict[int, tuple[ReplicaKey, int]] = {}
+        self._sets: dict[ReplicaKey, tuple[ReplicaKey, ...]] = {}
+        """The voter set that each replica goes by, as it was after its last step."""
         self._appended: dict[tuple[int, int], _Appended] = {}
         self._contacts: dict[tuple[ReplicaKey, int, int], dict[ReplicaKey, int]] = {}
-        self.wiped: set[int] = set()
+        self.wiped: set[ReplicaKey] = set()
+        """Whose disks are gone."""
 
     @property
     def committed_end(self) -> int:
@@ -89,8 +92,11 @@ class Invariants:
         self._monotonic(node, before, after)
         self._snapshots(node, after)
         if after.high_watermark > before.high_watermark:
-            self._advanced(node, before.high_watermark, after)
+            self._advanced(node, before, after)
         role = after.role
+        if isinstance(role, Leader):
+            self._votes_still(node, after)
+        self._changes(node, before, after)
         if isinstance(role, Leader) and not isinstance(before.role, Leader):
             self._elected(node, after)
         elif isinstance(before.role, Leader) and isinstance(event, Tick):
@@ -121,7 +127,7 @@ class Invariants:
         epoch, who = after.leader_epoch, (node.key, node.life)
         first = self._leaders.setdefault(epoch, who)
         _require(first == who, "ElectionSafety", epoch, "is led by", first, "and", who)
-        others = (voter for voter in self.voters if voter != node.key)
+        others = (voter for voter in after.voters if voter != node.key)
         self._contacts[node.key, node.life, epoch] = dict.fromkeys(others, after.now_ms)
         self._has_committed(node, self.committed[: bisect_left(self._epochs, epoch)])
 
@@ -135,10 +141,11 @@ class Invariants:
     def _check_quorum(self, node: Node, after: Replica) -> None:
         """CheckQuorum: nobody leads without a majority's fetches, and nobody resigns who has them."""
         contacts = self._contacts[node.key, node.life, after.leader_epoch]
-        needed = self.majority - 1
+        voters = after.voters
+        needed = len(voters) // 2 + 1 - (node.key in voters)
         if not needed:
             return
-        times = sorted(contacts.values(), reverse=True)
+        times = sorted((contacts[one] for one in voters if one != node.key), reverse=True)
         limit = after.config.fetch_timeout_ms * 3 // 2
         silent_ms = after.now_ms - times[needed - 1]
         if isinstance(after.role, Leader):
@@ -150,8 +157,8 @@ class Invariants:
     def fetched(self, node: Node, fetch: Fetch | FetchSnapshot, now_ms: int) -> None:
         """A Fetch, or FetchSnapshot, of the leader's epoch has arrived at it."""
         contacts = self._contacts.get((node.key, node.life, fetch.epoch))
-        if contacts is not None and fetch.replica in contacts:
-            contacts[fetch.replica] = max(contacts[fetch.replica], now_ms)
+        if contacts is not None:
+            contacts[fetch.replica] = max(contacts.get(fetch.replica, now_ms), now_ms)
 
     # Outputs.
 
@@ -190,8 +197,7 @@ class Invariants:
         match asked, body:
             case Vote(pre_vote=False), VoteAnswer(granted=True):
                 self._voted(node, asked.epoch, asked.candidate)
-                _require(asked.candidate in self.voters, "VoterSet", asked.candidate, "is no voter")
-                _require(node.key in self.voters, "VoterSet", node.key, "is no voter, and votes")
+                _require(asked.voter == node.key, "VoterSet", node.key, "votes as", asked.voter)
             case Vote(), VoteAnswer(granted=True):
                 own, other = node.disk.last.recency, asked.last.recency
                 what = node.key, "at", own, "encourages", asked.candidate, "at", other
@@ -282,31 +288,79 @@ class Invariants:
         is_ahead = replica.high_watermark <= end
         _require(is_ahead, "CommittedDataSurvives", node.key, replica.high_watermark, snapshot_id)
 
-    def _advanced(self, node: Node, before: int, after: Replica) -> None:
+    def _advanced(self, node: Node, before: Replica, after: Replica) -> None:
         """Synced, CommittedDataSurvives: a high watermark has moved."""
         end, disk = after.high_watermark, node.disk
         _require(end <= disk.synced_end, "Synced", node.key, end, "beyond", disk.synced_end)
-        news = [batch for batch in disk.synced if before <= batch.base_offset < end]
+        first = before.high_watermark
+        news = [batch for batch in disk.synced if first <= batch.base_offset < end]
         for batch in news:
             self._commit(node, batch, after.leader_epoch)
         _require(end in self.ends, "CommittedDataSurvives", node.key, end, "splits a batch")
-        if isinstance(after.role, Leader):
-            self._committed_by(node, after, news[-1])
+        if isinstance(before.role, Leader):
+            self._committed_by(node, before, news[-1])
 
     def _committed_by(self, node: Node, leader: Replica, last: Batch) -> None:
-        """OwnEpoch, MajorityReachedHighWatermark: what its wiped voters had is not known any more."""
+        """OwnEpoch, MajorityReachedHighWatermark: what its wiped voters had is not known any more.
+
+        Of the voter set of the log as the leader had it: what it appends after it has committed is not in it yet.
+        """
         is_own = last.leader_epoch == leader.leader_epoch
         _require(is_own, "OwnEpoch", node.key, "commits", last, "in", leader.leader_epoch)
-        having = [other.key for other in self.nodes if self._counts(other, last)]
-        is_majority = len(having) >= self.majority
-        _require(is_majority, "MajorityReachedHighWatermark", having, "have", last)
+        voters = self._sets[node.key]
+        having = {other.key for other in self.nodes if self._has(other, last)} | self.wiped
+        is_majority = len(having & set(voters)) > len(voters) // 2
+        _require(is_majority, "MajorityReachedHighWatermark", having, "of", voters, "have", last)
 
-    def _counts(self, node: Node, batch: Batch) -> bool:
-        if node.node_id in self.wiped:
-            return True
+    def _has(self, node: Node, batch: Batch) -> bool:
         disk = node.disk
-        has = disk.start >= batch.end_offset or batch in reversed(disk.synced)
-        return node.key in self.voters and has
+        return disk.start >= batch.end_offset or batch in reversed(disk.synced)
+
+    # Voter sets.
+
+    def voter_set_at(self, end: int) -> VoterSet:
+        """What the committed records before ``end`` say."""
+        known = self.formatted
+        for batch in self.committed[: self.ends[end]]:
+            if batch.change is not None:
+                known = after_change(known, batch.change, batch.end_offset)
+        return known
+
+    def snapshot_taken(self, node: Node, known: VoterSet, right: VoterSet) -> None:
+        """SnapshotVoters: a snapshot holds the voter set at its end."""
+        _require(known.voters == right.voters, "SnapshotVoters", node.key, known, "not", right)
+
+    def carried_out(self, node: Node, replica: Replica) -> None:
+        """VotersOfLog: the newest voter set of the log counts, committed or not; one that was truncated does not."""
+        right = node.disk.voter_sets(node.disk.batches)[-1].keys
+        known = self._sets[node.key] = replica.voters
+        if not replica.installing and not replica.held:
+            _require(known == right, "VotersOfLog", node.key, "goes by", known, "not", right)
+
+    def _votes_still(self, node: Node, leader: Replica) -> None:
+        """RemovedLeader: nobody leads once it is committed that it is no voter."""
+        is_committed = leader.log.voter_set.end <= leader.high_watermark
+        is_removed = is_committed and node.key not in leader.voters
+        _require(not is_removed, "RemovedLeader", node.key, "leads", leader.voters)
+
+    def _changes(self, node: Node, before: Replica, after: Replica) -> None:
+        """OneChange: a leader adds or removes one voter, once all before is committed, and in its own epoch.
+
+        CaughtUp: who is added has fetched from this leader.
+        """
+        if not isinstance(before.role, Leader) or not isinstance(after.role, Leader):
+            return
+        old, new = set(before.voters), set(after.voters)
+        if before.leader_epoch != after.leader_epoch or old == new:
+            return
+        _require(len(old ^ new) == 1, "OneChange", node.key, old, "then", new)
+        contacts = self._contacts[node.key, node.life, after.leader_epoch]
+        _require(new - old <= contacts.keys(), "CaughtUp", node.key, "adds", new - old)
+        committed = after.high_watermark
+        is_done = before.log.voter_set.end <= committed
+        _require(is_done, "OneChange", node.key, "changes", before.log.voter_set)
+        is_begun = committed > before.role.epoch_start
+        _require(is_begun, "OneChange", node.key, "has not committed in its epoch")
 
     def _commit(self, node: Node, batch: Batch, epoch: int) -> None:
         place = self.ends.get(batch.base_offset)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka_core.quorum.events import Persisted, Resign, Tick
+from pykafka_core.quorum.log_state import NO_VOTERS
 from pykafka_core.quorum.quorum import Appended
-from tests.simulation.quorum.disk import Disk
 from tests.simulation.quorum.faults import ACTIONS
-from tests.simulation.quorum.node import Node, Promises
+from tests.simulation.quorum.node import Node
 
 if TYPE_CHECKING:
     from tests.simulation.quorum.world import World
@@ -20,7 +20,7 @@ class Mischief:
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._wipes_left = (len(world.voters) - 1) // 2
+        self._wipes_left = 2
 
     def until_fault(self) -> int:
         """How long nothing goes wrong."""
@@ -104,14 +104,14 @@ class Mischief:
             self._world.later(node, 0, lambda now: Tick(now))
 
     def _wipe_fault(self, node: Node) -> None:
-        """A voter's disk is replaced: it comes back as an observer. So often only that a majority of voters remains."""
-        if not self._wipes_left or node.key not in self._world.voters:
+        """A disk is replaced: its node comes back as an observer, that knows nobody or those of the beginning."""
+        if not self._wipes_left or not self._world.operator.may_wipe(node):
             return
         self._wipes_left -= 1
         self.crash(node)
-        self._world.invariants.wiped.add(node.node_id)
-        node.key, node.promises = self._world.new_key(node.node_id), Promises()
-        node.disk = Disk()
+        self._world.invariants.wiped.add(node.key)
+        known = self._world.random.choice((NO_VOTERS, self._world.formatted))
+        node.be(self._world.new_key(node.node_id), known)
 
     def _disk_error_fault(self, node: Node) -> None:
         if node.replica is None:

@@ -10,20 +10,22 @@ import pytest
 
 from pykafka_core.quorum import (
     agenda,
+    changing,
     following,
     leading,
     log_state,
     replica,
     transitions,
+    voters,
     voting,
 )
 from pykafka_core.quorum.events import Command
 from pykafka_core.quorum.leading import fetch_error
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log_state import NO_VOTERS, LogState
 from pykafka_core.quorum.roles import Candidate, Follower, Leader, Unattached
 from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
-from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 from tests.simulation.quorum import world
 from tests.support.wrong_rules import WrongRules
 
@@ -234,9 +236,9 @@ def a_snapshot_is_served_in_another_epoch(patch: pytest.MonkeyPatch) -> None:
 def a_snapshot_leaves_the_epochs_of_the_log_it_replaces(patch: pytest.MonkeyPatch) -> None:
     right = following.on_installed
 
-    def installed(turn: Turn, snapshot_id: OffsetAndEpoch | None) -> None:
+    def installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None) -> None:
         epochs = turn.log.epochs
-        right(turn, snapshot_id)
+        right(turn, snapshot_id, voters)
         if snapshot_id is not None and epochs:
             turn.log = turn.log._replace(epochs=epochs)
 
@@ -262,5 +264,98 @@ def a_start_forgets_what_its_newest_snapshot_has_committed(patch: pytest.MonkeyP
     patch.setattr(
         log_state.LogState,
         "loaded",
-        lambda end, epochs, first=None, newest=None: right(end, epochs, first, first),
+        lambda end, epochs, first=None, newest=None, voter_sets=(NO_VOTERS,): right(
+            end, epochs, first, first, voter_sets
+        ),
     )
+
+
+# Voters.
+
+
+@wrong_rule
+def two_changes_of_the_voters_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changing, "is_change_pending", lambda turn: False)
+    _append_changes_at_once(patch)
+
+
+def _append_changes_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Behind a batch that is in flight: waiting for that is a second guard of both rules."""
+    right = changing.go_on_with_change
+
+    def go_on(turn: Turn) -> None:
+        role = turn.role
+        if isinstance(role, Leader) and role.change is not None and role.change.voters is not None:
+            turn.role = role._replace(in_flight=None)
+        right(turn)
+
+    patch.setattr(agenda, "go_on_with_change", go_on)
+
+
+@wrong_rule
+def two_voters_are_removed_at_once(patch: pytest.MonkeyPatch) -> None:
+    right = voters.without
+
+    def without(known: tuple[Voter, ...], key: ReplicaKey) -> tuple[Voter, ...]:
+        left = right(known, key)
+        return left[1:] or left
+
+    patch.setattr(changing, "without", without)
+
+
+@wrong_rule
+def voters_are_changed_before_the_epoch_has_committed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changing, "has_committed_in_epoch", lambda turn: True)
+    # The records of a change of an earlier epoch are not committed either.
+    patch.setattr(changing, "is_change_pending", lambda turn: False)
+    _append_changes_at_once(patch)
+
+
+@wrong_rule
+def a_voter_set_counts_once_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Turn,
+        "voters",
+        property(lambda turn: turn.log.voter_set_at(turn.high_watermark).keys),
+    )
+
+
+@wrong_rule
+def a_voter_set_that_is_truncated_still_counts(patch: pytest.MonkeyPatch) -> None:
+    right = log_state.LogState.truncating
+
+    def truncating(self: LogState, end: int) -> LogState:
+        return right(self, end)._replace(voter_sets=self.voter_sets)
+
+    patch.setattr(log_state.LogState, "truncating", truncating)
+
+
+@wrong_rule
+def a_removed_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changing, "is_removed", lambda turn: False)
+
+
+@wrong_rule
+def a_leader_that_was_removed_counts_itself(patch: pytest.MonkeyPatch) -> None:
+    def majority_end(turn: Turn) -> int:
+        assert isinstance(turn.role, Leader)
+        own = leading.own_end(turn)
+        ends = sorted((own, *(voter.synced_end for voter in turn.role.voters)), reverse=True)
+        return ends[turn.majority - 1]
+
+    patch.setattr(leading, "majority_end", majority_end)
+
+
+@wrong_rule
+def a_leader_that_may_be_removed_does_not_stand_for_election(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Turn, "stands", property(lambda turn: turn.is_voter))
+
+
+@wrong_rule
+def a_voter_that_lags_is_added(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(changing, "is_caught_up", lambda turn, replica: True)
+
+
+@wrong_rule
+def a_snapshot_has_the_newest_voter_set(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(log_state.LogState, "voter_set_at", lambda self, end: self.voter_sets[-1])

@@ -7,7 +7,7 @@ from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.quorum import Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.rpc import Body
-from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.quorum.values import ReplicaKey, VoterSet
 from tests.simulation.quorum.disk import Disk
 
 
@@ -38,10 +38,8 @@ class Node:
         clock_ms: What its monotonic clock is ahead of the world's, beside its rate.
     """
 
-    def __init__(self, key: ReplicaKey, promises: Promises) -> None:
-        self.key = key
-        self.promises = promises
-        self.disk = Disk()
+    def __init__(self, key: ReplicaKey, formatted: VoterSet) -> None:
+        self.be(key, formatted)
         self.life = 0
         self.replica: Replica | None = None
         self.rate = 1.0
@@ -53,6 +51,12 @@ class Node:
         self.waited_for: set[int] = set()
         """Correlations of requests that have not ended."""
         self.proposal: Proposal | None = None
+
+    def be(self, key: ReplicaKey, formatted: VoterSet) -> None:
+        """With a new disk."""
+        self.key = key
+        self.promises = Promises()
+        self.disk = Disk(formatted)
 
     @property
     def node_id(self) -> int:

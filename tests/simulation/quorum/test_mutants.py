@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.quorum.mutants import MUTANTS
 from tests.simulation.quorum.world import run_seed
 
-SEEDS_MAX = 1_000
+SEEDS_MAX = 2_000
 """The ordinary tests run the first half of them with the right rules."""
 
 

@@ -31,23 +31,44 @@ from pykafka_core.quorum.events import (
     Truncate,
     Truncated,
 )
+from pykafka_core.quorum.log_state import NO_VOTERS
 from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import NEVER
-from pykafka_core.quorum.rpc import AnswerBody, Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.rpc import (
+    AddVoter,
+    AnswerBody,
+    AskVersions,
+    Fetch,
+    FetchAnswer,
+    FetchSnapshot,
+    SnapshotAnswer,
+    VersionsAnswer,
+)
+from pykafka_core.quorum.values import (
+    Batch,
+    OffsetAndEpoch,
+    QuorumConfig,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+)
+from pykafka_core.quorum.voters import change_of
 from tests.simulation.quorum.disk import Snapshot
 from tests.simulation.quorum.faults import NO_FAULTS, Faults
 from tests.simulation.quorum.housekeeping import Housekeeping
 from tests.simulation.quorum.invariants import Invariants, Violation
 from tests.simulation.quorum.mischief import Mischief
-from tests.simulation.quorum.node import Asked, Node, Promises, proposed
+from tests.simulation.quorum.node import Asked, Node, proposed
+from tests.simulation.quorum.reconfiguration import CLIENT, Operator
 
 VOTERS_COUNTS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
 FAULTS_MS = 8_000
 HEALING_MS = 6_000
 """Ten fetch timeouts; of 1,500 seeds the slowest needs four."""
 STEPS_MAX = 50_000
+ANSWER_MS = 1_500
+"""By then a change of the voters is made or given up, whatever happens: twice the time for a request, and syncs."""
 CONFIG = QuorumConfig(
     election_timeout_ms=300,
     election_backoff_ms_max=300,
@@ -79,11 +100,16 @@ class World:
         self._directories = count(1)
         self.blocked: set[tuple[int, int]] = set()
         voters = self.random.choice(VOTERS_COUNTS)
-        observers = self.random.choice((0, 0, 0, 1))
+        observers = self.random.choice((0, 0, 0, 1, 2))
         keys = [self.new_key(node_id) for node_id in range(1, voters + observers + 1)]
-        self.voters = tuple(keys[:voters])
-        self.nodes = [Node(key, Promises()) for key in keys]
-        self.invariants = Invariants(self.voters, self.nodes)
+        self.formatted = VoterSet(0, tuple(map(Voter, keys[:voters])), 1)
+        self.nodes = [
+            Node(key, self.formatted if place < voters or self.chance(0.5) else NO_VOTERS)
+            for place, key in enumerate(keys)
+        ]
+        self._config = CONFIG._replace(joins=self.faults.change_ms_mean > 0 and self.chance(0.3))
+        self.invariants = Invariants(self.formatted, self.nodes)
+        self.operator = Operator(self)
         self.mischief = Mischief(self)
         self._housekeeping = Housekeeping(self)
         self.is_calm = False
@@ -106,6 +132,7 @@ class World:
         self.at(self.mischief.until_fault(), self.mischief.misbehave)
         self.at(self._until_proposal(), self._propose)
         self._housekeeping.begin()
+        self.operator.begin()
         self._run_until(FAULTS_MS, lambda: False)
         self._heal()
         if not self._run_until(FAULTS_MS + HEALING_MS, self._is_healed):
@@ -151,12 +178,14 @@ class World:
         node.tick_ms = None
         node.replica, outputs = begin(
             node.key,
-            self.voters,
+            (),
             node.disk.state,
             node.disk.loaded(),
             now_ms=node.now_ms(self.now_ms),
             seed=self.random.getrandbits(64),
-            config=CONFIG,
+            config=self._config,
+            bootstrap=tuple(other.node_id for other in self.nodes if other is not node),
+            own=Voter(node.key),
         )
         self.invariants.started(node, node.replica)
         self.invariants.stepped(node, node.replica, None, outputs)
@@ -205,6 +234,7 @@ class World:
         for output in outputs:
             self._do(node, output)
         if node.replica is not None:
+            self.invariants.carried_out(node, node.replica)
             self._schedule_tick(node)
 
     def _do(self, node: Node, output: ReplicaOutput) -> None:
@@ -214,7 +244,8 @@ class World:
                 self.later(node, self._sync_ms(), lambda _: self._persisted(node))
             case Append(leader_epoch, values):
                 data = b"".join(values)
-                batch = Batch(node.disk.end, leader_epoch, len(values), data)
+                change = change_of(output.records)
+                batch = Batch(node.disk.end, leader_epoch, len(values), data, change)
                 self._write(node, AppendFetched((batch,)))
             case AppendFetched() | Truncate():
                 self._write(node, output)
@@ -286,13 +317,13 @@ class World:
             if Snapshot.digest(content) is None:
                 return SnapshotInstalled(None)
             self.invariants.installed(node, snapshot_id, content)
-            node.disk.take(snapshot_id, content)
+            node.disk.take(snapshot_id, content, self.invariants.voter_set_at(snapshot_id.offset))
             self.later(node, self._sync_ms(), replace)
             return None
 
         def replace(_: int) -> ReplicaEvent:
             node.disk.restart_log(snapshot_id.offset)
-            return SnapshotInstalled(snapshot_id)
+            return SnapshotInstalled(snapshot_id, node.disk.snapshot_voters[snapshot_id])
 
         if node.disk.parts:
             self.later(node, self._sync_ms(), name)
@@ -318,6 +349,8 @@ class World:
         return (sender, receiver) in self.blocked or self.chance(self.faults.lost)
 
     def _send(self, node: Node, command: Send) -> None:
+        if isinstance(command.body, AddVoter):
+            self.operator.joining[node.key] = self.now_ms
         receiver = self.nodes[command.node_id - 1]
         asked = Asked(node.node_id, node.life, command.correlation, command.body)
         node.waited_for.add(command.correlation)
@@ -351,10 +384,26 @@ class World:
         return Replied(now_ms, correlation, answer, is_gone)
 
     def _arrive(self, receiver: Node, asked: Asked) -> None:
-        number = next(self._numbers)
-        if receiver.replica is not None:
+        if receiver.replica is not None and isinstance(asked.body, AskVersions):
+            self._reply(receiver, asked, VersionsAnswer(0, versions=(0, 1)))
+        elif receiver.replica is not None:
+            number = next(self._numbers)
             receiver.open[number] = asked
             self.later(receiver, 0, lambda now: Request(now, number, asked.body))
+
+    def ask(self, node: Node, asked: Asked) -> None:
+        """A request of a client, which is there at once."""
+        number, life = next(self._numbers), node.life
+        node.open[number] = asked
+        self.handle(node, Request(node.now_ms(self.now_ms), number, asked.body))
+
+        def check() -> None:
+            if self.now_ms < node.paused_until_ms + ANSWER_MS:
+                self.at(ANSWER_MS, check)
+            elif node.life == life and node.replica is not None and node.open.get(number) is asked:
+                raise Violation(f"OneAnswer: {node.key} owes an answer to {asked.body}")
+
+        self.at(ANSWER_MS, check)
 
     def _answer(self, node: Node, command: Answer) -> None:
         asked = node.open.pop(command.number)
@@ -367,6 +416,10 @@ class World:
         if isinstance(body, SnapshotAnswer) and not body.error_code:
             assert isinstance(asked.body, FetchSnapshot)
             body = self._part(node, asked.body, body)
+        if asked.node_id != CLIENT:
+            self._reply(node, asked, body)
+
+    def _reply(self, node: Node, asked: Asked, body: AnswerBody) -> None:
         sender = self.nodes[asked.node_id - 1]
         if self._is_lost(node.node_id, sender.node_id):
             return
