@@ -27,6 +27,8 @@ CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
 
 cluster_app = typer.Typer(no_args_is_help=True, help="Several nodes as one cluster.")
 app.add_typer(cluster_app, name="cluster", rich_help_panel=_SERVER)
+quorum_app = typer.Typer(no_args_is_help=True, help="The controllers that vote.")
+app.add_typer(quorum_app, name="quorum", rich_help_panel=_SERVER)
 app.add_typer(topics_command.app, name="topics", rich_help_panel=CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=CLIENT)
 app.add_typer(groups_command.app, name="groups", rich_help_panel=CLIENT)
@@ -280,6 +282,20 @@ def format_node(
             help="First voters of the metadata quorum, the same on every controller; not for a broker only.",
         ),
     ] = None,
+    no_initial_controllers: Annotated[
+        bool,
+        typer.Option(
+            "--no-initial-controllers",
+            help="For a broker only, or a controller that is to be added to those of a cluster.",
+        ),
+    ] = False,
+    standalone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="For a new cluster of one, which can grow: where its listener of controllers is.",
+        ),
+    ] = None,
 ) -> None:
     """Make a data directory for a node of a cluster, as kafka-storage format does.
 
@@ -287,7 +303,18 @@ def format_node(
     """
     from .files.format import format_node as run
 
-    run(data, node_id=node_id, cluster_id=cluster_id, controllers=initial_controllers)
+    given = initial_controllers, standalone, no_initial_controllers
+    if sum(map(bool, given)) > 1:
+        raise typer.BadParameter(
+            "give one of --initial-controllers, --no-initial-controllers and --standalone"
+        )
+    run(
+        data,
+        node_id=node_id,
+        cluster_id=cluster_id,
+        controllers=initial_controllers,
+        standalone=standalone,
+    )
 
 
 @app.command("random-uuid", rich_help_panel=_SERVER)
@@ -330,6 +357,55 @@ def cluster_status(
     from .cluster.status import status as run
 
     run(bootstrap, as_json=as_json, watch=watch)
+
+
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be asked, and ask nothing.")
+]
+
+
+@quorum_app.command("describe")
+def quorum_describe(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """Show voters and observers of the metadata quorum, and how far each is, as kafka-metadata-quorum does."""
+    from .cluster.quorum import describe as run
+
+    run(bootstrap, as_json=as_json)
+
+
+@quorum_app.command("add")
+def quorum_add(
+    voter: Annotated[str, typer.Argument(metavar="ID@HOST:PORT[:DIRECTORY_ID]")],
+    listener: Annotated[
+        str, typer.Option(metavar="NAME", help="Of the listener of controllers at HOST:PORT.")
+    ] = "CONTROLLER",
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Have a controller that follows the metadata quorum vote in it.
+
+    It has to run and to have caught up: `quorum describe` shows it as an observer. The directory id, that of
+    its meta.properties, is looked up there. For example: `pykafka-core quorum add 4@d:9093 -b a:9092`
+    """
+    from .cluster.quorum import add as run
+
+    run(bootstrap, voter, listener=listener, as_json=as_json, dry_run=dry_run)
+
+
+@quorum_app.command("remove")
+def quorum_remove(
+    voter: Annotated[str, typer.Argument(metavar="ID[:DIRECTORY_ID]")],
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Have the metadata quorum go on without a voter, which may be gone; if it runs, it is an observer then.
+
+    For example: `pykafka-core quorum remove 3 --dry-run`
+    """
+    from .cluster.quorum import remove as run
+
+    run(bootstrap, voter, as_json=as_json, dry_run=dry_run)
 
 
 app.command(rich_help_panel=_SERVER)(doctor)

@@ -171,7 +171,7 @@ def has_isr(cluster: Nodes | Processes, expected: list[int]) -> bool:
 
 
 @contextmanager
-def _ports(count: int) -> Iterator[Ports]:
+def ports_of(count: int) -> Iterator[Ports]:
     with ExitStack() as stack:
 
         def port() -> int:
@@ -183,7 +183,7 @@ def _ports(count: int) -> Iterator[Ports]:
 @contextmanager
 def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
     """Nodes that do not run yet; those that do at the end are stopped."""
-    with _ports(count) as ports:
+    with ports_of(count) as ports:
         made = Nodes(folder, ports)
         yield made
         made.stop(*made.up)
@@ -194,7 +194,7 @@ def processes(
     folder: Path, count: int = 3, kind: type[Processes] = Processes
 ) -> Iterator[Processes]:
     """Processes that do not run yet; those that do at the end are killed."""
-    with _ports(count) as ports:
+    with ports_of(count) as ports:
         made = kind(folder, ports)
         try:
             yield made

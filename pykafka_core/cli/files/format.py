@@ -23,12 +23,24 @@ def random_uuid() -> None:
     print(id_text(random_id(os.urandom)))
 
 
-def format_node(directory: Path, *, node_id: int, cluster_id: str, controllers: str | None) -> None:
+def format_node(
+    directory: Path,
+    *,
+    node_id: int,
+    cluster_id: str,
+    controllers: str | None,
+    standalone: str | None = None,
+) -> None:
     """Format a directory; the same ``controllers`` go to every node that is one.
+
+    Args:
+        standalone: ``HOST:PORT`` of the only one, this node.
 
     Raises:
         CliError: What was asked makes no sense, or the directory is formatted already.
     """
+    if standalone is not None:
+        controllers = f"{node_id}@{standalone}:{id_text(random_id(os.urandom))}"
     voters = [_voter(text) for text in controllers.split(",")] if controllers else []
     own = [voter.key.directory_id for voter in voters if voter.key.node_id == node_id]
     if voters and not own:

@@ -1,0 +1,267 @@
+"""``quorum``: who votes in the metadata quorum, who only follows it, and how far each is; and changes of the voters.
+
+What ``kafka-metadata-quorum`` shows and does. Brokers of Apache Kafka answer alike.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster.status import DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION
+from pykafka_core.cli.errors import FAILED, USAGE, CliError
+from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import error_of
+from pykafka_core.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from pykafka_core.types import METADATA_TOPIC, ZERO_ID, id_bytes, id_text
+
+ADD_VOTER, ADD_VOTER_VERSION = 80, 1
+REMOVE_VOTER, REMOVE_VOTER_VERSION = 81, 0
+TIMEOUT_MS = 30_000
+
+_CANNOT = "cannot ask for the metadata quorum"
+_NEW = re.compile(r"(\d{1,10})@(.+?):(\d{1,5})(?::([A-Za-z0-9_-]{22}))?\Z")
+_OLD = re.compile(r"(\d{1,10})(?::([A-Za-z0-9_-]{22}))?\Z")
+_DIRECTORY_ADVICE = "name its directory as well, :DIRECTORY_ID, that of meta.properties"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replica:
+    """One replica of the metadata log.
+
+    Attributes:
+        status: Leader, Follower or Observer.
+        log_end_offset: What it has synced, exclusive; -1 if it has not said so.
+        lag: Records that it lacks; None if that is not known.
+        last_fetch_ms, last_caught_up_ms: Times since 1970, by the leader's clock; -1 if it was not seen to.
+        listeners: Where it is reached as a voter.
+    """
+
+    node: int
+    directory: str
+    status: str
+    log_end_offset: int
+    lag: int | None
+    last_fetch_ms: int
+    last_caught_up_ms: int
+    listeners: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quorum:
+    """The metadata quorum as its leader sees it."""
+
+    leader: int
+    epoch: int
+    high_watermark: int
+    max_follower_lag: int | None
+    replicas: Sequence[Replica]
+
+    @property
+    def voters(self) -> list[Replica]:
+        """Without observers."""
+        return [one for one in self.replicas if one.status != "Observer"]
+
+
+class _Change(NamedTuple):
+    """What is to be asked, and the voters' ids before and after."""
+
+    text: str
+    before: list[int]
+    after: list[int]
+
+
+def describe(bootstrap: str | None, *, as_json: bool) -> None:
+    """Show the quorum.
+
+    Raises:
+        CliError: Nobody answers, or no controller leads.
+    """
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        found = look(cluster.any())
+    if as_json:
+        print_json(asdict(found))
+        return
+    lag = "unknown" if found.max_follower_lag is None else f"{found.max_follower_lag:,}"
+    text = (
+        f"node {found.leader} leads in epoch {found.epoch}, committed up to {found.high_watermark:,}, "
+        f"longest lag of a voter {lag}"
+    )
+    print_table([_row(one) for one in found.replicas], title=text, empty="no replicas")
+
+
+def _row(one: Replica) -> Mapping[str, object]:
+    return {
+        "node": one.node,
+        "directory": one.directory,
+        "status": one.status,
+        "log end": one.log_end_offset,
+        "lag": "" if one.lag is None else one.lag,
+        "last fetch": one.last_fetch_ms,
+        "caught up": one.last_caught_up_ms,
+        "listeners": ", ".join(one.listeners),
+    }
+
+
+def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_run: bool) -> None:
+    """Have an observer become a voter.
+
+    Args:
+        voter: ``ID@HOST:PORT``, with ``:DIRECTORY_ID`` unless it is among the observers.
+        listener: Name of the listener at HOST:PORT.
+
+    Raises:
+        CliError: It makes no sense, or the leader refuses.
+    """
+    wanted = _NEW.match(voter.strip())
+    if wanted is None:
+        advice = "write it as ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
+        raise CliError(f"{voter!r} names no controller", advice, exit_code=USAGE)
+    node_id, host, port = int(wanted[1]), wanted[2].strip("[]"), int(wanted[3])
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        broker = cluster.any()
+        found = look(broker)
+        observers = [one for one in found.replicas if one.status == "Observer"]
+        directory = _directory(node_id, wanted[4], observers, "observers")
+        ids = sorted(one.node for one in found.voters)
+        text = f"add voter {node_id} at {listener}://{host}:{port}, directory {directory}"
+        change = _Change(text, ids, sorted({*ids, node_id}))
+        if not dry_run:
+            request = AddRaftVoterRequest(
+                cluster_id=None,
+                timeout_ms=TIMEOUT_MS,
+                voter_id=node_id,
+                voter_directory_id=id_bytes(directory),
+                listeners=[AddRaftVoterRequest.Listener(name=listener, host=host, port=port)],
+            )
+            answer = broker.ask(ADD_VOTER, ADD_VOTER_VERSION, request, AddRaftVoterResponse)
+            _check(answer.error_code, answer.error_message, text)
+    _report(change, as_json=as_json, dry_run=dry_run)
+
+
+def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -> None:
+    """Have the quorum go on without a voter.
+
+    Args:
+        voter: ``ID``, or ``ID:DIRECTORY_ID``.
+
+    Raises:
+        CliError: It makes no sense, or the leader refuses.
+    """
+    wanted = _OLD.match(voter.strip())
+    if wanted is None:
+        raise CliError(f"{voter!r} names no voter", "write ID or ID:DIRECTORY_ID", exit_code=USAGE)
+    node_id = int(wanted[1])
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        broker = cluster.any()
+        found = look(broker)
+        directory = _directory(node_id, wanted[2], found.voters, "voters")
+        ids = sorted(one.node for one in found.voters)
+        text = f"remove voter {node_id}, directory {directory}"
+        change = _Change(text, ids, [one for one in ids if one != node_id])
+        if not dry_run:
+            request = RemoveRaftVoterRequest(
+                cluster_id=None, voter_id=node_id, voter_directory_id=id_bytes(directory)
+            )
+            answer = broker.ask(
+                REMOVE_VOTER, REMOVE_VOTER_VERSION, request, RemoveRaftVoterResponse
+            )
+            _check(answer.error_code, answer.error_message, text)
+    _report(change, as_json=as_json, dry_run=dry_run)
+
+
+def _directory(node_id: int, given: str | None, replicas: Sequence[Replica], where: str) -> str:
+    if given is not None:
+        return given
+    known = [one.directory for one in replicas if one.node == node_id]
+    if len(known) != 1 or known[0] == id_text(ZERO_ID):
+        ids = ", ".join(str(one.node) for one in replicas) or "none"
+        text = f"node {node_id} is not known by one directory; the {where} are {ids}"
+        raise CliError(text, _DIRECTORY_ADVICE, exit_code=FAILED)
+    return known[0]
+
+
+def _check(code: int, message: str | None, text: str) -> None:
+    if code:
+        error = error_of(code)
+        raise CliError(f"cannot {text}: {error.name}: {message or error.text}", exit_code=FAILED)
+
+
+def _report(change: _Change, *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        told = {
+            "change": change.text,
+            "before": change.before,
+            "after": change.after,
+            "dry_run": dry_run,
+        }
+        print_json(told)
+        return
+    done = "would" if dry_run else "did"
+    print(f"{done} {change.text}; voters {_listed(change.before)} -> {_listed(change.after)}")
+
+
+def _listed(ids: Sequence[int]) -> str:
+    return ",".join(map(str, ids)) or "none"
+
+
+def look(broker: wire.Connection) -> Quorum:
+    """Ask a broker.
+
+    Raises:
+        CliError: No controller answers.
+    """
+    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    answer = broker.ask(
+        DESCRIBE_QUORUM,
+        DESCRIBE_QUORUM_VERSION,
+        DescribeQuorumRequest(topics=[topic]),
+        DescribeQuorumResponse,
+    )
+    found = answer.topics[0].partitions[0] if answer.topics else None
+    code = answer.error_code or (found.error_code if found is not None else 0)
+    if code or found is None:
+        raise CliError(f"no controller answers: {error_of(code).name}", exit_code=FAILED)
+    return _quorum(answer, found)
+
+
+def _quorum(answer: DescribeQuorumResponse, found: DescribeQuorumResponse.PartitionData) -> Quorum:
+    listeners = {
+        node.node_id: [f"{at.name}://{at.host}:{at.port}" for at in node.listeners]
+        for node in answer.nodes
+    }
+    states = [(one, "Follower") for one in found.current_voters]
+    states += [(one, "Observer") for one in found.observers]
+    ends = [one.log_end_offset for one, _ in states if one.replica_id == found.leader_id]
+    end = max(ends, default=found.high_watermark)
+    replicas = [
+        Replica(
+            node=one.replica_id,
+            directory=id_text(one.replica_directory_id),
+            status="Leader" if one.replica_id == found.leader_id else status,
+            log_end_offset=one.log_end_offset,
+            lag=max(0, end - one.log_end_offset) if one.log_end_offset >= 0 else None,
+            last_fetch_ms=one.last_fetch_timestamp,
+            last_caught_up_ms=one.last_caught_up_timestamp,
+            listeners=listeners.get(one.replica_id, []) if status == "Follower" else [],
+        )
+        for one, status in states
+    ]
+    lags = [one.lag for one in replicas if one.status == "Follower"]
+    known = [lag for lag in lags if lag is not None]
+    return Quorum(
+        leader=found.leader_id,
+        epoch=found.leader_epoch,
+        high_watermark=found.high_watermark,
+        max_follower_lag=max(known, default=0) if len(known) == len(lags) else None,
+        replicas=sorted(replicas, key=lambda one: (one.status == "Observer", one.node)),
+    )
