@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, TopicRecord
 from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
+from tests.cluster.clients import create as create_led_by
 from tests.cluster.clients import eventually
+from tests.cluster.growing import growing
 from tests.quorum.live import LiveReplica
 
 OWN = ReplicaKey(2, bytes(range(1, 17)))
@@ -38,8 +41,8 @@ def voters_at(theirs: int, own: int) -> str:
     )
 
 
-def property_of(kafka: ApacheKafka, name: str) -> str:
-    lines = (kafka.data / "meta.properties").read_text().splitlines()
+def property_of(data: Path, name: str) -> str:
+    lines = (data / "meta.properties").read_text().splitlines()
     return next(line.partition("=")[2] for line in lines if line.startswith(f"{name}="))
 
 
@@ -82,11 +85,11 @@ def observer(folder: Path, port: int, leader: int, cluster_id: str) -> Iterator[
 
 @contextmanager
 def controller_alone(
-    folder: Path, port: int, bootstrap: int, quorum: Sequence[str]
+    folder: Path, port: int, bootstrap: int, quorum: Sequence[str], node_id: int = THEIRS.node_id
 ) -> Iterator[Path]:
     properties = folder / "controller.properties"
     properties.write_text(
-        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"process.roles=controller\nnode.id={node_id}\ncontroller.listener.names=CONTROLLER\n"
         f"controller.quorum.bootstrap.servers=127.0.0.1:{bootstrap}\n"
         f"listeners=CONTROLLER://127.0.0.1:{port}\n"
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT\n"
@@ -119,10 +122,10 @@ def test_an_observer_holds_their_log_through_a_restart(
 ) -> None:
     kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START, controller=controller)
     try:
-        directory_id = base64.urlsafe_b64decode(property_of(kafka, "directory.id") + "==")
+        directory_id = base64.urlsafe_b64decode(property_of(kafka.data, "directory.id") + "==")
         leader = ReplicaKey(1, directory_id)
         peers = {1: Endpoint("127.0.0.1", controller.getsockname()[1])}
-        cluster_id, own = property_of(kafka, "cluster.id"), tmp_path / "own"
+        cluster_id, own = property_of(kafka.data, "cluster.id"), tmp_path / "own"
         with LiveReplica(OWN, (leader,), cluster_id, peers, own) as live:
             create(kafka, "orders")
             live.wait_for(lambda: topics_in(live) == {"orders"}, "orders comes")
@@ -157,9 +160,9 @@ def test_an_observer_that_comes_late_gets_their_snapshot(
         for number in range(10):
             create(kafka, f"topic-{number}")
         eventually(lambda: bool(snapshots_in(kafka.data)))
-        directory_id = base64.urlsafe_b64decode(property_of(kafka, "directory.id") + "==")
+        directory_id = base64.urlsafe_b64decode(property_of(kafka.data, "directory.id") + "==")
         peers = {1: Endpoint("127.0.0.1", controller.getsockname()[1])}
-        cluster_id, own = property_of(kafka, "cluster.id"), tmp_path / "own"
+        cluster_id, own = property_of(kafka.data, "cluster.id"), tmp_path / "own"
         leader = ReplicaKey(1, directory_id)
         with LiveReplica(OWN, (leader,), cluster_id, peers, own) as live:
             live.wait_for(lambda: live.replaced, "a snapshot comes")
@@ -261,3 +264,75 @@ def test_their_standby_holds_our_leaders_log(tmp_path: Path, controller: socket.
             held = live.committed
             assert len(held) > 0
             assert log_of(data).startswith(held)
+
+
+# Voters that change (KIP-853).
+
+NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
+"""Coordinators that our brokers do not have: the cluster must not count on them."""
+
+
+def metadata_quorum(bootstrap: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Apache Kafka's kafka-metadata-quorum."""
+    java = ["java", *QUICK_TO_START, "-cp", ApacheKafka.classpath()]
+    command = "org.apache.kafka.tools.MetadataQuorumCommand"
+    return subprocess.run(
+        [*java, command, "--bootstrap-server", bootstrap, *arguments],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=100,
+    )
+
+
+def test_their_tool_adds_their_controller_to_our_quorum_and_removes_it(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    with growing(tmp_path, 1) as cluster:
+        cluster.begin()
+        found = DataDirectory(cluster.data(1)).identity()
+        assert found is not None
+        port = controller.getsockname()[1]
+        quorum = ["-t", found.cluster_id, "--no-initial-controllers"]
+        with controller_alone(tmp_path, port, cluster.controller_port(1), quorum, 9) as data:
+            properties = str(tmp_path / "controller.properties")
+
+            def has_caught_up() -> bool:
+                replicas = cluster.quorum().replicas
+                return any(one.node == 9 and one.lag == 0 for one in replicas)
+
+            eventually(has_caught_up)
+            command = "--command-config", properties, "add-controller"
+            added = metadata_quorum(cluster.bootstrap, *command)
+            assert added.returncode == 0, added.stdout
+            assert cluster.voters() == [1, 9]
+            create_led_by(cluster.bootstrap, "orders", 1)
+            directory = property_of(data, "directory.id")
+            ids = "--controller-id", "9", "--controller-directory-id", directory
+            removed = metadata_quorum(cluster.bootstrap, "remove-controller", *ids)
+            assert removed.returncode == 0, removed.stdout
+            assert cluster.voters() == [1]
+
+
+def test_our_controller_is_added_to_their_quorum_and_votes(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    quorum = ("--standalone", "-t", CLUSTER_ID, *NOT_BUILT)
+    kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START, controller=controller, quorum=quorum)
+    try:
+        with growing(tmp_path, 2) as cluster:
+            cluster.format(2, cluster_id=CLUSTER_ID)
+            cluster.settings["controller.quorum.bootstrap.servers"] = (
+                f"127.0.0.1:{controller.getsockname()[1]}"
+            )
+            cluster.start(2)
+            cluster.add(2, at=kafka.bootstrap)
+            assert cluster.voters() == [1, 2]
+            create(kafka, "orders")
+            described = metadata_quorum(kafka.bootstrap, "describe", "--status").stdout
+            assert "CurrentVoters" in described
+            assert property_of(cluster.data(2), "directory.id") in described
+            cluster.remove(2)
+            assert cluster.voters() == [1]
+    finally:
+        kafka.stop()
