@@ -117,7 +117,7 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
             {"controller.quorum.bootstrap.servers": "a:9093,b"},
             "controller.quorum.bootstrap.servers",
         ),
-        ({"process.roles": "broker", "node.id": "2"}, "controller.quorum.voters"),
+        ({"process.roles": "broker", "node.id": "2"}, "controller.quorum.bootstrap.servers"),
         (
             {"process.roles": "broker", "controller.quorum.voters": "1@a:9093"},
             "node.id",
