@@ -33,6 +33,10 @@ class Connection:
     def ask(self, api_key: int, version: int, request: Any) -> Any:
         """Send and wait for the answer."""
         self.send(api_key, version, request)
+        return self.answer(api_key, version)
+
+    def answer(self, api_key: int, version: int) -> Any:
+        """Wait for the answer to the oldest request that was sent and has none yet."""
         (size,) = struct.unpack(">i", self._read(4))
         answer = self._read(size)
         assert answer[:5] == struct.pack(">ib", 7, 0)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path
@@ -102,6 +102,7 @@ class Cluster(ABC):
 
     Attributes:
         name: Whose nodes they are.
+        processes: All nodes; those beside `NODES` are no brokers.
         network: The links between nodes.
         up: The processes that run, by node; those that are paused, too.
         members: The nodes that belong to it now, whether they run or not.
@@ -110,6 +111,7 @@ class Cluster(ABC):
 
     name: str
     ends_on_full_disk = False
+    processes: Sequence[int] = EVER
 
     def __init__(
         self, folder: Path, network: Network, stack: ExitStack, needs: Collection[Need] = ()
@@ -121,7 +123,9 @@ class Cluster(ABC):
         self._disks = self._mounted(stack) if Need.DISKS in needs else {}
         self._clocks = Clocks(folder, EVER) if Need.CLOCKS in needs else None
         proxied = iter(network.ports)
-        self._ports = {node: Ports(stack, (next(proxied), next(proxied))) for node in EVER}
+        self._ports = {
+            node: Ports(stack, (next(proxied), next(proxied))) for node in self.processes
+        }
         network.route(
             {
                 at: (node, to)
@@ -132,7 +136,7 @@ class Cluster(ABC):
                 )
             }
         )
-        for node in EVER:
+        for node in self.processes:
             self._properties(node).write_text(
                 "".join(f"{name}={value}\n" for name, value in self._settings(node).items())
             )

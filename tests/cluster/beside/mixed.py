@@ -1,0 +1,211 @@
+"""Three brokers of two kinds as one cluster: some are ours, some Apache Kafka's; so are the controllers.
+
+It is a cluster of `tests/faults/cluster`, so that workloads, faults, network and checker of that harness are those of
+this one. A layout says which nodes are ours and which vote. Where no broker votes, the controller is a process of its
+own, `CONTROLLER`, which is Apache Kafka's.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka
+from pykafka_core.broker.storage.format import format_directory
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.types import id_text, random_id
+from tests.faults.cluster.clusters import NODES, SETTINGS, Cluster
+from tests.faults.cluster.network import Network
+
+CONTROLLER = 4
+"""The node that is a controller alone, where there is one."""
+NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
+"""Coordinators that our brokers do not have: the cluster must not count on them."""
+JAVA = ("java", *QUICK_TO_START, "-Xmx512m", "-Dlog4j2.level=WARN")
+
+
+class Layout(NamedTuple):
+    """Who is who.
+
+    Attributes:
+        ours: Nodes that are ours; the others are Apache Kafka's.
+        voters: Nodes that are controllers; all of `NODES` are brokers.
+    """
+
+    ours: frozenset[int]
+    voters: tuple[int, ...]
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Every process, brokers first."""
+        return tuple(sorted({*NODES, *self.voters}))
+
+    def roles(self, node: int) -> str:
+        """As ``process.roles`` has them."""
+        found = [("broker", node in NODES), ("controller", node in self.voters)]
+        return ",".join(role for role, has in found if has)
+
+
+LAYOUTS: Mapping[str, Layout] = {
+    "broker": Layout(frozenset({1}), (CONTROLLER,)),
+    "brokers": Layout(frozenset({1, 2}), (CONTROLLER,)),
+    "controller": Layout(frozenset({1}), (1,)),
+    "voter": Layout(frozenset({1}), NODES),
+    "voters": Layout(frozenset({1, 2}), NODES),
+}
+"""Ours: a broker, two brokers; the only controller; one voter of three, two voters of three."""
+
+
+class Direct(Network):
+    """No proxy: nodes connect to each other, and nothing can be cut.
+
+    It costs no CPU time of a machine on which three Java processes start.
+    """
+
+    def __init__(self, ports: int) -> None:
+        self.ports = [0] * ports
+
+    def __exit__(self, *_: object) -> None:
+        """There is no process to end."""
+
+    def _tell(self, **order: Any) -> None:
+        if "links" in order:
+            raise NotImplementedError("nodes that connect directly cannot be cut off")
+
+
+class Mixed(Cluster):
+    """Nodes of both kinds.
+
+    Attributes:
+        layout: Which node is of which kind.
+    """
+
+    name = "mixed"
+    has_transactions = True
+
+    def __init__(self, folder: Path, layout: Layout, network: Network, stack: ExitStack) -> None:
+        self.layout, self.processes = layout, layout.nodes
+        self._cluster_id = id_text(random_id(os.urandom))
+        self._directories = {node: random_id(os.urandom) for node in layout.nodes}
+        super().__init__(folder, network, stack)
+
+    def start_all(self) -> None:
+        """Start every node and return when each serves."""
+        self.launch(*self.layout.nodes)
+        for node in NODES:
+            self.wait_until_serving(node)
+
+    def wait_until_serving(self, node: int) -> None:
+        if node in NODES:
+            super().wait_until_serving(node)
+
+    def data(self, node: int) -> Path:
+        return self._folder / str(node)
+
+    def is_ours(self, node: int) -> bool:
+        return node in self.layout.ours
+
+    def named(self, node: int) -> str:
+        """A node with its kind."""
+        return f"{node} ({'ours' if self.is_ours(node) else 'theirs'})"
+
+    def _settings(self, node: int) -> dict[str, object]:
+        listeners = self._listeners(node)
+        given = {
+            "process.roles": self.layout.roles(node),
+            "node.id": node,
+            "listeners": _listed({name: at for name, (at, _) in listeners.items()}),
+            "advertised.listeners": _listed({name: at for name, (_, at) in listeners.items()}),
+            "controller.quorum.bootstrap.servers": ",".join(self._controllers.values()),
+        }
+        settings = {**SETTINGS, **given}
+        if node not in NODES:
+            del settings["inter.broker.listener.name"]
+        if not self.is_ours(node):
+            return {**settings, "log.dirs": self.data(node)}
+        if node not in self.layout.voters:
+            voters = (f"{voter}@{address}" for voter, address in self._controllers.items())
+            settings["controller.quorum.voters"] = ",".join(voters)
+        return settings
+
+    def _listeners(self, node: int) -> dict[str, tuple[int, int]]:
+        """The ports of each: its own, and the one that others are told."""
+        port = self._ports[node]
+        of_broker = {
+            "PLAINTEXT": (port.client, port.client),
+            "REPLICATION": (port.replication, port.replication_proxy or port.replication),
+        }
+        of_controller = {"CONTROLLER": (port.controller, self._controller_port(node))}
+        return (of_broker if node in NODES else {}) | (
+            of_controller if node in self.layout.voters else {}
+        )
+
+    @property
+    def _controllers(self) -> dict[int, str]:
+        """Where each is reached."""
+        return {node: f"127.0.0.1:{self._controller_port(node)}" for node in self.layout.voters}
+
+    def _controller_port(self, node: int) -> int:
+        return self._ports[node].controller_proxy or self._ports[node].controller
+
+    def _format(self) -> None:
+        for node in self.processes:
+            if self.is_ours(node):
+                self._format_ours(node)
+            else:
+                self._format_theirs(node)
+
+    def _format_ours(self, node: int) -> None:
+        voters = [
+            VoterNode(
+                ReplicaKey(voter, self._directories[voter]),
+                "127.0.0.1",
+                self._controller_port(voter),
+            )
+            for voter in self.layout.voters
+        ]
+        identity = Identity(self._cluster_id, node, self._directories[node])
+        format_directory(self.data(node), identity, voters if node in self.layout.voters else ())
+
+    def _format_theirs(self, node: int) -> None:
+        voters = ",".join(
+            f"{voter}@{address}:{id_text(self._directories[voter])}"
+            for voter, address in self._controllers.items()
+        )
+        first = ("--initial-controllers", voters, *NOT_BUILT)
+        quorum = first if node in self.layout.voters else ()
+        config = ("-c", str(self._properties(node)))
+        subprocess.run(
+            [*JAVA, "-cp", ApacheKafka.classpath(), "kafka.tools.StorageTool", "format"]
+            + ["-t", self._cluster_id, *quorum, *config],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def _command(self, node: int) -> list[str]:
+        if self.is_ours(node):
+            files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]
+            return [sys.executable, "-m", "pykafka_core.cli", "serve", *files]
+        return [*JAVA, "-cp", ApacheKafka.classpath(), "kafka.Kafka", str(self._properties(node))]
+
+
+def _listed(listeners: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items())
+
+
+@contextmanager
+def mixed(layout: str, folder: Path, network: type[Network] = Direct) -> Iterator[Mixed]:
+    """A formatted cluster that does not run yet; what runs at the end is killed."""
+    with ExitStack() as stack:
+        chosen = LAYOUTS[layout]
+        network_of_all = stack.enter_context(network(2 * len(chosen.nodes)))
+        made = Mixed(folder, chosen, network_of_all, stack)
+        try:
+            yield made
+        finally:
+            made.kill(*made.up)

@@ -1,0 +1,210 @@
+"""What is done to a cluster of both kinds: each scenario is a list of steps, drawn from a seed.
+
+``kills``: kill -9 of every node in turn, then of whoever is the active controller. ``leadership``: all partitions are
+led by one kind and then by the other, in each of the ways in which Kafka moves leadership. ``zombies``: a leader of
+each kind is paused, or cut off from the others, and still takes records while another one leads.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.cluster.beside.mixed import Direct, Mixed
+from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage, leaders_of, until
+from tests.cluster.beside.stale import ALL_IN_SYNC, LEADER_ALONE, STALE, StaleWriter
+from tests.faults.cluster.administration import elect_preferred, reassign
+from tests.faults.cluster.clusters import NODES, QUIET
+from tests.faults.cluster.network import Network, around
+from tests.faults.cluster.workload import read_all
+from tests.support.java import java
+
+Act = Callable[[Stage], None]
+MOVES = 20
+TOPIC = "list"
+"""The one whose leaders are watched; all others move with it."""
+
+
+class Step(NamedTuple):
+    """What is done; afterwards the cluster has to become whole and its clients go on."""
+
+    name: str
+    act: Act
+
+
+def kills(nodes: Mixed, choice: Random) -> Iterator[Step]:
+    """Every node, then twice the active controller."""
+    every = nodes.layout.nodes
+    for node in choice.sample(every, len(every)):
+        yield Step(f"kill -9 of node {nodes.named(node)}", partial(_kill, node=node))
+    if len(nodes.layout.voters) > 1:
+        for _ in range(3):
+            yield Step("kill -9 of the active controller", _kill_controller)
+
+
+def _kill(stage: Stage, node: int) -> None:
+    stage.nodes.kill(node)
+    if _goes_on_without(stage.nodes, node):
+        stage.going_on()
+    stage.nodes.start(node)
+
+
+def _goes_on_without(nodes: Mixed, node: int) -> bool:
+    """Whether somebody can elect leaders, or none has to be elected."""
+    return node not in nodes.layout.voters or node not in NODES or len(nodes.layout.voters) > 1
+
+
+def _kill_controller(stage: Stage) -> None:
+    node = stage.controller()
+    stage.nodes.kill(node)
+    successor = stage.controller()
+    print(f"    {stage.nodes.named(node)} was active, then {stage.nodes.named(successor)}")
+    stage.going_on()
+    stage.nodes.start(node)
+
+
+def leadership(nodes: Mixed, choice: Random) -> Iterator[Step]:
+    """`MOVES` times from one kind to the other."""
+    kinds = [[node for node in NODES if nodes.is_ours(node) is ours] for ours in (True, False)]
+    for number in range(MOVES):
+        node, way = choice.choice(kinds[number % 2]), choice.choice(sorted(WAYS))
+        yield Step(f"{way} to node {nodes.named(node)}", partial(_move, node=node, way=way))
+
+
+def _move(stage: Stage, node: int, way: str) -> None:
+    WAYS[way](stage, node)
+    until(f"node {node} leads", lambda: stage.led_by(node, TOPIC))
+
+
+def _prefer(stage: Stage, node: int) -> None:
+    """Make a node everybody's preferred leader; where it is one already, nothing changes."""
+    reassign(stage.nodes, [node, *(other for other in NODES if other != node)])
+    stage.whole()
+
+
+def _elect(stage: Stage, node: int) -> None:
+    _prefer(stage, node)
+    elect_preferred(stage.nodes)
+
+
+def _elect_by_tool(stage: Stage, node: int) -> None:
+    _prefer(stage, node)
+    which = ("--election-type", "preferred", "--all-topic-partitions")
+    java(
+        "org.apache.kafka.tools.LeaderElectionCommand",
+        "--bootstrap-server",
+        stage.nodes.address(stage.choice.choice(NODES)),
+        *which,
+    )
+
+
+def _take(stage: Stage, node: int) -> None:
+    """Whoever led has no replica for a moment, so that it copies everything again."""
+    (led, *_) = leaders_of(stage.nodes, node, TOPIC)
+    if led != node:
+        reassign(stage.nodes, [node, *(other for other in NODES if other not in (led, node))])
+        until(f"node {led} does not lead", lambda: led not in leaders_of(stage.nodes, node, TOPIC))
+    _prefer(stage, node)
+    elect_preferred(stage.nodes)
+
+
+WAYS: Mapping[str, Callable[[Stage, int], None]] = {
+    "election": _elect,
+    "kafka-leader-election": _elect_by_tool,
+    "reassignment": _take,
+}
+
+
+def zombies(nodes: Mixed, choice: Random) -> Iterator[Step]:
+    """A leader of each kind, paused and cut off."""
+    for node in choice.sample((1, 3), 2):
+        for way in choice.sample(sorted(ABSENCES), len(ABSENCES)):
+            act = partial(_replace, node=node, way=way)
+            yield Step(f"{way} of leader {nodes.named(node)}", act)
+
+
+def _replace(stage: Stage, node: int, way: str) -> None:
+    """What the old leader took alone may be lost; what the new one acknowledged may not, at the same offsets."""
+    create_stale(stage.nodes)
+    _elect(stage, node)
+    until(f"node {node} leads", lambda: stage.led_by(node, TOPIC) and stage.led_by(node, STALE))
+    witness = next(other for other in NODES if other != node)
+    absence, name = ABSENCES[way], f"{way}-{node}"
+    with StaleWriter(stage.nodes.address(node), f"{name}-old", LEADER_ALONE) as old:
+        absence.begin(stage.nodes, node)
+        old.send()
+        until("another one leads", lambda: node not in _leaders(stage, witness))
+        (leader,) = leaders_of(stage.nodes, witness, STALE)
+        with StaleWriter(stage.nodes.address(leader), f"{name}-new", ALL_IN_SYNC) as new:
+            new.send()
+            new.answers()
+        stage.going_on()
+        absence.end(stage.nodes, node)
+        old.answers()
+    stage.whole()
+    _judge(stage.nodes, old, new)
+
+
+def _judge(nodes: Mixed, old: StaleWriter, new: StaleWriter) -> None:
+    found = [read.value for read in read_all(nodes.bootstrap, STALE, 1)]
+    if set(new.acknowledged) - set(found) or len(found) > len(set(found)):
+        raise AmissError("lost write", f"{len(found)} records, of which {len(set(found))} differ")
+    gone = set(old.acknowledged) - set(found)
+    print(
+        f"    of {len(old.acknowledged)} that it took {len(gone)} are gone, {len(old.refused)} requests were refused;"
+        f" {len(new.acknowledged)} of its successor are there",
+        flush=True,
+    )
+
+
+def create_stale(nodes: Mixed) -> None:
+    """The topic of `StaleWriter`, where there is none yet."""
+    admin = AdminClient({"bootstrap.servers": nodes.bootstrap, **QUIET})
+    if STALE not in admin.list_topics(timeout=PATIENCE_S).topics:
+        admin.create_topics([NewTopic(STALE, 1, len(NODES))])[STALE].result(PATIENCE_S)
+
+
+def _leaders(stage: Stage, witness: int) -> set[int]:
+    """As a node says, once it has a leader for all partitions; else everybody, so that silence is no news."""
+    found = {
+        leader for topic in (TOPIC, STALE) for leader in leaders_of(stage.nodes, witness, topic)
+    }
+    return set(NODES) if not found or -1 in found else found
+
+
+class Absence(NamedTuple):
+    """How a node is away without knowing it."""
+
+    begin: Callable[[Mixed, int], None]
+    end: Callable[[Mixed, int], None]
+
+
+ABSENCES: Mapping[str, Absence] = {
+    "SIGSTOP": Absence(Mixed.pause, Mixed.resume),
+    "isolation": Absence(
+        lambda nodes, node: nodes.network.cut(around(node, nodes.layout.nodes)),
+        lambda nodes, node: nodes.network.mend(around(node, nodes.layout.nodes)),
+    ),
+}
+
+
+class Scenario(NamedTuple):
+    """Steps, the layout in which they are taken, and what is between its nodes."""
+
+    layout: str
+    steps: Callable[[Mixed, Random], Iterator[Step]]
+    network: type[Network] = Direct
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "broker": Scenario("broker", kills),
+    "controller": Scenario("controller", kills),
+    "voter": Scenario("voter", kills),
+    "voters": Scenario("voters", kills),
+    "leadership": Scenario("voter", leadership),
+    "leadership-of-theirs": Scenario("broker", leadership),
+    "zombies": Scenario("voters", zombies, Network),
+    "zombies-of-theirs": Scenario("broker", zombies, Network),
+}
