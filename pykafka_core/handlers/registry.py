@@ -120,6 +120,14 @@ CONTROLLER_ROWS: tuple[Row, ...] = tuple(
 )
 """What a listener of controllers serves beside `QUORUM_ROWS`."""
 
+_READ_FROM_ANY = frozenset({29, 32})
+"""Of them, those that a broker answers itself, whichever node is the active controller."""
+
+FORWARDED: Mapping[int, Row] = {
+    row.api_key: row for row in ROWS if row.api_key in _OF_BOTH - _READ_FROM_ANY
+}
+"""What a broker may send on to the active controller in an Envelope (``ApiKeys.forwardable`` in Kafka)."""
+
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}
 
 CONTROLLER_BY_KEY: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}

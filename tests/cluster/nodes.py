@@ -35,6 +35,10 @@ class Formatted:
     def bootstrap_of(self, node_ids: Iterable[int]) -> str:
         return ",".join(f"127.0.0.1:{self._ports[node_id][0]}" for node_id in node_ids)
 
+    def controller_address(self, node_id: int) -> str:
+        """Where other nodes reach it as a controller."""
+        return f"127.0.0.1:{self._ports[node_id][1]}"
+
     def is_listening(self, node_id: int) -> bool:
         """Whether a node takes connections of other controllers."""
         with socket.socket() as probe:

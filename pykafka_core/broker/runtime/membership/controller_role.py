@@ -25,6 +25,7 @@ from pykafka_core.handlers.context import ActiveController, Context
 from pykafka_core.handlers.outcome import Outcome, Propose, finish
 from pykafka_core.handlers.registry import (
     CONTROLLER_ROWS,
+    FORWARDED,
     QUORUM_ROWS,
     VOTER_APIS,
     Owner,
@@ -49,7 +50,6 @@ ENVELOPE = Row(58, "cluster.envelope", (0, 0), Owner.CONTROLLER)
 ROWS: Mapping[int, Row] = {row.api_key: row for row in (*QUORUM_ROWS, *CONTROLLER_ROWS, ENVELOPE)}
 """What a listener of controllers serves."""
 CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
-ENVELOPED: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}
 
 
 class ControllerRole:
@@ -125,7 +125,7 @@ class ControllerRole:
             return
         try:
             envelope = cast("EnvelopeRequest", outer.decode())
-            inner = EnvelopedRequest(outer, envelope, ENVELOPED)
+            inner = EnvelopedRequest(outer, envelope, FORWARDED)
         except ProtocolError:
             requests.begin(outer)
             self._answer(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
@@ -133,8 +133,10 @@ class ControllerRole:
         requests.begin(inner)
         if inner.api_key in VOTER_APIS:
             self._driver.take(inner)
-        else:
+        elif inner.owner is Owner.CONTROLLER:
             self._controller.take(inner)
+        else:
+            self._jobs.take(inner)
 
     def _answer(self, asked: Asked, message: Message | None) -> None:
         if message is None:

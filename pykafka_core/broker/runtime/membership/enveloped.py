@@ -9,7 +9,7 @@ from pykafka_core.broker.runtime.requests import Call, RemoteRequest
 from pykafka_core.errors import InvalidRequestError
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Outcome, Slices, Steps, finish
-from pykafka_core.handlers.registry import Owner, Row, handler_of
+from pykafka_core.handlers.registry import Row, handler_of
 from pykafka_core.protocol import MessageEncoder, ProtocolError, decode_request, is_flexible
 from pykafka_core.protocol.messages import EnvelopeRequest, EnvelopeResponse, Message
 
@@ -31,7 +31,7 @@ class EnvelopedRequest:
     """A client's request at the active controller: its answer goes back in the envelope's.
 
     Raises:
-        ProtocolError: The envelope holds no request that the controller decides.
+        ProtocolError: The envelope holds no request that goes in one.
     """
 
     def __init__(
@@ -40,11 +40,7 @@ class EnvelopedRequest:
         self._outer = outer
         frame = self._frame = _parse(envelope.request_data)
         row = rows.get(frame.api_key)
-        if (
-            row is None
-            or row.owner is not Owner.CONTROLLER
-            or not row.versions[0] <= frame.api_version <= row.versions[1]
-        ):
+        if row is None or not row.versions[0] <= frame.api_version <= row.versions[1]:
             raise ProtocolError(f"API {frame.api_key} does not go in an envelope")
         self.key: Hashable = outer.key
         self.name = row.name

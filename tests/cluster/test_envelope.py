@@ -1,0 +1,80 @@
+"""What a broker sends on to the active controller in an Envelope, as Apache Kafka's brokers do."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.errors import InvalidRequestError
+from pykafka_core.handlers.registry import FORWARDED
+from pykafka_core.protocol import decode_response, encode_request, is_flexible
+from pykafka_core.protocol.messages import (
+    AllocateProducerIdsRequest,
+    DescribeConfigsRequest,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    Message,
+)
+from tests.cluster.clients import create_replicated
+from tests.cluster.nodes import Nodes, nodes
+from tests.support.wire import Connection
+
+ENVELOPE, CREATE_ACLS, DELETE_ACLS = 58, 30, 31
+DESCRIBE_CONFIGS, LIST_PARTITION_REASSIGNMENTS, ALLOCATE_PRODUCER_IDS = 32, 46, 67
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Nodes]:
+    with nodes(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        yield cluster
+
+
+def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> EnvelopeResponse:
+    """What the active controller answers to a request of a client in an envelope."""
+    tagged = b"\0" if is_flexible(api_key, version) else b""
+    header = struct.pack(">hhih", api_key, version, 7, -1) + tagged
+    envelope = EnvelopeRequest(
+        request_data=header + bytes(encode_request(request, version)),
+        request_principal=b"",
+        client_host_address=socket.inet_aton("127.0.0.1"),
+    )
+    with Connection(cluster.controller_address(cluster.controller())) as connection:
+        answer = connection.ask(ENVELOPE, 0, envelope)
+    assert isinstance(answer, EnvelopeResponse)
+    return answer
+
+
+def test_what_is_read_of_the_image_is_answered_too(cluster: Nodes) -> None:
+    """Apache Kafka's brokers send it on: ``kafka-topics --describe`` failed, which asks for reassignments."""
+    create_replicated(cluster.bootstrap, "orders")
+    request = ListPartitionReassignmentsRequest(topics=None)
+    answer = forwarded(cluster, LIST_PARTITION_REASSIGNMENTS, 0, request)
+    assert answer.error_code == 0
+    assert answer.response_data is not None
+    inner = decode_response(LIST_PARTITION_REASSIGNMENTS, 0, bytes(answer.response_data[5:]))
+    assert inner == ListPartitionReassignmentsResponse(error_message=None, topics=[])
+
+
+@pytest.mark.parametrize(
+    ("api_key", "request_of_broker"),
+    [
+        (ALLOCATE_PRODUCER_IDS, AllocateProducerIdsRequest(broker_id=1, broker_epoch=1)),
+        (DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[])),
+    ],
+    ids=["of brokers", "of any node"],
+)
+def test_what_no_broker_sends_on_for_a_client_is_refused(
+    cluster: Nodes, api_key: int, request_of_broker: Message
+) -> None:
+    version = 4 if api_key == DESCRIBE_CONFIGS else 0
+    answer = forwarded(cluster, api_key, version, request_of_broker)
+    assert answer.error_code == InvalidRequestError.code
+
+
+def test_acls_go_in_an_envelope() -> None:
+    assert {CREATE_ACLS, DELETE_ACLS} < set(FORWARDED)
