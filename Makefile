@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -117,7 +117,7 @@ fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a n
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
 
-torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers in Python and as many in Spark; groups beside threads that hog the GIL, HOG_SECONDS (600); clusters, ours and Apache Kafka's, CLUSTER_MINUTES (20); needs root
+torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers in Python and as many in Spark; groups beside threads that hog the GIL, HOG_SECONDS (600); clusters, ours and Apache Kafka's, CLUSTER_MINUTES (20), and of both together; needs root
 	python -m pytest -p no:xdist tests/faults/torture_ext4.py tests/faults/cluster/torture_disks.py
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py tests/faults/test_group_kill.py tests/faults/test_transactions_kill.py \
 	  tests/faults/test_compaction_kill.py tests/faults/test_copiers.py tests/faults/test_restarts.py tests/faults/test_lives.py
@@ -129,6 +129,10 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --workloads java-list
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --workloads java-copier
 	python -m tests.faults.cluster.run --on kafka --steps 12 --minutes $${CLUSTER_MINUTES:-20}
+	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0}
+
+beside: need-test .venv/built ## clusters of our nodes and Apache Kafka's under load: kill -9, leaders moved between kinds, zombies; BESIDE_SEED (0), BESIDE="--scenario voter" picks
+	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0} $(BESIDE)
 
 # WHEEL_PROFILE=dev takes what `make build` has compiled.
 wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)

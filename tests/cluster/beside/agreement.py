@@ -1,28 +1,262 @@
-"""Whether both kinds of nodes agree once nobody writes: by their disks and their answers, and in Kafka's own tools."""
+"""Whether both kinds of nodes agree once nobody writes: by their disks, by their answers, and in Kafka's own tools.
 
+What every node has to have in common: record batches of all partitions, byte for byte; the leader epochs of their
+records; what is known of producers; the metadata log, as far as each keeps it, with what Kafka's metadata shell makes
+of it. And whichever node Kafka's tools ask, they print the same, and nothing lags.
+"""
+
+import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+from pykafka_core.errors import NotLeaderOrFollowerError
+from pykafka_core.protocol import messages as m
+from tests.cluster.beside.mixed import Mixed
 from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage
-from tests.faults.cluster.checker import ClusterHistory, divergent_replicas
+from tests.faults.cluster.checker import ClusterHistory, divergent_replicas, split
+from tests.faults.cluster.clusters import METADATA_LOG, NODES, PARTITION
 from tests.faults.history import Anomaly
+from tests.faults.raw import Keys
+from tests.support.java import java
+from tests.support.wire import Connection
+
+TOOLS = "org.apache.kafka.tools"
+LEADER = re.compile(
+    r"^(ClusterId|LeaderId|LeaderEpoch|CurrentVoters|CurrentObservers):\s*(.*)$", re.M
+)
+SHELL_PATHS = ("/image/topics/byName", "/image/cluster", "/image/features")
+Check = Callable[[Mixed], Sequence[Anomaly]]
 
 
-def disagreements(stage: Stage) -> Iterator[Anomaly]:
-    """Everything in which nodes differ, or that a tool finds wrong; stops a node of each kind at the end."""
+def disagreements(stage: Stage, *, in_short: bool = False) -> Iterator[Anomaly]:
+    """Everything in which nodes differ, or that a tool finds wrong; stops a node of each kind at the end.
+
+    Args:
+        in_short: Whether to ask no tool, each of which is a Java process.
+    """
+    nodes = stage.nodes
     try:
         stage.whole()
     except AmissError as error:
         yield error.anomaly
         return
-    yield from _settled(stage)
+    checks: list[Check] = [
+        divergent_logs,
+        divergent_epochs,
+        divergent_producers,
+        divergent_metadata,
+    ]
+    for check in checks if in_short else [*checks, quorums, topics, log_dirs]:
+        yield from settled(lambda check=check: check(nodes))  # type: ignore[misc]
+    if not in_short:
+        yield from unsound_files(nodes)
 
 
-def _settled(stage: Stage) -> list[Anomaly]:
-    """Followers may lack what was written last."""
+def settled(check: Callable[[], Sequence[Anomaly]]) -> Sequence[Anomaly]:
+    """What is still amiss when followers had the time to fetch what was written last."""
     deadline = time.monotonic() + PATIENCE_S
-    while found := list(divergent_replicas(ClusterHistory(replicas=stage.nodes.replicas()))):
-        if time.monotonic() > deadline:
-            return found
+    while (found := check()) and time.monotonic() < deadline:
         time.sleep(0.2)
-    return []
+    return found
+
+
+def divergent_logs(nodes: Mixed) -> list[Anomaly]:
+    """Batches of all partitions, those of coordinators too."""
+    return list(divergent_replicas(ClusterHistory(replicas=nodes.replicas())))
+
+
+def divergent_epochs(nodes: Mixed) -> list[Anomaly]:
+    """Which epoch each record is of, as ``leader-epoch-checkpoint`` says."""
+    found = []
+    for name in partition_names(nodes):
+        each = {node: epochs(nodes.data(node) / name) for node in NODES}
+        found += _unequal(f"leader epochs of {name}", each)
+    return found
+
+
+def partition_names(nodes: Mixed) -> list[str]:
+    """Directories of partitions; the quorum's is none."""
+    every = {folder.name for node in NODES for folder in nodes.data(node).iterdir()}
+    return sorted(name for name in every if PARTITION.fullmatch(name) and name != METADATA_LOG)
+
+
+def epochs(folder: Path) -> list[tuple[int, int]]:
+    """Each epoch of which there are records, and its first offset.
+
+    A leader notes its epoch when it begins to lead, and a follower when it gets a record of it; so those without
+    records are left out.
+    """
+    file = folder / "leader-epoch-checkpoint"
+    lines = file.read_text().split("\n")[2:] if file.exists() else []
+    noted = [(int(line.split()[0]), int(line.split()[1])) for line in lines if line]
+    ends = [*(start for _, start in noted[1:]), _log_end(folder)]
+    return [one for one, end in zip(noted, ends, strict=False) if one[1] < end]
+
+
+def _log_end(folder: Path) -> int:
+    batches = [batch for file in sorted(folder.glob("*.log")) for batch in split(file.read_bytes())]
+    return _next_offset(batches[-1]) if batches else 0
+
+
+def _next_offset(batch: bytes) -> int:
+    return int.from_bytes(batch[:8], "big") + int.from_bytes(batch[23:27], "big") + 1
+
+
+def divergent_producers(nodes: Mixed) -> list[Anomaly]:
+    """What each replica knows of those who have written, as DescribeProducers says."""
+    found = []
+    for name in partition_names(nodes):
+        each = {node: producers(nodes.address(node), name) for node in NODES}
+        answered = {node: said for node, said in each.items() if said is not None}
+        found += _unequal(f"producers of {name}", answered)
+    return found
+
+
+def producers(address: str, partition: str) -> list[tuple[int, ...]] | None:
+    """By id: epoch, last sequence, last timestamp, coordinator epoch, first offset of an open transaction.
+
+    None where a node of ours follows, which tells of partitions that it leads.
+    """
+    topic, _, index = partition.rpartition("-")
+    of = m.DescribeProducersRequest
+    request = of(topics=[of.TopicRequest(name=topic, partition_indexes=[int(index)])])
+    with Connection(address) as connection:
+        answer = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
+    row = answer.topics[0].partitions[0]
+    if row.error_code == NotLeaderOrFollowerError.code:
+        return None
+    assert row.error_code == 0, row
+    return sorted(
+        (
+            one.producer_id,
+            one.producer_epoch,
+            one.last_sequence,
+            one.last_timestamp,
+            one.coordinator_epoch,
+            one.current_txn_start_offset,
+        )
+        for one in row.active_producers
+    )
+
+
+def divergent_metadata(nodes: Mixed) -> list[Anomaly]:
+    """Batches of the metadata log: where two nodes have the same offset, they have the same bytes."""
+    logs = {node: metadata_batches(nodes.data(node)) for node in nodes.layout.nodes}
+    found = []
+    for one, other in pairwise(logs):
+        common = sorted(set(logs[one]) & set(logs[other]))
+        if not common:
+            found.append(
+                Anomaly("divergent metadata", f"nodes {one} and {other}: nothing in common")
+            )
+        differing = [at for at in common if logs[one][at] != logs[other][at]]
+        found += [
+            Anomaly("divergent metadata", f"nodes {one} and {other} at {at}") for at in differing
+        ]
+    return found
+
+
+def metadata_batches(data: Path) -> dict[int, bytes]:
+    """By base offset."""
+    files = sorted((data / METADATA_LOG).glob("*.log"))
+    batches = (batch for file in files for batch in split(file.read_bytes()))
+    return {int.from_bytes(batch[:8], "big"): batch for batch in batches}
+
+
+def quorums(nodes: Mixed) -> list[Anomaly]:
+    """``kafka-metadata-quorum``: one leader, epoch, voters and observers, whichever node it asks; nobody lags."""
+    said = {}
+    for node in one_of_each(nodes):
+        printed = tool("MetadataQuorumCommand", nodes, node, "describe", "--status")
+        said[node] = LEADER.findall(printed)
+    found = _unequal("kafka-metadata-quorum", said)
+    printed = tool("MetadataQuorumCommand", nodes, 1, "describe", "--replication")
+    head, *rows = [line.split() for line in printed.splitlines() if line.strip()]
+    lags = {row[0]: int(row[head.index("Lag")]) for row in rows}
+    known = {int(node) for node in lags}
+    if known != set(nodes.layout.nodes) or max(lags.values()) > 1:
+        found.append(Anomaly("kafka-metadata-quorum", f"lags {lags}"))
+    return found
+
+
+def topics(nodes: Mixed) -> list[Anomaly]:
+    """``kafka-topics --describe``, asked of each kind. Settings are left out: it asks any node, and they are its own."""
+    said = {
+        node: sorted(
+            line.partition("Configs:")[0]
+            for line in tool("TopicCommand", nodes, node, "--describe").splitlines()
+        )
+        for node in one_of_each(nodes)
+    }
+    return _unequal("kafka-topics --describe", said)
+
+
+def log_dirs(nodes: Mixed) -> list[Anomaly]:
+    """``kafka-log-dirs --describe``: sizes are equal on all brokers, and no replica lags."""
+    printed = tool("LogDirsCommand", nodes, 1, "--describe")
+    answer = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
+    sizes: dict[str, dict[int, Any]] = {}
+    for broker in answer["brokers"]:
+        for folder in broker["logDirs"]:
+            for row in folder["partitions"]:
+                seen = (row["size"], row["offsetLag"], row["isFuture"], folder["error"])
+                sizes.setdefault(row["partition"], {})[broker["broker"]] = seen
+    found = [one for name, each in sizes.items() for one in _unequal(f"log dirs of {name}", each)]
+    if set(sizes) != set(partition_names(nodes)):
+        found.append(Anomaly("log dirs", f"{sorted(sizes)}"))
+    return found
+
+
+def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
+    """``DumpLogSegments`` and ``MetadataShell`` on the files of a node of each kind that was stopped."""
+    chosen = one_of_each(nodes)
+    for node in sorted(chosen, key=lambda node: node in nodes.layout.voters):
+        nodes.stop(node)
+    names = partition_names(nodes)
+    said = {node: dumped(nodes.data(node), names) for node in chosen}
+    yield from _unequal("DumpLogSegments", said)
+    for path in SHELL_PATHS:
+        yield from _unequal(
+            f"MetadataShell {path}", {node: shell(nodes, node, path) for node in chosen}
+        )
+
+
+def dumped(data: Path, names: Sequence[str]) -> list[str]:
+    """Every batch, in Kafka's words, without the files' names."""
+    files = ",".join(str(file) for name in names for file in sorted((data / name).glob("*.log")))
+    printed = java("kafka.tools.DumpLogSegments", "--deep-iteration", "--files", files)
+    lines = [line.replace(str(data), "") for line in printed.splitlines()]
+    assert any("isvalid: true" in line for line in lines)
+    return lines
+
+
+def shell(nodes: Mixed, node: int, path: str) -> str:
+    """What Kafka's metadata shell makes of a node's metadata."""
+    log = max((nodes.data(node) / METADATA_LOG).glob("*.log"))
+    return java("org.apache.kafka.shell.MetadataShell", "--snapshot", str(log), "tree", path)
+
+
+def one_of_each(nodes: Mixed) -> tuple[int, int]:
+    """A broker of ours, and one of theirs."""
+    return min(nodes.layout.ours), max(set(NODES) - nodes.layout.ours)
+
+
+def tool(name: str, nodes: Mixed, node: int, *arguments: str) -> str:
+    """What a tool of Kafka's prints that knows one node."""
+    return java(f"{TOOLS}.{name}", "--bootstrap-server", nodes.address(node), *arguments)
+
+
+def _unequal(what: str, each: dict[int, Any]) -> list[Anomaly]:
+    """By node; all of them have to be equal."""
+    (first, expected), *others = each.items()
+    return [
+        Anomaly(
+            "disagreement", f"{what}: node {first} says {expected!r}, node {node} {said!r}"[:2000]
+        )
+        for node, said in others
+        if said != expected
+    ]

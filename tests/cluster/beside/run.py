@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -29,7 +29,16 @@ from tests.faults.cluster.transactions import Transactions
 from tests.faults.cluster.workload import Workload
 from tests.faults.history import Anomaly
 
-WORKLOADS: Sequence[type[Workload]] = (AppendList, Queue, Transactions)
+
+class Numbered(AppendList):
+    """One producer and the reader that follows it: whoever reads all again and again takes CPU time from nodes."""
+
+    def clients(self) -> Sequence[Callable[[Random], None]]:
+        first, _, follower, _ = super().clients()
+        return [first, follower]
+
+
+WORKLOADS: Sequence[type[Workload]] = (Numbered, Queue, Transactions)
 SHOWN = 5
 
 

@@ -1,8 +1,8 @@
 """What is done to a cluster of both kinds: each scenario is a list of steps, drawn from a seed.
 
-``kills``: kill -9 of every node in turn, then of whoever is the active controller. ``leadership``: all partitions are
-led by one kind and then by the other, in each of the ways in which Kafka moves leadership. ``zombies``: a leader of
-each kind is paused, or cut off from the others, and still takes records while another one leads.
+``kills``: kill -9 of every node in turn, of all at once, then of whoever is the active controller. ``leadership``: all
+partitions are led by one kind and then by the other, in each of the ways in which Kafka moves leadership. ``zombies``:
+a leader of each kind is paused, or cut off from the others, and still takes records while another one leads.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ from tests.faults.cluster.workload import read_all
 from tests.support.java import java
 
 Act = Callable[[Stage], None]
-MOVES = 20
+MOVES, CONTROLLERS = 20, 3
 TOPIC = "list"
 """The one whose leaders are watched; all others move with it."""
 
@@ -35,12 +35,13 @@ class Step(NamedTuple):
 
 
 def kills(nodes: Mixed, choice: Random) -> Iterator[Step]:
-    """Every node, then twice the active controller."""
+    """Every node, then all at once, then `CONTROLLERS` times whoever is the active controller."""
     every = nodes.layout.nodes
     for node in choice.sample(every, len(every)):
         yield Step(f"kill -9 of node {nodes.named(node)}", partial(_kill, node=node))
+    yield Step("kill -9 of all nodes", _kill_all)
     if len(nodes.layout.voters) > 1:
-        for _ in range(3):
+        for _ in range(CONTROLLERS):
             yield Step("kill -9 of the active controller", _kill_controller)
 
 
@@ -56,11 +57,17 @@ def _goes_on_without(nodes: Mixed, node: int) -> bool:
     return node not in nodes.layout.voters or node not in NODES or len(nodes.layout.voters) > 1
 
 
+def _kill_all(stage: Stage) -> None:
+    stage.nodes.kill(*stage.nodes.up)
+    stage.nodes.start(*stage.nodes.layout.nodes)
+
+
 def _kill_controller(stage: Stage) -> None:
     node = stage.controller()
     stage.nodes.kill(node)
     successor = stage.controller()
-    print(f"    {stage.nodes.named(node)} was active, then {stage.nodes.named(successor)}")
+    names = stage.nodes.named(node), stage.nodes.named(successor)
+    print("    {} was active, then {}".format(*names), flush=True)
     stage.going_on()
     stage.nodes.start(node)
 
