@@ -9,8 +9,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pykafka_core.errors import NotLeaderOrFollowerError
@@ -24,6 +25,7 @@ from tests.faults.raw import Keys
 from tests.support.java import java
 from tests.support.wire import Connection
 
+DUMP = "kafka.tools.DumpLogSegments"
 TOOLS = "org.apache.kafka.tools"
 LEADER = re.compile(
     r"^(ClusterId|LeaderId|LeaderEpoch|CurrentVoters|CurrentObservers):\s*(.*)$", re.M
@@ -32,11 +34,11 @@ SHELL_PATHS = ("/image/topics/byName", "/image/cluster", "/image/features")
 Check = Callable[[Mixed], Sequence[Anomaly]]
 
 
-def disagreements(stage: Stage, *, in_short: bool = False) -> Iterator[Anomaly]:
-    """Everything in which nodes differ, or that a tool finds wrong; stops a node of each kind at the end.
+def disagreements(stage: Stage, *, asks_tools: bool) -> Iterator[Anomaly]:
+    """Everything in which nodes differ, or that a tool finds wrong.
 
     Args:
-        in_short: Whether to ask no tool, each of which is a Java process.
+        asks_tools: Whether to ask Kafka's tools, each of which is a Java process, and to stop nodes at the end.
     """
     nodes = stage.nodes
     try:
@@ -50,9 +52,9 @@ def disagreements(stage: Stage, *, in_short: bool = False) -> Iterator[Anomaly]:
         divergent_producers,
         divergent_metadata,
     ]
-    for check in checks if in_short else [*checks, quorums, topics, log_dirs]:
+    for check in [*checks, quorums, topics, log_dirs, metadata] if asks_tools else checks:
         yield from settled(lambda check=check: check(nodes))  # type: ignore[misc]
-    if not in_short:
+    if asks_tools:
         yield from unsound_files(nodes)
 
 
@@ -184,7 +186,7 @@ def quorums(nodes: Mixed) -> list[Anomaly]:
 
 
 def topics(nodes: Mixed) -> list[Anomaly]:
-    """``kafka-topics --describe``, asked of each kind. Settings are left out: it asks any node, and they are its own."""
+    """``kafka-topics --describe``, asked of each kind. Without settings, which are those of any node."""
     said = {
         node: sorted(
             line.partition("Configs:")[0]
@@ -211,33 +213,36 @@ def log_dirs(nodes: Mixed) -> list[Anomaly]:
     return found
 
 
-def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
-    """``DumpLogSegments`` and ``MetadataShell`` on the files of a node of each kind that was stopped."""
-    chosen = one_of_each(nodes)
-    for node in sorted(chosen, key=lambda node: node in nodes.layout.voters):
-        nodes.stop(node)
-    names = partition_names(nodes)
-    said = {node: dumped(nodes.data(node), names) for node in chosen}
-    yield from _unequal("DumpLogSegments", said)
+def metadata(nodes: Mixed) -> list[Anomaly]:
+    """``MetadataShell`` makes the same of the metadata log of each kind."""
+    found = []
     for path in SHELL_PATHS:
-        yield from _unequal(
-            f"MetadataShell {path}", {node: shell(nodes, node, path) for node in chosen}
-        )
+        said = {node: shell(nodes.data(node), path).splitlines() for node in one_of_each(nodes)}
+        found += _unequal(f"MetadataShell {path}", said)
+    return found
 
 
-def dumped(data: Path, names: Sequence[str]) -> list[str]:
-    """Every batch, in Kafka's words, without the files' names."""
-    files = ",".join(str(file) for name in names for file in sorted((data / name).glob("*.log")))
-    printed = java("kafka.tools.DumpLogSegments", "--deep-iteration", "--files", files)
-    lines = [line.replace(str(data), "") for line in printed.splitlines()]
-    assert any("isvalid: true" in line for line in lines)
-    return lines
+def shell(data: Path, path: str) -> str:
+    """What Kafka's metadata shell says of a path, by a copy of a node's metadata log as it is now."""
+    batches = metadata_batches(data)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / f"{min(batches):020}.log"
+        copy.write_bytes(b"".join(batches.values()))
+        return java("org.apache.kafka.shell.MetadataShell", "--snapshot", str(copy), "tree", path)
 
 
-def shell(nodes: Mixed, node: int, path: str) -> str:
-    """What Kafka's metadata shell makes of a node's metadata."""
-    log = max((nodes.data(node) / METADATA_LOG).glob("*.log"))
-    return java("org.apache.kafka.shell.MetadataShell", "--snapshot", str(log), "tree", path)
+def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
+    """``DumpLogSegments`` on the files of a node of each kind that was stopped."""
+    for node in sorted(one_of_each(nodes), key=lambda node: node in nodes.layout.voters):
+        nodes.stop(node)
+        logs = [
+            str(file)
+            for name in partition_names(nodes)
+            for file in sorted((nodes.data(node) / name).glob("*.log"))
+        ]
+        printed = java(DUMP, "--deep-iteration", "--files", ",".join(logs))
+        if "isvalid: false" in printed or "isvalid: true" not in printed:
+            yield Anomaly("DumpLogSegments", f"node {node}: {printed[-500:]}")
 
 
 def one_of_each(nodes: Mixed) -> tuple[int, int]:
@@ -255,8 +260,17 @@ def _unequal(what: str, each: dict[int, Any]) -> list[Anomaly]:
     (first, expected), *others = each.items()
     return [
         Anomaly(
-            "disagreement", f"{what}: node {first} says {expected!r}, node {node} {said!r}"[:2000]
+            "disagreement",
+            f"{what}: node {first} and node {node} say {_difference(expected, said)}",
         )
         for node, said in others
         if said != expected
     ]
+
+
+def _difference(one: Any, other: Any) -> str:
+    """Where two lists part; or both, where they are none."""
+    if isinstance(one, list) and isinstance(other, list):
+        parted = next(pair for pair in zip_longest(one, other) if pair[0] != pair[1])
+        return "{!r} and {!r}".format(*parted)
+    return f"{one!r} and {other!r}"

@@ -6,8 +6,10 @@ own, `CONTROLLER`, which is Apache Kafka's.
 """
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import id_text, random_id
-from tests.faults.cluster.clusters import NODES, SETTINGS, Cluster
+from tests.faults.cluster.clusters import JOIN_S, NODES, SETTINGS, Cluster, NotBackError
 from tests.faults.cluster.network import Network
 
 CONTROLLER = 4
@@ -99,9 +101,19 @@ class Mixed(Cluster):
         self.start(*self.layout.nodes)
 
     def wait_until_serving(self, node: int) -> None:
-        """As of `Cluster`; a node that is a controller alone has nothing that clients could ask."""
+        """As of `Cluster`; of a node that is a controller alone, when it takes connections."""
         if node in NODES:
             super().wait_until_serving(node)
+            return
+        deadline = time.monotonic() + JOIN_S
+        while not self._is_listening(node):
+            if time.monotonic() > deadline:
+                raise NotBackError(f"node {node} does not listen: {self.log_of(node)}")
+            time.sleep(0.05)
+
+    def _is_listening(self, node: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._ports[node].controller)) == 0
 
     def data(self, node: int) -> Path:
         return self._folder / str(node)

@@ -69,7 +69,7 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
         for workload in workloads:
             workload.stop()
         found += [anomaly for workload in workloads for anomaly in _judged(workload)]
-        return found or list(disagreements(stage))
+        return found or list(disagreements(stage, asks_tools=scenario.asks_tools))
 
 
 def _taken(stage: Stage, steps: Sequence[Step]) -> list[Anomaly]:

@@ -45,6 +45,12 @@ def kills(nodes: Mixed, choice: Random) -> Iterator[Step]:
             yield Step("kill -9 of the active controller", _kill_controller)
 
 
+def sample(nodes: Mixed, _: Random) -> Iterator[Step]:
+    """One of each kind is killed."""
+    for node in (1, 3):
+        yield Step(f"kill -9 of node {nodes.named(node)}", partial(_kill, node=node))
+
+
 def _kill(stage: Stage, node: int) -> None:
     stage.nodes.kill(node)
     if _goes_on_without(stage.nodes, node):
@@ -198,14 +204,22 @@ ABSENCES: Mapping[str, Absence] = {
 
 
 class Scenario(NamedTuple):
-    """Steps, the layout in which they are taken, and what is between its nodes."""
+    """What one run is made of.
+
+    Attributes:
+        layout: Which nodes there are.
+        network: What is between them.
+        asks_tools: Whether Kafka's tools are asked at the end, each of which is a Java process.
+    """
 
     layout: str
     steps: Callable[[Mixed, Random], Iterator[Step]]
     network: type[Network] = Direct
+    asks_tools: bool = True
 
 
 SCENARIOS: Mapping[str, Scenario] = {
+    "sample": Scenario("voters", sample, asks_tools=False),
     "broker": Scenario("broker", kills),
     "controller": Scenario("controller", kills),
     "voter": Scenario("voter", kills),

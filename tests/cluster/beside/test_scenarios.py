@@ -1,0 +1,47 @@
+"""A sample of `make beside`: two voters of ours beside one of Apache Kafka's under load, and one of each kind is killed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.beside.agreement import epochs
+from tests.cluster.beside.run import Task, report, run
+from tests.cluster.beside.scenarios import SCENARIOS
+from tests.faults.cluster.checker import split
+
+
+def test_a_cluster_of_both_kinds_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+    task = Task("sample", seed=0)
+    found = run(task, tmp_path)
+    assert not found, report(task, found)
+
+
+def test_the_command_of_a_task_names_all_that_its_steps_depend_on() -> None:
+    assert Task("voter", 5, 2).command() == (
+        "python -m tests.cluster.beside.run --scenario voter --seed 5 --steps 2"
+    )
+    assert set(SCENARIOS) > {"broker", "controller", "voter", "voters", "leadership", "zombies"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "expected"),
+    [
+        ("0\n1\n0 0\n", [(0, 0)]),
+        ("0\n2\n0 0\n3 2\n", [(0, 0)]),
+        ("0\n3\n0 0\n3 1\n4 1\n", [(0, 0), (4, 1)]),
+    ],
+    ids=["one", "the last without a record", "one in between without a record"],
+)
+def test_epochs_without_records_do_not_count(
+    tmp_path: Path, noted: str, expected: list[tuple[int, int]]
+) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_text(noted)
+    (tmp_path / f"{0:020}.log").write_bytes(batch_of_two())
+    assert epochs(tmp_path) == expected
+
+
+def batch_of_two() -> bytes:
+    """The fields that are looked at: base offset, size and last offset delta."""
+    batch = bytes(8) + (49).to_bytes(4, "big") + bytes(11) + (1).to_bytes(4, "big") + bytes(34)
+    assert list(split(batch)) == [batch]
+    return batch
