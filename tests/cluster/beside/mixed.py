@@ -133,6 +133,8 @@ class Mixed(Cluster):
             "listeners": _listed({name: at for name, (at, _) in listeners.items()}),
             "advertised.listeners": _listed({name: at for name, (_, at) in listeners.items()}),
             "controller.quorum.bootstrap.servers": ",".join(self._controllers.values()),
+            # Apache Kafka's nodes end themselves when that is over, which a busy machine must not bring about.
+            "initial.broker.registration.timeout.ms": 600_000,
         }
         settings = {**SETTINGS, **given}
         if node not in NODES:
