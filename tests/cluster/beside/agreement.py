@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pykafka_core.errors import NotLeaderOrFollowerError
 from pykafka_core.protocol import messages as m
 from tests.cluster.beside.mixed import Mixed
 from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage
@@ -113,24 +112,18 @@ def divergent_producers(nodes: Mixed) -> list[Anomaly]:
     found = []
     for name in partition_names(nodes):
         each = {node: producers(nodes.address(node), name) for node in NODES}
-        answered = {node: said for node, said in each.items() if said is not None}
-        found += _unequal(f"producers of {name}", answered)
+        found += _unequal(f"producers of {name}", each)
     return found
 
 
-def producers(address: str, partition: str) -> list[tuple[int, ...]] | None:
-    """By id: epoch, last sequence, last timestamp, coordinator epoch, first offset of an open transaction.
-
-    None where a node of ours follows, which tells of partitions that it leads.
-    """
+def producers(address: str, partition: str) -> list[tuple[int, ...]]:
+    """By id: epoch, last sequence, last timestamp, coordinator epoch, first offset of an open transaction."""
     topic, _, index = partition.rpartition("-")
     of = m.DescribeProducersRequest
     request = of(topics=[of.TopicRequest(name=topic, partition_indexes=[int(index)])])
     with Connection(address) as connection:
         answer = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
     row = answer.topics[0].partitions[0]
-    if row.error_code == NotLeaderOrFollowerError.code:
-        return None
     assert row.error_code == 0, row
     return sorted(
         (

@@ -173,6 +173,9 @@ class Mixed(Cluster):
             else:
                 self._format_theirs(node)
 
+    def _format_guest(self) -> None:
+        raise NotImplementedError("no other node joins these clusters")
+
     def _format_ours(self, node: int) -> None:
         voters = [
             VoterNode(

@@ -102,7 +102,7 @@ class Cluster(ABC):
 
     Attributes:
         name: Whose nodes they are.
-        processes: All nodes; those beside `NODES` are no brokers.
+        processes: All nodes that there may ever be; those beside `NODES` may be no brokers.
         network: The links between nodes.
         up: The processes that run, by node; those that are paused, too.
         members: The nodes that belong to it now, whether they run or not.
