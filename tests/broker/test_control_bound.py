@@ -23,6 +23,7 @@ from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AddRaftVoterRequest,
     AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
@@ -61,6 +62,7 @@ from pykafka_core.protocol.messages import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
+    RemoveRaftVoterRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -83,6 +85,7 @@ SMALL, LARGE = 8_000, 8_000
 """Topics of one partition, and partitions of one topic."""
 RECORDS_MAX = 9_999
 GROUPS = 16_000
+VOTER_LISTENER = AddRaftVoterRequest.Listener(name="CONTROLLER", host="127.0.0.1", port=9093)
 VERSIONS = {8: 9, 9: 9}
 """Of requests that name topics by id in the newest; of all others it is the newest."""
 
@@ -479,6 +482,8 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (30, lambda: CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()] * 10_000)),
     (31, lambda: DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()] * 10_000)),
     (64, lambda: UnregisterBrokerRequest(broker_id=7)),
+    (80, lambda: AddRaftVoterRequest(voter_id=7, listeners=[VOTER_LISTENER] * 10_000)),
+    (81, lambda: RemoveRaftVoterRequest(voter_id=7)),
     (34, alter_replica_log_dirs),
     (43, elect_leaders),
     (43, lambda: ElectLeadersRequest(topic_partitions=None)),

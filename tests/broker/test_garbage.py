@@ -18,6 +18,7 @@ from pykafka_core.handlers.registry import ROWS
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AddRaftVoterRequest,
     AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
@@ -57,6 +58,7 @@ from pykafka_core.protocol.messages import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
+    RemoveRaftVoterRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -222,6 +224,7 @@ def cluster_requests() -> Iterator[Message]:
     wrong = DescribeClientQuotasRequest.ComponentData(entity_type="missing")
     yield DescribeClientQuotasRequest(components=[wrong])
     yield from (DescribeAclsRequest(), UnregisterBrokerRequest(broker_id=7))
+    yield from (AddRaftVoterRequest(voter_id=7), RemoveRaftVoterRequest(voter_id=7))
     yield CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()])
     yield DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()])
     for feature in ("transaction.version", "missing"):

@@ -13,6 +13,7 @@ from pykafka_core.protocol import ProtocolError, encode_request
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AddRaftVoterRequest,
     AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
@@ -51,6 +52,7 @@ from pykafka_core.protocol.messages import (
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
+    RemoveRaftVoterRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -377,6 +379,15 @@ def unregister_broker(_name: str, _version: int) -> Iterator[Message]:
     yield UnregisterBrokerRequest(broker_id=7)
 
 
+def add_raft_voter(name: str, _version: int) -> Iterator[Message]:
+    listener = AddRaftVoterRequest.Listener(name=name, host=name)
+    yield AddRaftVoterRequest(cluster_id=name, voter_id=7, listeners=[listener])
+
+
+def remove_raft_voter(name: str, _version: int) -> Iterator[Message]:
+    yield RemoveRaftVoterRequest(cluster_id=name, voter_id=7)
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
@@ -389,7 +400,7 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
         alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
         update_features, describe_client_quotas, alter_client_quotas, describe_acls, create_acls,
-        delete_acls, unregister_broker,
+        delete_acls, unregister_broker, add_raft_voter, remove_raft_voter,
     )
 }  # fmt: skip
 
@@ -449,6 +460,7 @@ def test_error_messages_are_those_of_errors() -> None:
         "text",
         "'NONE'",
         "''",
+        "ALONE",
         "'No Authorizer is configured.'",
         "'No Authorizer is configured on the broker'",
     }

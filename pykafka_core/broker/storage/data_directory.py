@@ -195,9 +195,17 @@ class DataDirectory:
         Raises:
             StorageError: It cannot be written.
         """
+        self.make_metadata_directory()
+        self._write(self._metadata / "quorum-state", quorum_state.encode(state))
+
+    def make_metadata_directory(self) -> None:
+        """Make the metadata log's directory, durably; before the core writes to it, as it follows links.
+
+        Raises:
+            StorageError: It cannot be made, or something else stands in its place.
+        """
         with storage_errors("make", self._metadata):
             self.reserve.spend_on(lambda: make_directory(self._metadata))
-        self._write(self._metadata / "quorum-state", quorum_state.encode(state))
 
     def _write(self, path: Path, content: bytes) -> None:
         """Write what the broker cannot do without."""
