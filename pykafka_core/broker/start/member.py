@@ -81,7 +81,7 @@ class _MemberStart:
         self._directory.make_room()
         if self._directory.identity() is None:
             self._directory.create(self._identity)
-        self._directory.make_metadata_directory()
+        self._directory.prepare_metadata()
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
         # First: a log gives way to a snapshot of which nothing but the name was seen.

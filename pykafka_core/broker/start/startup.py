@@ -87,7 +87,7 @@ class _Startup:
             directory.make_room()
             if directory.identity() is None:
                 directory.create(self._identity)
-            directory.make_metadata_directory()
+            directory.prepare_metadata()
         epoch = 1 if directory is None else directory.last_epoch() + 1
         on_disk = directory is not None
         self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))

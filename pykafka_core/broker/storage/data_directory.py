@@ -24,7 +24,7 @@ from pykafka_core.broker.storage.identity import (
     encode_identity,
 )
 from pykafka_core.broker.storage.quorum_state import EPOCH_MAX
-from pykafka_core.broker.storage.reserve import RESERVE_FILE, Reserve
+from pykafka_core.broker.storage.reserve import RESERVE_FILE, Need, Reserve
 from pykafka_core.errors import StorageError
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
@@ -195,15 +195,19 @@ class DataDirectory:
         Raises:
             StorageError: It cannot be written.
         """
-        self.make_metadata_directory()
+        self._make_metadata_directory()
         self._write(self._metadata / "quorum-state", quorum_state.encode(state))
 
-    def make_metadata_directory(self) -> None:
-        """Make the metadata log's directory, durably; before the core writes to it, as it follows links.
+    def prepare_metadata(self) -> None:
+        """Make the metadata log's directory and room for what the core writes as it opens it; the core follows links.
 
         Raises:
             StorageError: It cannot be made, or something else stands in its place.
         """
+        self._make_metadata_directory()
+        self.reserve.make_way(Need.START)
+
+    def _make_metadata_directory(self) -> None:
         with storage_errors("make", self._metadata):
             self.reserve.spend_on(lambda: make_directory(self._metadata))
 
