@@ -89,7 +89,8 @@ def act(turn: Turn) -> None:
                     own, epoch = turn.key.node_id, turn.election.epoch
                     begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
                     turn.send(voter.replica.node_id, begin_epoch)
-            go_on_with_change(turn)
+            if go_on_with_change(turn):
+                answer_waiting(turn)
         case Follower(leader_id, download=None):
             if not ask_to_join(turn):
                 fetch(turn, leader_id)

@@ -160,11 +160,11 @@ def _answer(turn: Turn, number: int, refusal: Refusal | None) -> None:
 # A leader's change, step by step.
 
 
-def go_on_with_change(turn: Turn) -> None:
-    """Ask the new voter, or append the record once no batch is in flight."""
+def go_on_with_change(turn: Turn) -> bool:
+    """Ask the new voter, or append the record once no batch is in flight; whether it was appended."""
     role = turn.role
     if not isinstance(role, Leader) or role.change is None or role.change.end is not None:
-        return
+        return False
     change = role.change
     if change.voters is None:
         assert change.added is not None, "only who is added is asked"
@@ -172,6 +172,8 @@ def go_on_with_change(turn: Turn) -> None:
         turn.send(change.added.key.node_id, asked)
     elif role.in_flight is None:
         _append(turn, change, change.voters)
+        return True
+    return False
 
 
 def _append(turn: Turn, change: VoterSetRequest, voters: tuple[Voter, ...]) -> None:

@@ -9,10 +9,12 @@ from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_directory
 from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
-from pykafka_core.types import random_id
+from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.types import id_text, random_id
 from tests.cluster.clients import eventually
 from tests.cluster.nodes import Nodes, Ports, ports_of
 
@@ -44,6 +46,11 @@ class Growing(Nodes):
 
     def begin(self) -> None:
         """The first leads, alone."""
+        if DataDirectory(self.data(1)).identity() is None:
+            first = Identity(id_text(random_id(os.urandom)), 1, random_id(os.urandom))
+            key = ReplicaKey(1, first.directory_id)
+            at = VoterNode(key, "127.0.0.1", self.controller_port(1))
+            format_directory(self.data(1), first, [at])
         self.start(1)
         self.controller()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
@@ -40,6 +41,33 @@ def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(tmp_path: 
             Broker(cluster.data(1), config={"node.id": 1})
         cluster.start(1)
         assert cluster.voters() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("is_formatted", [True, False], ids=["formatted again", "empty"])
+def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
+    tmp_path: Path, is_formatted: bool
+) -> None:
+    """It would acknowledge what the cluster, whose voters go on without it, never hears of."""
+    with growing(tmp_path) as cluster:
+        cluster.begin()
+        cluster.stop(1)
+        known = DataDirectory(cluster.data(1)).identity()
+        assert known is not None
+        shutil.rmtree(cluster.data(1))
+        if is_formatted:
+            cluster.format(1, cluster_id=known.cluster_id)
+        for _ in range(2):
+            with pytest.raises(ClusterError, match=r"controller\.quorum\.bootstrap\.servers"):
+                cluster.start(1)
+
+
+def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_path: Path) -> None:
+    with growing(tmp_path) as cluster:
+        cluster.begin()
+        cluster.format(2)
+        cluster.settings["listeners"] = "PLAINTEXT://127.0.0.1:0,CONTROLLER://0.0.0.0:0"
+        with pytest.raises(ClusterError, match=r"advertised\.listeners"):
+            cluster.start(2)
 
 
 def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None:

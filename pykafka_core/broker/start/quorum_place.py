@@ -1,8 +1,9 @@
 """A node's place in the metadata quorum as it starts: who votes, where it listens itself, and whom it can ask.
 
-The log, behind its newest snapshot, says who votes (KIP-853). A log that has never said so is that of a new cluster of
-one, or of a broker that was alone before it got a listener of controllers: its epoch begins with the record that says
-so. Or it is that of a node which others are to add, or of a broker, which asks the nodes that its settings name.
+The log, behind its newest snapshot, says who votes (KIP-853). A log that has never said so is that of a broker that was
+alone before it got a listener of controllers: its epoch begins with the record that says so. Or it is that of a node
+which others are to add, or of a broker, which asks the nodes that its settings name. An empty one begins no cluster:
+its disk may have been lost, and the cluster be elsewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from pykafka_core.broker.start.listeners import LOOPBACK
 from pykafka_core.config import Listener, StartConfig
+from pykafka_core.errors import ClusterError
 from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.log_state import LogState
 from pykafka_core.quorum.values import ElectionState, ReplicaKey, Voter, VoterEndpoint, VoterSet
@@ -50,6 +52,9 @@ def quorum_place(
         log: As its disk has it.
         election: Likewise, of quorum-state.
         bound: Its listeners of controllers, and the port of each.
+
+    Raises:
+        ClusterError: Nothing says who the other controllers are, or at which host they reach this one.
     """
     own = Voter(
         key, _own_endpoints(start, bound, recorded(log.voter_set.voters, key)), (0, KRAFT_VERSION)
@@ -57,18 +62,16 @@ def quorum_place(
     others = dict(_others(start, own))
     if not start.is_controller:
         return QuorumPlace(log, None, others, tuple(others))
-    if not log.voter_set.voters and _is_own_cluster(key, log, election, others):
+    if not log.voter_set.voters and log.end and election.leader_id == key.node_id:
         log = log._replace(voter_sets=(VoterSet(0, (own,), KRAFT_VERSION),))
+    if not log.voter_set.voters and not others:
+        raise ClusterError(
+            "this directory knows no controllers: name some in controller.quorum.bootstrap.servers, or begin a "
+            "new cluster in another one by `pykafka-core format --standalone HOST:PORT`"
+        )
     at = own.endpoints[0]
     endpoints = {**others, key.node_id: Endpoint(at.host, at.port)}
     return QuorumPlace(log, own, endpoints, tuple(others))
-
-
-def _is_own_cluster(
-    key: ReplicaKey, log: LogState, election: ElectionState, others: Mapping[int, Endpoint]
-) -> bool:
-    """Whether a log without voters is that of a cluster of this node: it led there, or knows nobody else."""
-    return election.leader_id == key.node_id if log.end else not others
 
 
 def _own_endpoints(
@@ -82,7 +85,12 @@ def _own_endpoints(
     endpoints = []
     for listener, port in bound:
         shown = told.get(listener.name, listener)
-        host = hosts.get(listener.name, LOOPBACK) if shown.host in _EVERYWHERE else shown.host
+        host = hosts.get(listener.name) if shown.host in _EVERYWHERE else shown.host
+        if host is None:
+            raise ClusterError(
+                f"listener {listener.name} is at every address, and nothing says at which others reach this node: "
+                f"add {listener.name}://HOST:{shown.port or port} to advertised.listeners"
+            )
         endpoints.append(VoterEndpoint(listener.name, host, shown.port or port))
     return tuple(endpoints)
 

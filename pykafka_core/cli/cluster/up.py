@@ -66,11 +66,13 @@ def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
 def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
     broker = port + node - 1
     controller = broker + CONTROLLER_PORTS_BEHIND
+    controllers = (port + other + CONTROLLER_PORTS_BEHIND for other in range(count))
     return {
         "process.roles": "broker,controller",
         "node.id": str(node),
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},{CONTROLLER_LISTENER}://127.0.0.1:{controller}",
         "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{at}" for at in controllers),
         "inter.broker.listener.name": "PLAINTEXT",
         "default.replication.factor": str(min(3, count)),
         "min.insync.replicas": str(min(2, count)),

@@ -100,13 +100,16 @@ def _is_alive_elsewhere(
 ) -> bool:
     """Whether the process that is registered may be alive, and is not this one.
 
-    A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). Until a
-    broker's first heartbeat who comes with its very directories is its next process: they are locked by one at a time.
+    A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). A broker
+    that does not send a heartbeat soon gives way to who comes with its very directories, its next process: they are
+    locked by one at a time.
     """
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
     sessions = context.controller().sessions
-    if sessions.is_hearsay(existing) and set(request.log_dirs) == set(existing.directories):
+    is_same_place = set(request.log_dirs) == set(existing.directories)
+    heartbeat_ns = context.settings.int("broker.heartbeat.interval.ms") * 1_000_000
+    if is_same_place and sessions.is_hearsay(existing, context.arrived_ns, heartbeat_ns):
         return False
     return not sessions.may_be_succeeded(existing, context.arrived_ns)
 
