@@ -5,9 +5,7 @@ round, so that drift of the machine hits all alike. Medians are printed, and the
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -156,9 +154,7 @@ def main() -> None:
     show(results, peers)
     print("machine: " + ", ".join(f"{name} {value:.3g}" for name, value in limits.items()))
     if options.json:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
-        raw = {"commit": commit.stdout.strip(), "command": sys.argv, "results": results}
-        options.json.write_text(json.dumps(raw | {"machine": limits}, indent=1))
+        work.keep(options.json, results, limits)
 
 
 if __name__ == "__main__":

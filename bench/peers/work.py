@@ -1,8 +1,10 @@
 """The workloads. Each checks its answer before it reports, and returns a rate or a latency by name."""
 
+import json
 import statistics
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -277,6 +279,13 @@ def many_topics(bootstrap: str, word: str, count: int) -> Figures:
         assert producer.flush(120) == 0
     assert not failed, failed[:1]
     return {"created s": created(), "a record each s": produced()}
+
+
+def keep(path: Path, results: object, limits: Figures) -> None:
+    """Write the raw figures with the commit and the command."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+    raw = {"commit": commit.stdout.strip(), "command": sys.argv, "results": results}
+    path.write_text(json.dumps(raw | {"machine": limits}, indent=1))
 
 
 def machine(folder: Path) -> Figures:

@@ -25,7 +25,7 @@ class StartConfig(NamedTuple):
             given.
         advertised_listeners: As given; empty means the listeners themselves.
         controller_listeners: Where this node, if it is a controller, listens for other nodes.
-        advertised_controllers: What other nodes are told of these; empty means the listeners themselves.
+        advertised_controllers: Where other nodes reach these; empty means the listeners themselves.
         controller_names: Names of listeners of controllers, this node's or others'.
         is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
         voters: As ``controller.quorum.voters`` names them.

@@ -1,6 +1,7 @@
 """The voters of the quorum change while it serves (KIP-853): it grows, voters go, and a lost disk comes back."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from tests.cluster.clients import consume, create, eventually, produce
-from tests.cluster.growing import growing
+from tests.cluster.growing import Growing, growing
 
 VALUES = sorted(f"value-{number}" for number in range(20))
 
@@ -93,19 +94,24 @@ def test_a_lost_disk_comes_back_by_itself(tmp_path: Path) -> None:
         cluster.format(2, 3)
         cluster.start(2, 3)
         eventually(lambda: cluster.voters() == [1, 2, 3])
-        before = {one.node: one.directory for one in cluster.quorum().voters}
+        before = directories(cluster)
         cluster.stop(3)
         shutil.rmtree(cluster.data(3))
         cluster.format(3)
         cluster.start(3)
-        eventually(
-            lambda: (
-                {one.node: one.directory for one in cluster.quorum().voters}.keys() == {1, 2, 3}
-                and {one.node: one.directory for one in cluster.quorum().voters}[3] != before[3]
-            )
-        )
+        eventually(lambda: is_replaced(before, directories(cluster)))
         cluster.stop(1)
         assert cluster.controller() in (2, 3)
+
+
+def directories(cluster: Growing) -> dict[int, str]:
+    """Of the voters, by node id."""
+    return {one.node: one.directory for one in cluster.quorum().voters}
+
+
+def is_replaced(before: dict[int, str], now: dict[int, str]) -> bool:
+    """Whether the third of three voters has another directory."""
+    return now.keys() == {1, 2, 3} and now[3] != before[3]
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
@@ -115,30 +121,14 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             quorum.remove(cluster.bootstrap, "1", as_json=True, dry_run=False)
         with pytest.raises(CliError, match="VOTER_NOT_FOUND"):
             quorum.remove(cluster.bootstrap, f"7:{'A' * 22}", as_json=True, dry_run=False)
+        add = partial(quorum.add, cluster.bootstrap, as_json=True, dry_run=False)
+        directory = f"{'B' * 21}A"
         with pytest.raises(CliError, match="DUPLICATE_VOTER"):
-            quorum.add(
-                cluster.bootstrap,
-                f"1@h:1:{'B' * 21}A",
-                listener="CONTROLLER",
-                as_json=True,
-                dry_run=False,
-            )
+            add(f"1@h:1:{directory}", listener="CONTROLLER")
         with pytest.raises(CliError, match=r"INVALID_REQUEST.*no listener CONTROLLER"):
-            quorum.add(
-                cluster.bootstrap,
-                f"2@h:1:{'B' * 21}A",
-                listener="OTHER",
-                as_json=True,
-                dry_run=False,
-            )
+            add(f"2@h:1:{directory}", listener="OTHER")
         with pytest.raises(CliError, match=r"REQUEST_TIMED_OUT.*does not answer"):
-            quorum.add(
-                cluster.bootstrap,
-                f"2@127.0.0.1:1:{'B' * 21}A",
-                listener="CONTROLLER",
-                as_json=True,
-                dry_run=False,
-            )
+            add(f"2@127.0.0.1:1:{directory}", listener="CONTROLLER")
         with Broker() as alone, pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
             quorum.remove(alone.bootstrap_servers, "1", as_json=True, dry_run=False)
         assert cluster.voters() == [1]

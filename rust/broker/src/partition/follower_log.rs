@@ -114,9 +114,6 @@ impl Partition {
         }
         if !answered.records.is_empty() {
             self.append_records(&log, leader_epoch, answered)?;
-            if log.log_end_offset() >= answered.high_watermark {
-                self.sync_as_promised(&log)?;
-            }
         }
         let high_watermark = {
             let mut turn = self.turn();
@@ -139,17 +136,19 @@ impl Partition {
         let mut turn = self.turn();
         turn.touch();
         let end = log.log_end_offset();
+        let waits_for_sync = turn.syncs_every_append() && end >= answered.high_watermark;
         if end > before {
             turn.report_space();
             turn.credit_appended(answered.records.len() as i64);
-            if end < answered.high_watermark || !turn.syncs_every_append() {
+            if !waits_for_sync {
                 turn.sync_after_append(log);
             }
         }
-        match appended {
-            Ok(_) => Ok(()),
-            Err(error) => Err(turn.append_refused(error)),
+        if let Err(error) = appended {
+            return Err(turn.append_refused(error));
         }
+        drop(turn);
+        if waits_for_sync { self.stored(log.flush()) } else { Ok(()) }
     }
 
     /// What a fetch says that is here is as durable as the topic promises.
