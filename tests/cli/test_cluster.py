@@ -1,11 +1,10 @@
 """``format``, ``random-uuid`` and ``cluster up``: nodes of one cluster from the command line."""
 
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pykafka_core.broker.start.plan import plan
 from pykafka_core.cli import main
 from pykafka_core.config import BrokerConfigs
+from tests.support.ports import free_ports
 
 PATIENCE_S = 60
 Capture = pytest.CaptureFixture[str]
@@ -85,20 +85,6 @@ def up(folder: Path, port: int) -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
-
-
-def free_ports() -> int:
-    """The first of three that are free, and whose controllers' are."""
-    for first in range(20_000, 40_000, 10):
-        ports = [first + node + behind for node in range(3) for behind in (0, 10_000)]
-        with ExitStack() as stack:
-            try:
-                for port in ports:
-                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
-            except OSError:
-                continue
-            return first
-    raise AssertionError("no ports are free")
 
 
 def test_three_nodes_are_up_with_one_command_and_come_back(tmp_path: Path) -> None:

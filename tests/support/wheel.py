@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.drivers import clean_environment
+from tests.support.ports import free_ports
 
 PATIENCE_S = 600
 
@@ -42,7 +43,9 @@ def run(*command: str, folder: Path, scripts: Path | None = None, address: str =
 
 
 def serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[str], str]:
-    """Start ``pykafka-core serve``, on a port of its own; the process and its address."""
+    """Start ``serve`` or ``cluster up``, on ports of its own; the process and its address."""
+    if " cluster up " in command:
+        command += f" --port {free_ports()}"
     program, *arguments = command.replace("127.0.0.1:9092", "127.0.0.1:0").split()
     server = subprocess.Popen(
         [scripts / program, *arguments],

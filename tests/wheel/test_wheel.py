@@ -91,12 +91,12 @@ def test_the_examples_of_the_readme_run(scripts: Path, tmp_path: Path) -> None:
 
 
 def _session(scripts: Path, folder: Path, commands: list[str]) -> Iterator[str]:
-    """Run the commands one after the other, `serve` in the background; yield what they print."""
+    """Run the commands one after the other, brokers in the background; yield what they print."""
     server: subprocess.Popen[str] | None = None
     address = ""
     try:
         for command in commands:
-            if command.startswith("pykafka-core serve"):
+            if command.startswith(("pykafka-core serve", "pykafka-core cluster up")):
                 stop(server)
                 server, address = serve(scripts, folder, command)
             else:
