@@ -151,6 +151,11 @@ class Cluster(ABC):
             stack.callback(disk.remove)
         return disks
 
+    def keep_disks(self) -> None:
+        """Copy what is on disks of their own, which go with this cluster, to where it stays."""
+        for node in self._disks:
+            shutil.copytree(self.data(node), self._folder / "disks" / str(node))
+
     @property
     def bootstrap(self) -> str:
         """Of all nodes, whether they run or not."""

@@ -6,6 +6,7 @@
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -80,7 +81,10 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
         for workload in workloads:
             workload.stop()
         found = found or _settled(nodes)
-        return found + [anomaly for workload in workloads for anomaly in _judged(workload)]
+        found += [anomaly for workload in workloads for anomaly in _judged(workload)]
+        if found:
+            nodes.keep_disks()
+        return found
 
 
 def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
@@ -178,6 +182,8 @@ def report(task: Task, found: Sequence[Anomaly]) -> str:
 
 def main() -> None:
     options = _options()
+    # As Ctrl-C: nodes end with the run.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if any(FAULTS[name].needs is Need.DISKS for name in _listed(options.faults) or FAULTS):
         in_own_namespace()
     deadline = time.monotonic() + 60 * options.minutes

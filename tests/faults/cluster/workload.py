@@ -1,5 +1,6 @@
 """What every workload is: a topic, clients in threads of their own, and what they noted."""
 
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -15,6 +16,8 @@ from tests.faults.cluster.clusters import NODES, QUIET, Cluster
 from tests.faults.history import Anomaly, History, Read, Write
 
 PATIENCE_S = 90.0
+NICE = 10
+"""Of clients: librdkafka spins while a leader answers none of its requests, and would take the CPU from the nodes."""
 
 
 class Workload(ABC):
@@ -76,6 +79,8 @@ class Workload(ABC):
             self.anomalies.append(Anomaly("reader out of range", f"{consumer}: {error.str()}"))
 
     def _guarded(self, client: Callable[[Random], None], choice: Random) -> None:
+        # A thread's own, which those that it starts inherit.
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         try:
             client(choice)
         except Exception as error:
