@@ -406,6 +406,7 @@ class Request:
     """A request for Python; ``body`` starts behind the request header.
 
     ``received_ns`` and ``received_ms``: monotonic time and wall clock at which the frame was complete.
+    ``correlation_id``: 0 to 2³¹ − 1, the client's.
     """
 
     def __new__(
@@ -422,6 +423,7 @@ class Request:
         received_ns: int,
         received_ms: int,
         body: bytes,
+        correlation_id: int = 0,
     ) -> Self: ...
     def release(self) -> None:
         """Give back the room that it has of ``memory_max``: it is over, though somebody may still hold it."""
@@ -441,6 +443,8 @@ class Request:
     def api_key(self) -> int: ...
     @property
     def api_version(self) -> int: ...
+    @property
+    def correlation_id(self) -> int: ...
     @property
     def received_ns(self) -> int: ...
     @property

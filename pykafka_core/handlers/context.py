@@ -42,6 +42,10 @@ class Caller(Protocol):
         """As the client calls itself; not to be trusted."""
 
     @property
+    def correlation_id(self) -> int:
+        """0 to 2³¹ − 1, as the client numbers its requests; 0 for a call of this process."""
+
+    @property
     def listener(self) -> str:
         """Name of the listener it came by."""
 
@@ -112,6 +116,10 @@ class ProducerIds:
             self._next, self._end = proposed.start, proposed.stop
 
 
+_CORRELATION_IDS = 2**31
+_LATER = range(1, _CORRELATION_IDS // 2)
+
+
 class ActiveController:
     """What the active controller alone knows, and no record says. Belongs to the control thread.
 
@@ -121,6 +129,22 @@ class ActiveController:
 
     def __init__(self, sessions: BrokerSessions) -> None:
         self.sessions = sessions
+        self._newest: dict[int, tuple[int, int]] = {}
+
+    def has_given_up(self, broker_id: int, broker_epoch: int, correlation_id: int) -> bool:
+        """Whether a broker has asked for a change of an ISR after this request of it, which comes late.
+
+        It waits for no answer any more. What it asked for later may have been refused, and it relies on that
+        (contract/replication.md#29): a change that is made all the same would have in sync whom it does not wait for.
+
+        Args:
+            correlation_id: Of the request. A broker's grow, over all its connections, and begin anew behind 2³¹ − 1.
+        """
+        epoch, newest = self._newest.get(broker_id, (broker_epoch, correlation_id))
+        if epoch == broker_epoch and (newest - correlation_id) % _CORRELATION_IDS in _LATER:
+            return True
+        self._newest[broker_id] = broker_epoch, correlation_id
+        return False
 
 
 def _ignore(_kind: str, _text: str) -> None:

@@ -100,6 +100,7 @@ class ClusterWorld:
 
     def take_over(self) -> None:
         """Another controller becomes the active one: it knows the log and the time."""
+        self.correlation_id = 0
         self.active = ActiveController(BrokerSessions(SESSION_NS, self.now_ns))
 
     def decide(
@@ -134,7 +135,7 @@ class ClusterWorld:
             broker_epoch=-1,
             next_offset=self.end_offset,
             now_ms=self.now_ns // 1_000_000,
-            caller=Call(version, received_ns=self.now_ns),
+            caller=Call(version, received_ns=self.now_ns, correlation_id=self.correlation_id),
             active=self.active,
             now_ns=self.now_ns,
         )

@@ -19,6 +19,7 @@ from tests.handlers.cluster_world import (
 )
 
 UNKNOWN_PARTITION, INVALID_REQUEST, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION = 3, 42, 74, 95
+REQUEST_TIMED_OUT = 7
 UNKNOWN_TOPIC_ID, INELIGIBLE_REPLICA, NEW_LEADER_ELECTED = 100, 107, 108
 
 
@@ -52,6 +53,27 @@ def test_the_isr_that_is_already_so_changes_nothing() -> None:
     world = three()
     result = world.alter_isr(world.processes[1], [1, 2, 3])
     assert (result.error_code, result.partition_epoch, world.last_batch) == (0, 0, ())
+
+
+def test_what_a_leader_asked_for_before_it_asked_again_is_not_done() -> None:
+    world = three()
+    one = world.processes[1]
+
+    def isr_after(correlation_id: int, isr: list[int]) -> tuple[int, ...]:
+        world.correlation_id = correlation_id
+        world.alter_isr(one, isr)
+        return world.partition().isr
+
+    assert isr_after(7, [1, 2]) == (1, 2)
+    world.correlation_id = 6
+    assert refused(world, one, REQUEST_TIMED_OUT)
+    assert isr_after(7, [1, 2, 3]) == (1, 2, 3)
+    assert isr_after(2**30, [1, 2]) == (1, 2)
+    assert isr_after(2**31 - 1, [1]) == (1,)
+    # The numbers begin anew.
+    assert isr_after(0, [1, 3]) == (1, 3)
+    world.correlation_id = 2**31 - 1
+    assert refused(world, one, REQUEST_TIMED_OUT)
 
 
 def test_rule_30_only_the_registered_process_of_a_broker_is_heard() -> None:

@@ -36,6 +36,7 @@ class Call(NamedTuple):
     client_id: str = ""
     listener: str = ""
     received_ns: int = 0
+    correlation_id: int = 0
 
 
 class Asked(Protocol):

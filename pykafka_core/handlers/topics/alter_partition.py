@@ -11,6 +11,7 @@ from pykafka_core.errors import (
     KafkaError,
     NewLeaderElectedError,
     NotControllerError,
+    RequestTimedOutError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -53,6 +54,11 @@ def handle(context: Context, request: AlterPartitionRequest) -> Slices[Outcome]:
         registered_broker(context, request.broker_id, request.broker_epoch)
     except KafkaError as error:
         return AlterPartitionResponse(error_code=error.code)
+    caller = context.caller
+    if context.controller().has_given_up(
+        request.broker_id, request.broker_epoch, caller.correlation_id
+    ):
+        return AlterPartitionResponse(error_code=RequestTimedOutError.code)
     alterations = _Alterations(context, request)
     for topic in request.topics:
         result = _Topic(topic_id=topic.topic_id, partitions=[])

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use bytes::{Buf, Bytes, BytesMut};
 use pykafka_wire::ApiKey;
@@ -22,6 +23,10 @@ const READ_BYTES_MAX: usize = 256 << 10;
 const API_VERSIONS: i16 = 3;
 const UNSUPPORTED_VERSION: i16 = 35;
 const SOFTWARE_NAME: &str = "pykafka-core";
+
+/// Of the next request of this process, by whichever connection: a controller tells by it what a broker asked for before it
+/// gave up and asked again, as it can of Apache Kafka's brokers, whose ids grow over reconnections too.
+static NEXT_CORRELATION_ID: AtomicI32 = AtomicI32::new(0);
 
 /// Why a connection must end.
 pub(crate) type Broken = Arc<str>;
@@ -45,7 +50,6 @@ type Versions = HashMap<i16, (i16, i16)>;
 pub(crate) struct Exchange {
     client_id: Arc<str>,
     answer_bytes_max: usize,
-    correlation_id: i32,
     versions: Option<Versions>,
     /// Until the versions are known.
     waiting: VecDeque<Pending>,
@@ -66,7 +70,6 @@ impl Exchange {
         let mut exchange = Exchange {
             client_id,
             answer_bytes_max,
-            correlation_id: 0,
             versions: None,
             waiting: VecDeque::new(),
             under_way: VecDeque::new(),
@@ -188,8 +191,7 @@ impl Exchange {
         answer_bytes_expected: usize,
         completion: Option<Completion>,
     ) {
-        let correlation_id = self.correlation_id;
-        self.correlation_id = correlation_id.wrapping_add(1) & i32::MAX;
+        let correlation_id = NEXT_CORRELATION_ID.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let client_id = Some(&*self.client_id);
         let header = RequestHeader { api_key, api_version, correlation_id, client_id };
         let mut head = Vec::new();

@@ -56,7 +56,7 @@ impl Request {
 #[pymethods]
 impl Request {
     #[new]
-    #[pyo3(signature = (*, id, connection, principal, client_host, listener, client_id, api_key, api_version, received_ns, received_ms, body))]
+    #[pyo3(signature = (*, id, connection, principal, client_host, listener, client_id, api_key, api_version, received_ns, received_ms, body, correlation_id=0))]
     #[expect(clippy::too_many_arguments, reason = "named, and Python's facts about a request")]
     fn new(
         id: u64,
@@ -70,6 +70,7 @@ impl Request {
         received_ns: u64,
         received_ms: i64,
         body: Py<PyBytes>,
+        correlation_id: i32,
     ) -> Request {
         let asker = ConnectionInfo {
             controller_apis: None,
@@ -82,7 +83,7 @@ impl Request {
         let header = Header {
             api_key: ApiKey(api_key),
             api_version,
-            correlation_id: 0,
+            correlation_id,
             client_id: Arc::from(client_id),
             bytes: 0,
             received_ns,
@@ -129,6 +130,11 @@ impl Request {
     #[getter]
     fn api_version(&self) -> i16 {
         self.header.api_version
+    }
+
+    #[getter]
+    fn correlation_id(&self) -> i32 {
+        self.header.correlation_id
     }
 
     #[getter]

@@ -532,4 +532,6 @@ impl Replication {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

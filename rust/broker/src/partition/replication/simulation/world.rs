@@ -1,0 +1,470 @@
+//! Brokers, a controller and the network between them; what happens next is the seed's.
+
+use super::controller::{Controller, Verdict, Wish};
+use super::node::{Fetch, Fetched, Node, Record, Settings, Waiting};
+use super::random::Random;
+use super::{Wrong, node};
+use crate::partition::replication::Role;
+use crate::partition::replication::isr::IsrOutcome;
+
+/// Of a heal, within which everything has to be whole.
+const ROUNDS_MAX: usize = 300;
+/// Of the seeds' clocks, in steps.
+const PAUSE_NS_MAX: usize = 60;
+
+/// On its way.
+#[derive(Debug, Clone)]
+enum Message {
+    Fetch { from: i32, to: i32, number: u64, fetch: Fetch },
+    Fetched { to: i32, number: u64, answer: Option<Fetched> },
+    Wish { from: i32, proposal: u64, wish: Wish },
+    Verdict { to: i32, attempt: u64, proposal: u64, verdict: Verdict },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct World {
+    random: Random,
+    now_ns: u64,
+    settings: Settings,
+    /// What leaders ask it for comes late.
+    is_controller_slow: bool,
+    nodes: Vec<Node>,
+    controller: Controller,
+    network: Vec<Message>,
+    fetches: u64,
+    attempts: u64,
+    values: u32,
+    /// What any broker took for committed, in order.
+    committed: Vec<Record>,
+    /// By each broker, in this life of it: leader epoch and high watermark.
+    marks: Vec<(i32, i64)>,
+    tells: bool,
+    /// What happened, if it is to be told.
+    pub(super) told: Vec<String>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, wrong: Option<Wrong>, tells: bool) -> World {
+        let mut random = Random::new(seed);
+        let count = [3, 3, 4, 5][random.below(4)];
+        let replicas: Vec<i32> = (1..=count).collect();
+        let settings =
+            Settings { syncs: random.below(2) == 0, min_isr: random.below(2) as i32 + 1, wrong };
+        let is_controller_slow = random.below(2) == 0;
+        let controller = Controller::new(&replicas, wrong);
+        let mut nodes: Vec<Node> = replicas.iter().map(|id| Node::new(*id, settings)).collect();
+        for node in &mut nodes {
+            node.start(Some(controller.registration(node.id).broker_epoch));
+        }
+        let mut world = World {
+            random,
+            now_ns: 1,
+            settings,
+            is_controller_slow,
+            marks: vec![(-1, 0); nodes.len()],
+            nodes,
+            controller,
+            network: Vec::new(),
+            fetches: 0,
+            attempts: 0,
+            values: 0,
+            committed: Vec::new(),
+            tells,
+            told: Vec::new(),
+        };
+        world.tell(|world| format!("{:?}", world.settings));
+        world
+    }
+
+    /// One event, and everything that must hold after it.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub(super) fn step(&mut self) -> Result<(), String> {
+        let node = self.random.below(self.nodes.len());
+        match self.random.below(100) {
+            0..=9 => self.produce(node)?,
+            10..=47 => self.deliver()?,
+            48..=49 => self.lose(),
+            50..=62 => self.fetch(node),
+            63..=70 => self.hear(node)?,
+            71..=74 => self.sync(node)?,
+            75..=79 => self.scan(node)?,
+            80..=81 => self.pass(),
+            82 => self.checkpoint(node),
+            83 => self.end(node),
+            84 => self.restart(node)?,
+            85..=87 => self.start(node),
+            88..=91 => self.session_ends(node),
+            92..=96 => self.join(node),
+            97 => self.elect(node),
+            _ => self.replace_disk(node)?,
+        }
+        self.check()
+    }
+
+    /// All faults end; what is committed is on all brokers, and more is acknowledged.
+    ///
+    /// # Errors
+    /// What does not hold, or does not come within the rounds.
+    pub(super) fn heal(&mut self) -> Result<(), String> {
+        for round in 0..ROUNDS_MAX {
+            for node in 0..self.nodes.len() {
+                self.start(node);
+                if self.nodes[node].life.as_ref().is_some_and(|life| life.broker_epoch.is_none()) {
+                    self.controller.fence(self.nodes[node].id);
+                }
+                self.join(node);
+                self.hear_to(node, self.controller.images.len())?;
+                self.sync(node)?;
+                self.fetch(node);
+                self.scan(node)?;
+            }
+            while !self.network.is_empty() {
+                self.deliver()?;
+                self.check()?;
+            }
+            self.now_ns += 5;
+            if round > 10 && self.is_whole() {
+                return self.goes_on();
+            }
+        }
+        Err(format!("not whole again: {:?} {:?}", self.controller.partition, self.nodes))
+    }
+
+    fn is_whole(&self) -> bool {
+        let partition = &self.controller.partition;
+        let everything = &self.nodes[0].disk.records;
+        partition.isr.len() == self.nodes.len()
+            && self.nodes.iter().all(|node| {
+                node.disk.records == *everything
+                    && node.high_watermark() == node.disk.end()
+                    && node.role() != Role::None
+            })
+    }
+
+    fn goes_on(&mut self) -> Result<(), String> {
+        let before = self.committed.len();
+        let leader = self.controller.partition.leader;
+        let leader = self.nodes.iter().position(|node| node.id == leader).expect("it is whole");
+        for _ in 0..ROUNDS_MAX {
+            self.produce(leader)?;
+            for node in 0..self.nodes.len() {
+                self.fetch(node);
+                self.sync(node)?;
+            }
+            while !self.network.is_empty() {
+                self.deliver()?;
+                self.check()?;
+            }
+            if self.committed.len() > before {
+                return Ok(());
+            }
+        }
+        Err("nothing is acknowledged any more".to_owned())
+    }
+
+    fn produce(&mut self, node: usize) -> Result<(), String> {
+        self.values += 1;
+        let acknowledged = self.nodes[node].produce(self.values, self.now_ns);
+        self.tell(|world| format!("{} is given {}", world.nodes[node].id, world.values));
+        self.acknowledge(node, acknowledged)
+    }
+
+    fn deliver(&mut self) -> Result<(), String> {
+        if self.network.is_empty() {
+            return Ok(());
+        }
+        let message = self.network.swap_remove(self.random.below(self.network.len()));
+        self.tell(|_| format!("arrives: {message:?}"));
+        match message {
+            Message::Fetch { from, to, number, fetch } => {
+                let node = self.index(to);
+                let served = self.nodes[node].serve(from, &fetch, self.now_ns);
+                let (answer, acknowledged) = match served {
+                    Ok((answer, acknowledged)) => (Some(answer), acknowledged),
+                    Err(_) => (None, Vec::new()),
+                };
+                self.network.push(Message::Fetched { to: from, number, answer });
+                self.acknowledge(node, acknowledged)
+            }
+            Message::Fetched { to, number, answer } => {
+                let node = &mut self.nodes[(to - 1) as usize];
+                let Some(life) = &mut node.life else { return Ok(()) };
+                if life.fetch != Some(number) {
+                    return Ok(());
+                }
+                life.fetch = None;
+                answer.map_or(Ok(()), |answer| node.fetched(&answer))
+            }
+            Message::Wish { .. } if self.is_controller_slow && self.random.below(4) > 0 => {
+                self.network.push(message);
+                Ok(())
+            }
+            Message::Wish { from, proposal, wish } => {
+                let (attempt, verdict) = (wish.attempt, self.controller.judge(&wish));
+                self.network.push(Message::Verdict { to: from, attempt, proposal, verdict });
+                Ok(())
+            }
+            Message::Verdict { to, attempt, proposal, verdict } => {
+                let outcome = match verdict {
+                    Verdict::Committed { isr, partition_epoch } => {
+                        IsrOutcome::Committed { isr, partition_epoch }
+                    }
+                    Verdict::Refused => IsrOutcome::Rejected,
+                    Verdict::Outdated => IsrOutcome::Unknown,
+                    Verdict::NotNow => return Ok(()),
+                };
+                let node = self.index(to);
+                let acknowledged =
+                    self.nodes[node].settle((proposal, attempt), outcome, self.now_ns);
+                self.acknowledge(node, acknowledged)
+            }
+        }
+    }
+
+    fn lose(&mut self) {
+        if !self.network.is_empty() {
+            let lost = self.network.swap_remove(self.random.below(self.network.len()));
+            self.tell(|_| format!("is lost: {lost:?}"));
+        }
+    }
+
+    /// One at a time; after a while without an answer the next one goes.
+    fn fetch(&mut self, node: usize) {
+        let Some((to, fetch)) = self.nodes[node].fetch() else { return };
+        let life = self.nodes[node].life.as_mut().expect("it fetches");
+        if life.fetch.is_some() && self.random.below(4) > 0 {
+            return;
+        }
+        self.fetches += 1;
+        life.fetch = Some(self.fetches);
+        let from = self.nodes[node].id;
+        self.network.push(Message::Fetch { from, to, number: self.fetches, fetch });
+    }
+
+    /// Images come in order, several at once; a broker that is not registered yet serves by none.
+    fn hear(&mut self, node: usize) -> Result<(), String> {
+        let newest = self.controller.images.len();
+        let Some(life) = &self.nodes[node].life else { return Ok(()) };
+        let heard = life.heard;
+        if heard < newest {
+            let number = heard + 1 + self.random.below(newest - heard);
+            self.hear_to(node, number)?;
+        }
+        Ok(())
+    }
+
+    fn hear_to(&mut self, node: usize, number: usize) -> Result<(), String> {
+        let registration = self.controller.registration(self.nodes[node].id);
+        let Some(life) = &self.nodes[node].life else { return Ok(()) };
+        if life.broker_epoch.is_none() || number <= registration.image {
+            return Ok(());
+        }
+        let image = self.controller.images[number - 1].clone();
+        self.tell(|world| format!("{} hears of {:?}", world.nodes[node].id, image.assignment));
+        let acknowledged = self.nodes[node].hear(number, &image, self.now_ns);
+        self.acknowledge(node, acknowledged)
+    }
+
+    fn sync(&mut self, node: usize) -> Result<(), String> {
+        let records = self.nodes[node].disk.records.len();
+        self.nodes[node].sync(records);
+        let acknowledged = self.nodes[node].progress(self.now_ns);
+        self.acknowledge(node, acknowledged)
+    }
+
+    /// A leader looks at its followers; what it asked for and got no answer to is asked for again.
+    fn scan(&mut self, node: usize) -> Result<(), String> {
+        let acknowledged = self.nodes[node].progress(self.now_ns);
+        self.acknowledge(node, acknowledged)?;
+        self.nodes[node].wish(self.now_ns);
+        let from = self.nodes[node].id;
+        let Some(life) = &mut self.nodes[node].life else { return Ok(()) };
+        if let Some((proposal, wish)) = &mut life.wish {
+            self.attempts += 1;
+            wish.attempt = self.attempts;
+            let (proposal, wish) = (*proposal, wish.clone());
+            self.network.push(Message::Wish { from, proposal, wish });
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self) {
+        self.now_ns += self.random.below(PAUSE_NS_MAX) as u64;
+    }
+
+    fn checkpoint(&mut self, node: usize) {
+        if self.nodes[node].life.is_some() {
+            self.nodes[node].disk.checkpoint = self.nodes[node].high_watermark();
+        }
+    }
+
+    /// A process is killed; with `fsync` the power is cut too.
+    fn end(&mut self, node: usize) {
+        if self.nodes[node].life.is_none() {
+            return;
+        }
+        let (durable, all) =
+            (self.nodes[node].durable().len(), self.nodes[node].disk.records.len());
+        let kept = durable + self.random.below(all - durable + 1);
+        self.nodes[node].end(kept as i64);
+        self.marks[node] = (-1, 0);
+        self.tell(|world| format!("{} ends with {kept}", world.nodes[node].id));
+    }
+
+    fn start(&mut self, node: usize) {
+        if self.nodes[node].life.is_none() {
+            self.nodes[node].start(None);
+            self.tell(|world| format!("{} starts", world.nodes[node].id));
+        }
+    }
+
+    /// A broker is back before its session ends: it has to wait for that end.
+    fn restart(&mut self, node: usize) -> Result<(), String> {
+        self.end(node);
+        self.start(node);
+        self.join(node);
+        self.hear_to(node, self.controller.images.len())
+    }
+
+    /// A broker that runs may be cut off from the controller as well.
+    fn session_ends(&mut self, node: usize) {
+        let lives = self.nodes[node].life.as_ref().is_some_and(|life| life.broker_epoch.is_some());
+        if !lives || self.random.below(2) == 0 {
+            self.controller.fence(self.nodes[node].id);
+            self.tell(|world| format!("{} is fenced", world.nodes[node].id));
+        }
+    }
+
+    /// A broker registers, and serves once it has heard of that.
+    fn join(&mut self, node: usize) {
+        let id = self.nodes[node].id;
+        let Some(life) = &mut self.nodes[node].life else { return };
+        let registration = self.controller.registration(id);
+        match life.broker_epoch {
+            None => life.broker_epoch = self.controller.register(id),
+            Some(_) if life.heard > registration.image => self.controller.unfence(id),
+            Some(_) => {}
+        }
+        self.tell(|world| format!("{id} joins: {:?}", world.controller.registration(id)));
+    }
+
+    fn elect(&mut self, node: usize) {
+        self.controller.elect(self.nodes[node].id);
+    }
+
+    /// A broker that is down for longer than its session comes back with an empty disk; one that alone is in sync does not.
+    fn replace_disk(&mut self, node: usize) -> Result<(), String> {
+        let id = self.nodes[node].id;
+        if self.nodes[node].life.is_some() {
+            return Ok(());
+        }
+        self.controller.fence(id);
+        if self.controller.partition.isr.contains(&id) {
+            return Ok(());
+        }
+        self.nodes[node].disk = node::Disk::default();
+        self.tell(|_| format!("{id} gets an empty disk"));
+        self.start(node);
+        self.join(node);
+        self.hear_to(node, self.controller.images.len())?;
+        self.join(node);
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, node: usize, acknowledged: Vec<Waiting>) -> Result<(), String> {
+        self.commit(node)?;
+        for Waiting { offset, value } in acknowledged {
+            let kept = self.committed.get(usize::try_from(offset).expect("an offset"));
+            if kept.is_none_or(|record| record.value != value) {
+                return Err(format!("{value} was acknowledged at {offset}, where {kept:?} is"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a broker takes for committed is what others take for it (`ValidHighWatermark`).
+    fn commit(&mut self, node: usize) -> Result<(), String> {
+        let node = &self.nodes[node];
+        let high_watermark = usize::try_from(node.high_watermark()).expect("an offset");
+        let Some(own) = node.disk.records.get(..high_watermark) else {
+            return Err(format!(
+                "{}: the high watermark {high_watermark} is behind its log",
+                node.id
+            ));
+        };
+        let known = self.committed.len().min(high_watermark);
+        if own[..known] != self.committed[..known] {
+            let committed = &self.committed;
+            return Err(format!("{} has {own:?}, and {committed:?} is committed", node.id));
+        }
+        self.committed.extend_from_slice(&own[known..]);
+        Ok(())
+    }
+
+    /// What holds after each step.
+    ///
+    /// - `SingleLeader`: nobody leads in another's leader epoch.
+    /// - `LeaderInIsr`.
+    /// - `ValidHighWatermark`, and `MonotonicHighWatermark` in a broker's life.
+    /// - `StrongIsr`, `CommittedDataSurvives`: what is committed is on the disk of each that the controller has in sync.
+    /// - `MonotonicEpoch`: of a broker in its life, and of the records in a log.
+    fn check(&mut self) -> Result<(), String> {
+        for node in 0..self.nodes.len() {
+            self.commit(node)?;
+            self.check_marks(node)?;
+            let records = &self.nodes[node].disk.records;
+            if !records.is_sorted_by_key(|record| record.epoch) {
+                return Err(format!("epochs go back: {records:?}"));
+            }
+        }
+        let mut leaders: Vec<_> = (self.nodes.iter())
+            .filter(|node| node.role() == Role::Leader)
+            .filter_map(|node| Some(node.life.as_ref()?.replication.assignment().leader_epoch))
+            .collect();
+        leaders.sort_unstable();
+        if leaders.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(format!("two lead in one epoch: {leaders:?}"));
+        }
+        let partition = &self.controller.partition;
+        if partition.leader != -1 && !partition.isr.contains(&partition.leader) {
+            return Err(format!("the leader is out of sync: {partition:?}"));
+        }
+        for member in &partition.isr {
+            let durable = self.nodes[self.index(*member)].durable();
+            if !durable.starts_with(&self.committed) {
+                let committed = &self.committed;
+                return Err(format!("{member} is in sync with {durable:?}: not {committed:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_marks(&mut self, node: usize) -> Result<(), String> {
+        let Some(life) = &self.nodes[node].life else { return Ok(()) };
+        let (epoch, high_watermark) = self.marks[node];
+        let now = life.replication.assignment().leader_epoch.get();
+        let reached = life.replication.high_watermark();
+        if now < epoch || reached < high_watermark {
+            let id = self.nodes[node].id;
+            return Err(format!(
+                "{id} goes back from {epoch}, {high_watermark} to {now}, {reached}"
+            ));
+        }
+        self.marks[node] = (now, reached);
+        Ok(())
+    }
+
+    fn index(&self, id: i32) -> usize {
+        self.nodes.iter().position(|node| node.id == id).expect("a broker")
+    }
+
+    fn tell(&mut self, line: impl FnOnce(&World) -> String) {
+        if self.tells {
+            let line = line(self);
+            self.told.push(line);
+        }
+    }
+}
