@@ -9,11 +9,12 @@ use std::sync::Arc;
 use common::{Bench, LEADER, NOW_MS, batch_with};
 use proptest::prelude::*;
 use pykafka_log::{
-    AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
+    AbortedTxn, AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
 };
-use pykafka_record::{BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
+use pykafka_record::{BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId};
 
 const PAGE: u64 = 4096;
+const TRANSACTIONAL: (ProducerId, ProducerEpoch) = (ProducerId::new(2), ProducerEpoch::new(0));
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -21,6 +22,8 @@ enum Step {
         records: usize,
         size: usize,
     },
+    /// Begins a transaction, or ends the open one by a marker that aborts it.
+    Transaction,
     Roll,
     Release,
     DeleteBefore,
@@ -36,6 +39,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         8 => (1..5usize, 10..450usize).prop_map(|(records, size)| Step::Append { records, size }),
+        3 => Just(Step::Transaction),
         1 => Just(Step::Roll),
         1 => Just(Step::Release),
         1 => Just(Step::DeleteBefore),
@@ -56,6 +60,11 @@ struct Full {
     /// Base offset, size and records of every batch appended.
     appended: Vec<(i64, usize)>,
     sequence: i32,
+    /// First offset and marker of every transaction that was aborted.
+    aborted: Vec<(i64, i64)>,
+    /// First offset of the open transaction, and the next sequence of its producer.
+    open: Option<i64>,
+    transactional_sequence: i32,
 }
 
 impl Full {
@@ -65,7 +74,17 @@ impl Full {
         let ballast = disk.open(Path::new("/data/ballast"), OpenMode::Create).unwrap();
         let bench = Bench { disk: Arc::new(disk), ..Bench::default() };
         let log = Some(bench.open(false).0);
-        Full { bench, ballast, ballast_pages: 0, log, appended: Vec::new(), sequence: 0 }
+        Full {
+            bench,
+            ballast,
+            ballast_pages: 0,
+            log,
+            appended: Vec::new(),
+            sequence: 0,
+            aborted: Vec::new(),
+            open: None,
+            transactional_sequence: 0,
+        }
     }
 
     fn log(&self) -> &Log {
@@ -111,8 +130,52 @@ impl Full {
         }
     }
 
+    /// Begins or aborts a transaction; whether there was space for it.
+    fn transact(&mut self) -> bool {
+        let end = self.log().log_end_offset();
+        let result = if self.open.is_some() {
+            let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+            let (id, epoch) = TRANSACTIONAL;
+            self.log().append_end_marker(id, epoch, marker, LEADER.leader_epoch)
+        } else {
+            self.log().append_as_leader(&mut self.transactional_batch(), LEADER)
+        };
+        match result {
+            Ok(info) => {
+                assert_eq!((info.first_offset, info.last_offset), (end, end));
+                if let Some(first) = self.open.take() {
+                    self.aborted.push((first, end));
+                } else {
+                    self.open = Some(end);
+                    self.transactional_sequence += 1;
+                }
+                true
+            }
+            Err(AppendError::Storage(StorageError::NoSpace { .. })) => {
+                assert_eq!(self.log().log_end_offset(), end, "nothing was appended");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn transactional_batch(&self) -> Vec<u8> {
+        let (producer_id, producer_epoch) = TRANSACTIONAL;
+        let options = BatchOptions {
+            producer_id,
+            producer_epoch,
+            base_sequence: self.transactional_sequence,
+            transactional: true,
+            ..BatchOptions::default()
+        };
+        batch_with(options, 1, 100, NOW_MS)
+    }
+
     fn take(&mut self, step: &Step) {
         match step {
+            Step::Transaction => {
+                self.transact();
+            }
             Step::Append { records, size } => {
                 self.append(*records, *size);
             }
@@ -158,7 +221,9 @@ impl Full {
     }
 
     fn end(&self) -> i64 {
-        self.appended.last().map_or(0, |(base, records)| base + *records as i64)
+        let plain = self.appended.last().map_or(0, |(base, records)| base + *records as i64);
+        let markers = self.aborted.iter().map(|(_, marker)| *marker).chain(self.open);
+        markers.map(|offset| offset + 1).fold(plain, i64::max)
     }
 
     /// Every batch from the log start on is found by each of its offsets and by its timestamp.
@@ -176,6 +241,11 @@ impl Full {
                 let found = log.offset_for_timestamp(NOW_MS + base, self.end()).unwrap().unwrap();
                 assert!(found.offset <= *base && found.offset >= start, "{found:?} for {base}");
             }
+        }
+        for (first, marker) in self.aborted.iter().filter(|(first, _)| *first >= start) {
+            let (_, aborted) = log.fetch_committed(*first, 1, self.end(), true).unwrap();
+            let same = |txn: &&AbortedTxn| (txn.first_offset, txn.last_offset) == (*first, *marker);
+            assert_eq!(aborted.iter().filter(same).count(), 1, "{first} of {aborted:?}");
         }
     }
 }
@@ -197,6 +267,7 @@ proptest! {
             full.check();
         }
         full.free_all();
+        prop_assert!(full.transact() && full.transact(), "space has returned");
         prop_assert!(full.append(1, 100), "space has returned");
         let last = *full.appended.last().unwrap();
         full.take(&Step::Restart);

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -197,17 +198,33 @@ def main() -> None:
             _listed(options.workloads),
             options.pairs,
         )
-        folder = Path(tempfile.mkdtemp(prefix=f"faults-{options.on}-{seed}-"))
-        print(task.command(), folder, flush=True)
-        found = run(task, folder)
-        if found:
-            failed += 1
-            print(report(task, found), flush=True)
-        if not found or not options.keep:
-            shutil.rmtree(folder)
+        failed += _in_child(task, options.keep)
         seed += 1
     print(f"{seed - options.seed} runs, {failed} with anomalies")
     sys.exit(1 if failed else 0)
+
+
+def _in_child(task: Task, keep: bool) -> bool:
+    """Whether a run found something; in a process of its own, with which the memory of millions of reads goes."""
+    child = get_context("fork").Process(target=_run_and_report, args=(task, keep))
+    child.start()
+    try:
+        child.join()
+    finally:
+        child.terminate()
+        child.join()
+    return child.exitcode != 0
+
+
+def _run_and_report(task: Task, keep: bool) -> None:
+    folder = Path(tempfile.mkdtemp(prefix=f"faults-{task.on}-{task.seed}-"))
+    print(task.command(), folder, flush=True)
+    found = run(task, folder)
+    if found:
+        print(report(task, found), flush=True)
+    if not found or not keep:
+        shutil.rmtree(folder)
+    sys.exit(1 if found else 0)
 
 
 def _listed(option: str) -> Sequence[str]:

@@ -397,7 +397,8 @@ impl State {
         for batch in batches(bytes).flatten() {
             self.assign_epoch(shared, batch.partition_leader_epoch(), batch.base_offset())?;
         }
-        let position = self.write(bytes)?;
+        self.reserve_aborted(shared, bytes)?;
+        let position = self.write(bytes).inspect_err(|_| self.release_aborted(shared, bytes))?;
         let mut next_position = position;
         for batch in batches(bytes).flatten() {
             self.note_batch(shared, &batch, next_position)?;

@@ -521,6 +521,17 @@ impl ProducerStateManager {
         })
     }
 
+    /// The transaction that a marker would end, if its producer has one open here.
+    pub fn ended_by(&self, appended: &AppendedMarker) -> Option<CompletedTxn> {
+        let entry = self.producers.get(&appended.producer_id)?;
+        Some(CompletedTxn {
+            producer_id: appended.producer_id,
+            first_offset: entry.current_txn_first_offset?,
+            last_offset: appended.offset,
+            aborted: !appended.marker.committed,
+        })
+    }
+
     /// The last stable offset once `completed` is over, as its entry in the transaction index tells it:
     /// the first offset of the oldest transaction of others that is still open, else the end of this one.
     pub fn last_stable_offset_with(&self, completed: &CompletedTxn) -> i64 {

@@ -1,14 +1,18 @@
 //! Producer state and aborted transactions as batches enter the log, live or replayed.
 
+use std::sync::Arc;
+
 use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits};
 
 use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
-use crate::log::producer_state::{AppendedMarker, BatchSummary, ProducerStateManager};
+use crate::log::producer_state::{
+    AppendedMarker, BatchSummary, CompletedTxn, ProducerStateManager,
+};
 use crate::segment::FileKind;
 use crate::segment::scan::CHUNK_BYTES_MAX;
-use crate::segment::transaction_index::AbortedTxn;
+use crate::segment::transaction_index::{AbortedTxn, ENTRY_SIZE};
 
 /// A marker has 78 bytes. A control batch larger than what recovery has at hand of a batch is none, when it is appended
 /// neither.
@@ -26,33 +30,76 @@ impl State {
         aborted
     }
 
+    /// Writes what `bytes`, a batch that is to be appended, adds to the active segment's transaction index, if it aborts a
+    /// transaction: a disk that has no space for it refuses the marker too.
+    pub(crate) fn reserve_aborted(
+        &mut self,
+        shared: &Shared,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        let Some(aborted) = self.aborted_by(bytes) else { return Ok(()) };
+        let written = self.write_aborted(shared, aborted).map(|_| ());
+        self.fail(written)
+    }
+
+    fn aborted_by(&self, bytes: &[u8]) -> Option<AbortedTxn> {
+        let (batch, _) = Batch::split(bytes).ok()?;
+        if !batch.has_producer_id() || !batch.is_control() {
+            return None;
+        }
+        let completed = self.producers.ended_by(&marker_of(&batch)?)?;
+        entry_of(&self.producers, &completed)
+    }
+
     /// Appends to the active segment's transaction index.
     pub(crate) fn append_aborted(
         &mut self,
         shared: &Shared,
         aborted: AbortedTxn,
     ) -> Result<(), StorageError> {
-        let files = self.segments.last().expect("a batch was appended to it").files.clone();
-        let result = files.aborted().and_then(|known| {
-            let path = files.path(FileKind::TransactionIndex);
-            let position = (known.len() * crate::segment::transaction_index::ENTRY_SIZE) as u64;
-            shared
-                .disk
-                .open(&path, OpenMode::Create)
-                .and_then(|file| file.write_at(&aborted.encode(), position))
-                .map_err(files.error("write", FileKind::TransactionIndex))?;
-            files.set_aborted(known.iter().copied().chain([aborted]).collect());
-            Ok(path)
-        });
+        let result = self.write_aborted(shared, aborted);
         if let Err(error) = &result
             && error.is_refusal()
         {
             // The marker stands in the log already. Going on without this entry would show aborted records.
             self.status = Status::Failed(error.to_string().into());
         }
-        let path = self.fail(result)?;
+        let known = self.fail(result)?;
+        let files = &self.segments.last().expect("a batch was appended to it").files;
+        files.set_aborted(known.iter().copied().chain([aborted]).collect());
+        let path = files.path(FileKind::TransactionIndex);
         self.unsynced.add_file(path);
         Ok(())
+    }
+
+    /// Writes an entry behind those that the active segment's transaction index has, which it returns.
+    fn write_aborted(
+        &self,
+        shared: &Shared,
+        aborted: AbortedTxn,
+    ) -> Result<Arc<[AbortedTxn]>, StorageError> {
+        let files = &self.segments.last().expect("it is made before it is written to").files;
+        let known = files.aborted()?;
+        let position = (known.len() * ENTRY_SIZE) as u64;
+        shared
+            .disk
+            .open(&files.path(FileKind::TransactionIndex), OpenMode::Create)
+            .and_then(|file| file.write_at(&aborted.encode(), position))
+            .map_err(files.error("write", FileKind::TransactionIndex))?;
+        Ok(known)
+    }
+
+    /// Takes back what was reserved for a marker that was not appended, as far as that can be done.
+    pub(crate) fn release_aborted(&self, shared: &Shared, bytes: &[u8]) {
+        if self.aborted_by(bytes).is_none() {
+            return;
+        }
+        let files = &self.segments.last().expect("it is made before it is written to").files;
+        let path = files.path(FileKind::TransactionIndex);
+        if let (Ok(known), Ok(file)) = (files.aborted(), shared.disk.open(&path, OpenMode::Write)) {
+            // What stays is written over by the same marker, which comes again.
+            let _ = file.set_len((known.len() * ENTRY_SIZE) as u64);
+        }
     }
 }
 
@@ -100,12 +147,17 @@ fn marker_of(batch: &Batch<'_>) -> Option<AppendedMarker> {
 
 fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
     let completed = producers.update_marker(&marker_of(batch)?)?;
-    let last_stable_offset = producers.last_stable_offset_with(&completed);
+    let aborted = entry_of(producers, &completed);
     producers.complete(&completed);
-    completed.aborted.then_some(AbortedTxn {
+    aborted
+}
+
+/// What the transaction index has of a transaction that ends, if it is aborted.
+fn entry_of(producers: &ProducerStateManager, completed: &CompletedTxn) -> Option<AbortedTxn> {
+    completed.aborted.then(|| AbortedTxn {
         producer_id: completed.producer_id,
         first_offset: completed.first_offset,
         last_offset: completed.last_offset,
-        last_stable_offset,
+        last_stable_offset: producers.last_stable_offset_with(completed),
     })
 }
