@@ -17,6 +17,7 @@ from pathlib import Path
 from bench.cluster import failover, speed
 from bench.cluster.clusters import Kafka, Nodes, Ours
 from bench.peers import work
+from bench.peers.brokers import compile_package
 
 WORK: dict[str, Callable[[Nodes], work.Figures]] = {
     "confluent produce 100 B": lambda nodes: speed.produce(nodes, 100, 1_000_000),
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--without", nargs="+", default=[], choices=CLUSTERS)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    compile_package()
     names = [name for name in WORK if options.only in name]
     with tempfile.TemporaryDirectory() as made, ExitStack() as running:
         clusters: list[Nodes] = []

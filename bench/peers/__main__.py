@@ -15,7 +15,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.peers import groups, transactions, work
-from bench.peers.brokers import ApacheKafka, Mock, Ours, Peer, cpu_seconds, resident_bytes
+from bench.peers.brokers import (
+    ApacheKafka,
+    Mock,
+    Ours,
+    Peer,
+    compile_package,
+    cpu_seconds,
+    resident_bytes,
+)
 
 MB = 1 << 20
 Work = Callable[[str, str], work.Figures]
@@ -137,6 +145,7 @@ def main() -> None:
     parser.add_argument("--without", nargs="+", default=[], choices=PEERS, help="leave these out")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    compile_package()
     names = [name for name in WORK if options.only in name]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
