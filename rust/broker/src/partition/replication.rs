@@ -337,6 +337,15 @@ impl Replication {
         self.check(ends);
     }
 
+    /// The least offset at which a live replica begins; what a follower has not told yet is −1 (contract/kafka.md#39). Each
+    /// node of a quorum gives up what its own snapshots have.
+    pub fn low_watermark(&self, log_start_offset: i64, live: &EligibleBrokers) -> i64 {
+        let is_live = |follower: &&Follower| live.contains_key(&follower.broker_id);
+        let is_counted = self.commit_rule == CommitRule::InSync;
+        let followers = self.followers.iter().filter(|_| is_counted).filter(is_live);
+        followers.map(|follower| follower.log_start_offset).fold(log_start_offset, i64::min)
+    }
+
     /// Whether the high watermark may still lie below what an earlier leader had committed: until it reaches the
     /// start of this epoch, offsets asked for could step back (contract/kafka.md#31).
     pub fn high_watermark_lags(&self) -> bool {

@@ -20,7 +20,7 @@ use super::replication::Replication;
 use super::replication::follower::Follower;
 use super::sync::Begun;
 use super::threads::contained::contained;
-use super::waiters::{Ack, Promise, Wakeups};
+use super::waiters::{Ack, Promise, TellLow, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
@@ -201,7 +201,25 @@ impl<'a> Turn<'a> {
         let ends = self.ends(log);
         let moved = self.advance_high_watermark(ends);
         self.settle_ends(log, ends, moved);
+        self.note_low_watermark(ends.log_start_offset);
         ends
+    }
+
+    /// Has `tell` called once every live replica begins at `offset` or behind it, or this broker leads no more.
+    pub(super) fn when_low(&mut self, log: &Log, offset: i64, tell: TellLow) {
+        self.inner.waiters.wait_low(offset, tell);
+        if let Err(error) = self.check_leader(None) {
+            self.fail_waiters(error);
+        }
+        self.note_low_watermark(log.offsets().log_start_offset);
+    }
+
+    fn note_low_watermark(&mut self, log_start_offset: i64) {
+        if self.inner.waiters.await_low() {
+            let live = self.partition().host.eligible.load();
+            let low = self.inner.replication.low_watermark(log_start_offset, &live);
+            self.inner.waiters.low(low, &mut self.after.wakeups);
+        }
     }
 
     /// Takes the high watermark that was decided elsewhere, and collects whom that wakes.

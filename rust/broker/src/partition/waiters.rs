@@ -56,6 +56,9 @@ impl Ack {
     }
 }
 
+/// Told the low watermark, or why there will be none.
+pub type TellLow = Box<dyn FnOnce(Result<i64, KafkaError>) + Send>;
+
 /// Collected under the lock, told after it.
 #[derive(Default)]
 pub struct Wakeups {
@@ -63,6 +66,7 @@ pub struct Wakeups {
     acks: Vec<(Ack, Option<KafkaError>)>,
     fetches: Vec<Arc<Parked>>,
     credits: Vec<(Arc<Parked>, i64)>,
+    lows: Vec<(TellLow, Result<i64, KafkaError>)>,
 }
 
 impl Wakeups {
@@ -81,6 +85,9 @@ impl Wakeups {
         for (fetch, bytes) in self.credits {
             contained(|| fetch.credit(bytes));
         }
+        for (tell, low) in self.lows {
+            contained(|| tell(low));
+        }
     }
 }
 
@@ -94,6 +101,8 @@ pub struct Waiters {
     fetches: Vec<Arc<Parked>>,
     /// Fetches of followers, which see all that is appended.
     log_end_fetches: Vec<Arc<Parked>>,
+    /// Deletions of records, which all replicas are to have made.
+    deletions: Vec<(i64, TellLow)>,
 }
 
 impl Waiters {
@@ -122,6 +131,23 @@ impl Waiters {
             && self.committed.is_empty()
             && self.fetches.is_empty()
             && self.log_end_fetches.is_empty()
+            && self.deletions.is_empty()
+    }
+
+    /// Lets `tell` wait until the low watermark is at `offset`.
+    pub fn wait_low(&mut self, offset: i64, tell: TellLow) {
+        self.deletions.push((offset, tell));
+    }
+
+    /// Whether anybody waits for the low watermark.
+    pub fn await_low(&self) -> bool {
+        !self.deletions.is_empty()
+    }
+
+    /// Tells the low watermark to those whose offset it has reached.
+    pub fn low(&mut self, low_watermark: i64, wakeups: &mut Wakeups) {
+        let reached = self.deletions.extract_if(.., |(offset, _)| *offset <= low_watermark);
+        wakeups.lows.extend(reached.map(|(_, tell)| (tell, Ok(low_watermark))));
     }
 
     /// Acknowledges what the promised end now covers.
@@ -162,6 +188,7 @@ impl Waiters {
         acknowledge(&mut self.durable, i64::MAX, Some(error), wakeups);
         acknowledge(&mut self.committed, i64::MAX, Some(error), wakeups);
         wakeups.fetches.extend(self.fetches.iter().chain(&self.log_end_fetches).cloned());
+        wakeups.lows.extend(self.deletions.drain(..).map(|(_, tell)| (tell, Err(error))));
     }
 
     /// Takes one waiter's acknowledgements out: its request timed out or its connection went away.

@@ -258,13 +258,49 @@ fn an_offset_before_the_log_start_beats_divergence_and_books_nothing() {
     let broker = leader(&[1], &[]);
     broker.append(&batch(&["a", "b"]));
     broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 1);
-    assert_eq!(broker.maintained(), [(1, 0, 1)]);
+    broker.wait_idle();
     let early = fetch(2, 0).with(|partition| partition.last_fetched_epoch = 7);
     let late = fetch(2, 3);
     for outside in [early, late] {
         assert_eq!(outside.error_code(&broker), OFFSET_OUT_OF_RANGE);
     }
     assert_eq!(told(&broker), []);
+}
+
+fn begins_at(broker_id: i32, fetch_offset: i64, log_start_offset: i64) -> Fetch {
+    fetch(broker_id, fetch_offset).with(|partition| partition.log_start_offset = log_start_offset)
+}
+
+/// contract/kafka.md#39.
+#[test]
+fn records_are_deleted_once_every_live_replica_has_given_them_up() {
+    let mut broker = leader(&[1], &[]);
+    broker.append(&batch(&["a", "b"]));
+    broker.ctx.partitions.delete_before(7, &(TOPIC, 0), 1);
+    broker.ctx.partitions.delete_before(8, &(TOPIC, 0), 2);
+    assert_eq!(broker.maintained(), []);
+    begins_at(2, 2, 1).answer(&broker);
+    assert_eq!(broker.maintained(), []);
+    begins_at(3, 2, 1).answer(&broker);
+    assert_eq!(broker.maintained(), [(7, 0, 1)]);
+    begins_at(2, 2, 2).answer(&broker);
+    assert_eq!(broker.maintained(), []);
+    // Node 3 is fenced.
+    broker.register(&[(1, 5), (2, 5)]);
+    broker.ctx.partitions.scan_followers();
+    assert_eq!(broker.maintained(), [(8, 0, 2)]);
+}
+
+#[test]
+fn a_deletion_that_waits_ends_with_the_leadership() {
+    let mut broker = leader(&[1], &[]);
+    broker.append(&batch(&["a"]));
+    broker.ctx.partitions.delete_before(7, &(TOPIC, 0), 1);
+    assert_eq!(broker.maintained(), []);
+    let mut moved = replicated(1, &[1, 2, 3], &[1, 2]);
+    (moved.leader, moved.leader_epoch) = (2, LeaderEpoch::new(1));
+    broker.replicate(moved, &[]);
+    assert_eq!(broker.maintained(), [(7, NOT_LEADER_OR_FOLLOWER, -1)]);
 }
 
 /// contract/replication.md#27.

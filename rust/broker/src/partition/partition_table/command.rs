@@ -216,7 +216,7 @@ impl PartitionTable {
         }
     }
 
-    /// `DeleteRecords`; `Maintained` carries the new log start offset.
+    /// `DeleteRecords`; `Maintained` carries the low watermark, once every live replica has given up the records.
     pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
         let tell = self.maintained(token);
         let partition = match self.partition(id) {
@@ -233,7 +233,14 @@ impl PartitionTable {
                 &log,
                 Urgency::Asked,
                 move |partition, recorded| {
-                    tell(partition.turn().stored(recorded).map(|()| log_start_offset));
+                    let mut turn = partition.turn();
+                    match (turn.stored(recorded), turn.opened()) {
+                        (Ok(()), Some(log)) => {
+                            turn.when_low(&log, log_start_offset, Box::new(tell));
+                        }
+                        (Ok(()), None) => tell(Err(turn.unopened())),
+                        (Err(error), _) => tell(Err(error)),
+                    }
                 },
             );
         });
