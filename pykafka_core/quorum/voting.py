@@ -32,7 +32,7 @@ from pykafka_core.quorum.transitions import (
     to_unattached,
 )
 from pykafka_core.quorum.turn import Turn
-from pykafka_core.quorum.values import OffsetAndEpoch
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
 # Requests.
 
@@ -40,6 +40,9 @@ from pykafka_core.quorum.values import OffsetAndEpoch
 def on_vote(turn: Turn, number: int, vote: Vote) -> None:
     """Vote, refuse, or say why the question is none."""
     error = _vote_error(turn, vote)
+    if error and is_removed(turn, vote.candidate) and vote.epoch > turn.election.epoch:
+        # It would not follow a leader of an earlier epoch, and hear of its removal nowhere else.
+        to_unattached(turn, vote.epoch)
     granted = False
     if not error:
         if vote.epoch > turn.election.epoch:
@@ -105,6 +108,12 @@ def may_be_voter(turn: Turn) -> bool:
     Not as long as a leader is at work here: whoever reaches the listener could end its epoch else.
     """
     return has_open_set(turn) and not hears_leader(turn)
+
+
+def is_removed(turn: Turn, replica: ReplicaKey) -> bool:
+    """Whether a replica was a voter and is none any more, as far as this log tells."""
+    was_voter = any(replica in voter_set.keys for voter_set in turn.log.voter_sets)
+    return was_voter and replica not in turn.voters
 
 
 def would_vote(turn: Turn, vote: Vote) -> bool:

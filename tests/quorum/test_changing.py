@@ -340,6 +340,19 @@ def test_a_candidate_that_the_own_log_does_not_name_gets_a_vote_unless_a_leader_
     assert follower.replica.leader_epoch == 5
 
 
+def test_a_voter_that_was_removed_and_is_in_a_later_epoch_ends_the_one_at_work() -> None:
+    """It follows nobody of an earlier epoch, and so would never hear of its removal."""
+    sets = VoterSet(2, (ONE, TWO, THREE), 1), VoterSet(5, (ONE, TWO), 1)
+    log = LogState.loaded(6, EPOCHS, voter_sets=sets)
+    follower = driven(ONE, log, ElectionState(5, leader_id=2))
+    follower.fetched(FetchAnswer(0, 2, 5, 6))
+    asked = Vote(THREE.key, ONE.key, 5, OffsetAndEpoch(4, 5), True)
+    follower.ask(asked)
+    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
+    follower.ask(asked._replace(epoch=6))
+    assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, -1, 6, False)
+
+
 def test_a_controller_that_its_own_log_does_not_name_votes_as_the_replica_that_it_is() -> None:
     observer = driven(THREE, log_of(ONE, TWO), ElectionState(5))
     asked = Vote(ONE.key, THREE.key, 6, OffsetAndEpoch(9, 5), False)
