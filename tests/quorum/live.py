@@ -108,6 +108,7 @@ class LiveReplica:
             ),
             persist=self._write_election,
             parts=parts,
+            make_way=lambda: False,
         )
         self.published: list[Committed] = []
         self.replaced: list[Replaced] = []

@@ -5,6 +5,8 @@ committed. So the start only puts the parts together: the control thread has the
 controller has unfenced it.
 """
 
+from functools import partial
+
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import found
@@ -28,6 +30,7 @@ from pykafka_core.broker.start.member_checks import check_member
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
 from pykafka_core.broker.start.quorum_place import QuorumPlace, quorum_place
+from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import voter_set_of
@@ -225,6 +228,7 @@ class _MemberStart:
             begun=begun,
             persist=self._directory.write_election,
             parts=self._parts,
+            make_way=partial(self._directory.reserve.make_way, Need.START),
             next_offset=next_offset,
         )
 

@@ -39,6 +39,7 @@ class ReplicaDriver:
         begun: The value to begin with, and what followed from its beginning.
         persist: Writes and syncs quorum-state.
         parts: Where a snapshot of the leader's is collected.
+        make_way: As of `LogWrites`.
         next_offset: End of what the image holds.
     """
 
@@ -50,6 +51,7 @@ class ReplicaDriver:
         begun: tuple[Replica, list[events.ReplicaOutput]],
         persist: Callable[[ElectionState], object],
         parts: SnapshotParts,
+        make_way: Callable[[], bool],
         next_offset: int = 0,
     ) -> None:
         core, completions = foundation.core, foundation.completions
@@ -57,7 +59,7 @@ class ReplicaDriver:
         self._timers = foundation.timers
         self._exchange = exchange
         self._persist = persist
-        self._writes = LogWrites(core, completions, self.handle)
+        self._writes = LogWrites(core, completions, self.handle, make_way)
         self.committed = CommittedLog(core, completions, next_offset)
         self._installation = Installation(core, completions, parts, self._on_installed)
         self._told: deque[events.SnapshotTaken | events.LogCleaned] = deque()

@@ -1,16 +1,18 @@
 """Writes to the metadata log, as a replica commands them: in order, one under way at a time.
 
-The core completes writes of different kinds in any order, and a replica counts on the order in which it asked.
+The core completes writes of different kinds in any order, and a replica counts on the order in which it asked. A write that
+found the disk full changed nothing, and is made again as long as there is a reserve to make way.
 """
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
-from pykafka_core.errors import UnknownServerError
+from pykafka_core.errors import KafkaStorageError, UnknownServerError
 from pykafka_core.quorum.events import AppendFetched, Truncate, Truncated, Write
 from pykafka_core.quorum.quorum import Append, Appended
 
@@ -22,6 +24,7 @@ class LogWrites:
         core: Has the log.
         completions: Where the write under way is waited for.
         completed: Told of each write, in order.
+        make_way: Gives back some of the reserve if the disk is full, and says whether it has.
     """
 
     def __init__(
@@ -29,10 +32,12 @@ class LogWrites:
         core: Core,
         completions: Completions,
         completed: Callable[[Appended | Truncated], object],
+        make_way: Callable[[], bool],
     ) -> None:
         self._core = core
         self._completions = completions
         self._completed = completed
+        self._make_way = make_way
         self._waiting: deque[Write] = deque()
         self._is_busy = False
 
@@ -45,17 +50,19 @@ class LogWrites:
         if self._is_busy or not self._waiting:
             return
         self._is_busy = True
-        write = self._waiting.popleft()
+        self._begin(self._waiting.popleft())
+
+    def _begin(self, write: Write) -> None:
         core = self._core
         match write:
             case Append():
                 records = write.records
-                token = self._completions.open(self._on_appended)
+                token = self._completions.open(partial(self._on_appended, write))
                 core.append(
                     token, METADATA_PARTITION, write.leader_epoch, records, control=write.control
                 )
             case AppendFetched(batches):
-                token = self._completions.open(self._on_appended)
+                token = self._completions.open(partial(self._on_appended, write))
                 data = b"".join(batch.data for batch in batches)
                 core.append_fetched(token, METADATA_PARTITION, batches[-1].leader_epoch, data)
             case Truncate(end_offset):
@@ -67,7 +74,10 @@ class LogWrites:
             case _:
                 assert_never(write)
 
-    def _on_appended(self, completed: Completed) -> None:
+    def _on_appended(self, write: Write, completed: Completed) -> None:
+        if completed.error_code == KafkaStorageError.code and self._make_way():
+            self._begin(write)
+            return
         self._end(Appended(completed.error_code, completed.offset))
 
     def _on_truncated(self, end_offset: int, completed: Completed) -> None:
