@@ -1,7 +1,8 @@
 """Writes to the metadata log, as a replica commands them: in order, one under way at a time.
 
-The core completes writes of different kinds in any order, and a replica counts on the order in which it asked. A write that
-found the disk full changed nothing, and is made again as long as there is a reserve to make way.
+The core completes writes of different kinds in any order, and a replica counts on the order in which it asked.
+
+A write that found the disk full changed nothing, and is made again as long as there is a reserve to make way.
 """
 
 from collections import deque
