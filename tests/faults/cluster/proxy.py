@@ -2,8 +2,8 @@
 
 Theory of operation. Each node advertises ports of this process where the others look for it, so whatever nodes say to
 each other passes here, and nothing that clients say. A connection's way has two ends: the node it was made for is known
-by the port, and the one that made it by the inode of its socket, which Linux lists under ``/proc`` for both ends of a
-loopback connection. So a link can be cut between two nodes only, and in one direction only.
+by the port, and the one that made it by its socket (`tests/faults/cluster/sockets.py`). So a link can be cut between
+two nodes only, and in one direction only.
 
 A cut holds back what was sent, the end of a connection included, and loses nothing: once it heals, late requests arrive
 as they do after TCP's retransmissions. A new connection is accepted, and carried once both directions are open. A slow
@@ -17,12 +17,12 @@ cut]``; all others are open).
 
 import asyncio
 import json
-import os
 import sys
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from bench.peers.brokers import reserve_port
+from tests.faults.cluster.sockets import holds, inode_of
 
 PIECE_BYTES = 65536
 UNKNOWN_S = 5.0
@@ -38,7 +38,7 @@ class Proxy:
         self._routes: dict[int, tuple[int, int]] = {}
         self._pids: dict[int, int] = {}
         self._delays: dict[Way, float | None] = {}
-        self._changed = asyncio.Condition()
+        self._changed = asyncio.Event()
         self._reserved = [reserve_port() for _ in range(ports)]
         self._servers: dict[int, asyncio.Server] = {}
         # asyncio holds a stream's reader weakly: a relay that waits for one would be collected with it.
@@ -70,8 +70,8 @@ class Proxy:
             self._close(node)
         if "links" in order:
             self._delays = {(source, node): delay for source, node, delay in order["links"]}
-        async with self._changed:
-            self._changed.notify_all()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         carried = asyncio.create_task(self._carry(reader, writer))
@@ -103,24 +103,22 @@ class Proxy:
         """The node that made a connection; None for a stranger, and when it has ended already."""
         deadline = asyncio.get_running_loop().time() + UNKNOWN_S
         while asyncio.get_running_loop().time() < deadline:
-            inode = _inode(peer_port, own_port)
+            inode = inode_of(peer_port, own_port)
             if inode is None:
                 return None
             for node, pid in self._pids.items():
-                if _holds(pid, inode):
+                if holds(pid, inode):
                     return node
-            async with self._changed:
-                try:
-                    await asyncio.wait_for(self._changed.wait(), 0.1)
-                except TimeoutError:
-                    continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), 0.1)
         return None
 
     async def _passing(self, way: Way) -> None:
         """Return when what was sent may arrive."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._delays.get(way, 0.0) is not None)
-        await asyncio.sleep(self._delays.get(way, 0.0) or 0.0)
+        while (delay := self._delays.get(way, 0.0)) is None:
+            await self._changed.wait()
+        if delay:
+            await asyncio.sleep(delay)
 
     async def _relay(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way
@@ -141,34 +139,6 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
         return await reader.read(PIECE_BYTES)
     except OSError:
         return b""
-
-
-def _inode(local_port: int, remote_port: int) -> str | None:
-    """Of the socket of a loopback connection."""
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            ports = (int(field.rpartition(":")[2], 16) for field in fields[1:3])
-            if tuple(ports) == (local_port, remote_port):
-                return fields[9]
-    return None
-
-
-def _holds(pid: int, inode: str) -> bool:
-    folder = f"/proc/{pid}/fd"
-    try:
-        return any(
-            _target(f"{folder}/{name}") == f"socket:[{inode}]" for name in os.listdir(folder)
-        )
-    except OSError:
-        return False
-
-
-def _target(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
 
 
 async def main(count: int) -> None:

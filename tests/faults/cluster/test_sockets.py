@@ -1,0 +1,58 @@
+"""A connection's process is known while it holds its end, and by that end alone."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.cluster.sockets import holds, inode_of
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("family", "host"),
+    [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")],
+    ids=["IPv4", "IPv4 mapped to IPv6, as Java has it"],
+)
+def test_each_end_is_a_socket_of_its_own(
+    server: socket.socket, family: socket.AddressFamily, host: str
+) -> None:
+    with socket.socket(family) as client:
+        client.connect((host, _port(server)))
+        with server.accept()[0] as accepted:
+            found = [inode_of(_port(one), to) for one, to in _ends(client, server)]
+            assert found == [os.fstat(end.fileno()).st_ino for end in (client, accepted)]
+
+
+def test_a_process_holds_its_end(server: socket.socket) -> None:
+    with socket.create_connection(server.getsockname()) as client:
+        inode = inode_of(_port(client), _port(server))
+        assert inode is not None
+        assert holds(os.getpid(), inode)
+        assert not holds(os.getppid(), inode)
+
+
+def test_an_end_that_was_closed_is_nobodys(server: socket.socket) -> None:
+    client = socket.create_connection(server.getsockname())
+    port = _port(client)
+    with server.accept()[0]:
+        client.close()
+        assert inode_of(port, _port(server)) is None
+
+
+def test_there_is_no_socket_of_a_connection_that_was_never_made(server: socket.socket) -> None:
+    assert inode_of(_port(server), _port(server)) is None
+
+
+def _port(end: socket.socket) -> int:
+    return int(end.getsockname()[1])
+
+
+def _ends(client: socket.socket, server: socket.socket) -> list[tuple[socket.socket, int]]:
+    return [(client, _port(server)), (server, _port(client))]
