@@ -110,14 +110,23 @@ def _answer(
     read_from: int | None = None,
 ) -> None:
     own, epoch = turn.key.node_id, turn.election.epoch
-    body = FetchAnswer(0, own, epoch, turn.high_watermark, diverging, snapshot_id)
+    body = FetchAnswer(0, own, epoch, told_high_watermark(turn), diverging, snapshot_id)
     turn.emit(Answer(number, body, read_from))
+
+
+def told_high_watermark(turn: Turn) -> int:
+    """What followers are told: -1 as long as no record of the leader's epoch is committed, as they may know of more.
+
+    To Apache Kafka's a high watermark that goes back is a fault by which they end themselves
+    (``FollowerState.updateHighWatermark``); a leader of its own knows none until then.
+    """
+    return turn.high_watermark if is_of_own_epoch(turn, turn.high_watermark) else -1
 
 
 def answer_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
     """Whether there was something to say to a fetch."""
     has_records = waiting.offset < turn.log.end
-    is_due = has_records or turn.high_watermark > waiting.high_watermark
+    is_due = has_records or told_high_watermark(turn) > waiting.high_watermark
     if is_due or turn.now_ms >= waiting.deadline_ms:
         _answer(turn, waiting.number, read_from=waiting.offset if has_records else None)
         return True

@@ -150,6 +150,7 @@ class FetchAnswer(NamedTuple):
     """At most one of ``diverging``, ``snapshot_id`` and ``batches`` is there.
 
     Attributes:
+        high_watermark: -1 before the leader has committed a record of its epoch.
         diverging: Where the leader's records of the epoch end that is not later than the fetch's last one:
             the follower's log differs behind it.
         snapshot_id: What to get by FetchSnapshot, as the leader's log begins later than the follower's ends.

@@ -391,6 +391,28 @@ def test_what_a_majority_has_synced_is_committed_from_the_own_epoch_on() -> None
     assert driven.only(Answer).body == FetchAnswer(0, 1, 6, 7), "the follower learns it at once"
 
 
+def test_a_new_leader_tells_no_high_watermark_before_a_record_of_its_epoch_is_committed() -> None:
+    """Its followers may know of a later one, and Apache Kafka's end themselves where it goes back."""
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 4))
+    driven.elect()
+    assert driven.replica.high_watermark == 4
+    driven.ask(fetch_of(THREE, 6, 3)._replace(high_watermark=6))
+    assert driven.only(Answer) == Answer(1, FetchAnswer(0, 1, 6, -1), read_from=6)
+    driven.ask(fetch_of(OBSERVER, 7, 6))
+    assert driven.all(Answer) == [], "there is nothing to say to one that knows less, either"
+    driven.ask(fetch_of(THREE, 7, 6)._replace(high_watermark=6))
+    assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 7)] * 2
+
+
+def test_a_follower_keeps_what_it_knows_while_its_leader_knows_of_no_high_watermark() -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 4))
+    driven.fetched(FetchAnswer(0, 2, 5, -1))
+    assert driven.replica.high_watermark == 4
+    assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 4)
+
+
 def test_a_leader_counts_itself_once_it_has_synced() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
@@ -437,7 +459,7 @@ def test_a_log_that_differs_is_told_where(fetch: Fetch, diverging: OffsetAndEpoc
     driven = leader()
     driven.ask(fetch)
     answer = driven.only(Answer)
-    assert answer.body == FetchAnswer(0, 1, 6, diverging=diverging)
+    assert answer.body == FetchAnswer(0, 1, 6, -1, diverging=diverging)
     assert answer.read_from == (None if diverging else fetch.offset)
 
 

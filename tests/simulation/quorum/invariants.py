@@ -204,8 +204,15 @@ class Invariants:
                 _require(other >= own, "PreVoteOfNewerLog", *what)
             case Fetch(), FetchAnswer(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
+                self._told(node, body)
             case FetchSnapshot(), SnapshotAnswer(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
+
+    def _told(self, node: Node, answer: FetchAnswer) -> None:
+        """MonotonicHighWatermark: no follower is told of less than it may have heard from earlier leaders."""
+        earlier = bisect_left(self._epochs, answer.epoch)
+        end, told = self.committed[earlier - 1].end_offset if earlier else 0, answer.high_watermark
+        _require(told >= end or told == -1, "MonotonicHighWatermark", node.key, "tells", told, end)
 
     def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:
         """CommittedDataSurvives: what is committed by its epoch, a disk keeps.

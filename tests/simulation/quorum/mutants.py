@@ -174,6 +174,11 @@ def a_log_that_begins_later_is_read_from_its_start(patch: pytest.MonkeyPatch) ->
     patch.setattr(leading, "needs_snapshot", lambda turn, fetch: False)
 
 
+@wrong_rule
+def a_new_leader_tells_the_high_watermark_that_it_knew(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "told_high_watermark", lambda turn: turn.high_watermark)
+
+
 # Followers.
 
 
