@@ -29,6 +29,8 @@ TOOLS = "org.apache.kafka.tools"
 LEADER = re.compile(
     r"^(ClusterId|LeaderId|LeaderEpoch|CurrentVoters|CurrentObservers):\s*(.*)$", re.M
 )
+ATTRIBUTES_END, CONTROL = 23, 0x20
+"""Of a batch: where its attributes end, and the bit of those that hold no data."""
 SHELL_PATHS = ("/image/topics/byName", "/image/cluster", "/image/features")
 Check = Callable[[Mixed], Sequence[Anomaly]]
 
@@ -217,11 +219,24 @@ def metadata(nodes: Mixed) -> list[Anomaly]:
 
 def shell(data: Path, path: str) -> str:
     """What Kafka's metadata shell says of a path, by a copy of a node's metadata log as it is now."""
-    batches = metadata_batches(data)
+    batches = up_to_metadata(list(metadata_batches(data).items()))
     with TemporaryDirectory() as folder:
-        copy = Path(folder) / f"{min(batches):020}.log"
-        copy.write_bytes(b"".join(batches.values()))
+        copy = Path(folder) / f"{batches[0][0]:020}.log"
+        copy.write_bytes(b"".join(batch for _, batch in batches))
         return java("org.apache.kafka.shell.MetadataShell", "--snapshot", str(copy), "tree", path)
+
+
+def up_to_metadata(batches: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Without the quorum's own batches at the end, which hold no metadata: behind two of them the shell waits for ever.
+
+    Where nobody writes, a controller of theirs adds a record twice a second, and one of ours none.
+    """
+    last = max(place for place, (_, batch) in enumerate(batches) if not _is_control(batch))
+    return batches[: last + 1]
+
+
+def _is_control(batch: bytes) -> bool:
+    return bool(batch[ATTRIBUTES_END - 1] & CONTROL)
 
 
 def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.beside.agreement import epochs
+from tests.cluster.beside.agreement import CONTROL, epochs, up_to_metadata
 from tests.cluster.beside.run import Task, report, run
 from tests.cluster.beside.scenarios import SCENARIOS
 from tests.faults.cluster.checker import split
@@ -40,8 +40,15 @@ def test_epochs_without_records_do_not_count(
     assert epochs(tmp_path) == expected
 
 
-def batch_of_two() -> bytes:
-    """The fields that are looked at: base offset, size and last offset delta."""
-    batch = bytes(8) + (49).to_bytes(4, "big") + bytes(11) + (1).to_bytes(4, "big") + bytes(34)
+def test_the_shell_gets_no_batches_of_the_quorum_behind_the_metadata() -> None:
+    control, data = (0, batch_of_two(CONTROL)), (2, batch_of_two())
+    assert up_to_metadata([control, data, control, control]) == [control, data]
+    assert up_to_metadata([control, data]) == [control, data]
+
+
+def batch_of_two(attributes: int = 0) -> bytes:
+    """The fields that are looked at: base offset, size, attributes and last offset delta."""
+    head = bytes(8) + (49).to_bytes(4, "big") + bytes(9) + attributes.to_bytes(2, "big")
+    batch = head + (1).to_bytes(4, "big") + bytes(34)
     assert list(split(batch)) == [batch]
     return batch
