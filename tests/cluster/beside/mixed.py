@@ -215,12 +215,12 @@ def _listed(listeners: Mapping[str, int]) -> str:
 
 
 @contextmanager
-def mixed(layout: str, folder: Path) -> Iterator[Mixed]:
+def mixed(layout: str, folder: Path, network: type[Network] = Direct) -> Iterator[Mixed]:
     """A formatted cluster that does not run yet; what runs at the end is killed."""
     with ExitStack() as stack:
         chosen = LAYOUTS[layout]
-        network = stack.enter_context(Direct(2 * len(chosen.nodes)))
-        made = Mixed(folder, chosen, network, stack)
+        network_of_all = stack.enter_context(network(2 * len(chosen.nodes)))
+        made = Mixed(folder, chosen, network_of_all, stack)
         try:
             yield made
         finally:

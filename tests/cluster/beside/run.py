@@ -65,7 +65,7 @@ class Task(NamedTuple):
 def run(task: Task, folder: Path) -> list[Anomaly]:
     """Start a cluster and take the scenario's steps under load; everything that was wrong."""
     scenario = SCENARIOS[task.scenario]
-    with mixed(scenario.layout, folder) as nodes:
+    with mixed(scenario.layout, folder, scenario.network) as nodes:
         choice = Random(f"{task.seed} {task.scenario}")
         workloads = [kind(nodes, task.seed) for kind in WORKLOADS[task.scenario]]
         stage = Stage(nodes, workloads, choice)

@@ -2,7 +2,7 @@
 
 ``kills``: kill -9 of every node in turn, of all at once, then of whoever is the active controller. ``leadership``: all
 partitions are led by one kind and then by the other, in each of the ways in which Kafka moves leadership. ``zombies``:
-a leader of each kind is paused, and takes records that were sent to it when another one leads already. Scenarios
+a leader of each kind is paused, or cut off from the others, and still takes records while another one leads. Scenarios
 whose controller is Apache Kafka's alone are ``of-theirs``.
 """
 
@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.cluster.beside.mixed import Mixed
+from tests.cluster.beside.mixed import Direct, Mixed
 from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage, leaders_of, until
 from tests.cluster.beside.stale import ALL_IN_SYNC, LEADER_ALONE, STALE, StaleWriter
 from tests.faults.cluster.administration import elect_preferred, reassign
 from tests.faults.cluster.clusters import NODES, QUIET
+from tests.faults.cluster.network import Network, around
 from tests.faults.cluster.workload import read_all
 from tests.support.java import java
 
@@ -152,7 +153,8 @@ def _replace(stage: Stage, node: int, way: str) -> None:
         with StaleWriter(stage.nodes.address(leader), f"{name}-new", ALL_IN_SYNC) as new:
             new.send()
             new.answers()
-        stage.going_on()
+        if absence.clients_notice:
+            stage.going_on()
         absence.end(stage.nodes, node)
         old.answers()
     stage.whole()
@@ -187,14 +189,25 @@ def _leaders(stage: Stage, witness: int) -> set[int]:
 
 
 class Absence(NamedTuple):
-    """How a node is away without knowing it."""
+    """How a node is away without knowing it.
+
+    Attributes:
+        clients_notice: Whether it is silent to them too. One that answers may keep librdkafka with it: it is asked for
+            metadata like any other, and says that it leads.
+    """
 
     begin: Callable[[Mixed, int], None]
     end: Callable[[Mixed, int], None]
+    clients_notice: bool
 
 
 ABSENCES: Mapping[str, Absence] = {
-    "SIGSTOP": Absence(Mixed.pause, Mixed.resume),
+    "SIGSTOP": Absence(Mixed.pause, Mixed.resume, clients_notice=True),
+    "isolation": Absence(
+        lambda nodes, node: nodes.network.cut(around(node, nodes.layout.nodes)),
+        lambda nodes, node: nodes.network.mend(around(node, nodes.layout.nodes)),
+        clients_notice=False,
+    ),
 }
 
 
@@ -203,11 +216,13 @@ class Scenario(NamedTuple):
 
     Attributes:
         layout: Which nodes there are.
+        network: What is between them.
         asks_tools: Whether Kafka's tools are asked at the end, each of which is a Java process.
     """
 
     layout: str
     steps: Callable[[Mixed, Random], Iterator[Step]]
+    network: type[Network] = Direct
     asks_tools: bool = True
 
 
@@ -221,4 +236,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "leadership-of-theirs": Scenario("broker", leadership),
     "zombies": Scenario("voters", partial(zombies, way="SIGSTOP")),
     "zombies-of-theirs": Scenario("broker", partial(zombies, way="SIGSTOP")),
+    "isolation": Scenario("voters", partial(zombies, way="isolation"), Network),
+    "isolation-of-theirs": Scenario("broker", partial(zombies, way="isolation"), Network),
 }
