@@ -141,6 +141,7 @@ def zombies(nodes: Mixed, choice: Random, *, way: str) -> Iterator[Step]:
 def _replace(stage: Stage, node: int, way: str) -> None:
     """What the old leader took alone may be lost; what the new one acknowledged may not, at the same offsets."""
     create_stale(stage.nodes)
+    until("every node knows the topic", lambda: is_known(stage.nodes, STALE))
     _elect(stage, node)
     until(f"node {node} leads", lambda: stage.led_by(node, TOPIC) and stage.led_by(node, STALE))
     witness = next(other for other in NODES if other != node)
@@ -178,6 +179,11 @@ def create_stale(nodes: Mixed) -> None:
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, **QUIET})
     if STALE not in admin.list_topics(timeout=PATIENCE_S).topics:
         admin.create_topics([NewTopic(STALE, 1, len(NODES))])[STALE].result(PATIENCE_S)
+
+
+def is_known(nodes: Mixed, topic: str) -> bool:
+    """Whether every node has a leader for a topic: whoever has not heard of it leaves it out of a reassignment."""
+    return all(leaders_of(nodes, node, topic) - {-1} for node in NODES)
 
 
 def _leaders(stage: Stage, witness: int) -> set[int]:
