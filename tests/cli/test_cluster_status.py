@@ -7,7 +7,8 @@ import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.cli import main
-from pykafka_core.cli.cluster.status import look
+from pykafka_core.cli.cluster.status import look, silent_ms
+from pykafka_core.protocol.messages import DescribeQuorumResponse
 from tests.cluster.clients import eventually
 
 Capture = pytest.CaptureFixture[str]
@@ -69,6 +70,15 @@ def test_a_partition_without_a_leader_is_offline(capsys: Capture) -> None:
         alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
         eventually(lambda: look(alive).offline == lost)
     assert lost
+
+
+@pytest.mark.parametrize(("last_fetch", "silent"), [(900, 100), (-1, None)])
+def test_a_voter_that_never_fetched_from_its_leader_is_silent_for_an_unknown_time(
+    last_fetch: int, silent: int | None
+) -> None:
+    """Apache Kafka's leader says -1 of it."""
+    voter = DescribeQuorumResponse.ReplicaState(replica_id=2, last_fetch_timestamp=last_fetch)
+    assert silent_ms(voter, 1_000) == silent
 
 
 def test_a_broker_that_is_alone_is_a_quorum_of_its_own() -> None:

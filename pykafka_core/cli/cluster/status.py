@@ -186,12 +186,16 @@ def _nodes(
                 replicas=len(own),
                 out_of_sync=sum(node_id not in one.isr_nodes for one in own),
                 voter_lag=last - voter.log_end_offset if voter is not None and knows else None,
-                voter_silent_ms=(
-                    newest - voter.last_fetch_timestamp if voter is not None else None
-                ),
+                voter_silent_ms=None if voter is None else silent_ms(voter, newest),
             )
         )
     return nodes
+
+
+def silent_ms(voter: DescribeQuorumResponse.ReplicaState, newest_ms: int) -> int | None:
+    """How long before the newest Fetch of all voters a voter's last one was; None if this leader had none of it."""
+    since = voter.last_fetch_timestamp
+    return newest_ms - since if since >= 0 else None
 
 
 def _named(partitions: Sequence[str]) -> str:
