@@ -1,6 +1,7 @@
 """`Broker`: a Kafka broker inside this process."""
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -172,7 +173,8 @@ class Broker:
 
     def __repr__(self) -> str:
         """Where it listens and where its logs are."""
-        state = ",".join(self.listeners.values()) or "no listener"
+        known = (*self._bound, *(() if self._bound else self._started.controllers))
+        state = ",".join(map(_address, known)) or "no listener"
         if self.closed or not self.healthy:
             state = "closed" if self.closed else "failed"
         return f"<Broker {state} data={self._path or 'memory'}>"
@@ -216,12 +218,30 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` that clients take; binds 127.0.0.1 at a free port if nothing is bound yet."""
+        """``HOST:PORT`` that clients take; binds 127.0.0.1 at a free port if nothing is bound yet.
+
+        Raises:
+            ClusterError: This node is a controller only; see `bootstrap_controllers`.
+        """
         self._check_usable()
+        if not self._settings.start.is_broker:
+            raise ClusterError(
+                "this node is a controller only and serves no clients: name brokers of its cluster as "
+                f"bootstrap.servers, or bootstrap.controllers={self.bootstrap_controllers}"
+            )
         with self._lock:
             if not self._bound:
                 self._bind_embedded()
         return ",".join(_address(endpoint) for endpoint in self._endpoints)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """``HOST:PORT`` by which other nodes and clients (``bootstrap.controllers``, KIP-919) reach this controller.
+
+        Empty where this node is no controller of several.
+        """
+        self._check_usable()
+        return ",".join(_address(endpoint) for endpoint in self._started.controllers)
 
     @property
     def listeners(self) -> Mapping[str, str]:
@@ -397,14 +417,14 @@ class Broker:
         joined = self._started.joined
         if joined is None:
             return
-        timeout_ms = settings.int("initial.broker.registration.timeout.ms")
+        timeout_ms = sys.maxsize  # of a controller that is no broker, as in Kafka
+        if settings.start.is_broker:
+            timeout_ms = settings.int("initial.broker.registration.timeout.ms")
         waited = wait_joined(joined, give_up, timeout_ms)
         if self._loop.failure is not None:
             raise self._loop.failure
         if waited is Waited.GIVEN_UP:
-            raise StartGivenUpError(
-                "the start was given up while this broker waited for its cluster"
-            )
+            raise StartGivenUpError("the start was given up while this node waited for its cluster")
         if waited is Waited.LATE:
             raise ClusterError(
                 f"this broker could not join its cluster within {timeout_ms} ms "

@@ -93,7 +93,7 @@ _OPTIONS = frozenset(
 
 
 def serve(options: ServeOptions) -> None:
-    """Serve until a signal; prints one line when clients may connect.
+    """Serve until a signal; prints one line when clients may connect, or a controller only has joined its quorum.
 
     Raises:
         CliError: The broker could not start; says what to do.
@@ -156,9 +156,11 @@ def _serve_until(signalled: int, broker: "Broker", metrics: str) -> None:
     """Return at a signal; raises `ClosedError` when the broker failed, at any moment since its start."""
     data = broker.data_dir or "memory"
     _begin_collecting()
+    is_broker = broker.settings.start.is_broker
+    address = broker.bootstrap_servers if is_broker else broker.bootstrap_controllers
     more = f" metrics={metrics}" if metrics else ""
     print(
-        f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}{more}",
+        f"ready {address} data={data} cluster={broker.cluster_id}{more}",
         flush=True,
     )
     os.read(signalled, 1)
@@ -251,7 +253,8 @@ def _start(
     settings.setdefault(REBALANCE_DELAY, broker_settings()[REBALANCE_DELAY].default or "")
     data = _data(options, settings)
     listeners = options.listen
-    if listeners is None and "listeners" not in settings:
+    is_broker = settings.get("process.roles", "").strip() != "controller"
+    if listeners is None and "listeners" not in settings and is_broker:
         listeners = DEFAULT_LISTEN
     try:
         return Broker(

@@ -27,6 +27,7 @@ class StartConfig(NamedTuple):
         controller_listeners: Where this node, if it is a controller, listens for other nodes.
         advertised_controllers: Where other nodes reach these; empty means the listeners themselves.
         controller_names: Names of listeners of controllers, this node's or others'.
+        is_broker: Whether this node serves clients and holds partitions.
         is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
         voters: As ``controller.quorum.voters`` names them.
         bootstrap_servers: As ``controller.quorum.bootstrap.servers`` names them.
@@ -40,6 +41,7 @@ class StartConfig(NamedTuple):
     controller_listeners: tuple[Listener, ...]
     advertised_controllers: tuple[Listener, ...]
     controller_names: tuple[str, ...]
+    is_broker: bool
     is_controller: bool
     voters: tuple[Voter, ...]
     bootstrap_servers: tuple[str, ...]
@@ -58,6 +60,7 @@ class StartConfig(NamedTuple):
             controller_names=tuple(
                 name.upper() for name in listed(given, "controller.listener.names")
             ),
+            is_broker=set(listed(given, "process.roles")) != {"controller"},
             is_controller=set(listed(given, "process.roles")) != {"broker"},
             voters=tuple(map(_voter, listed(given, "controller.quorum.voters"))),
             bootstrap_servers=listed(given, "controller.quorum.bootstrap.servers"),

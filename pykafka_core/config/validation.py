@@ -96,40 +96,55 @@ def _selector_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """This node is the quorum alone and serves clients too, or it is a broker that others control."""
-    roles = set(listed(given, "process.roles"))
-    if roles == {"controller"}:
-        text = "process.roles: a node that is controller only is not built yet"
-        yield SettingProblem("process.roles", text, "set it to broker,controller or to broker")
-    is_broker = roles == {"broker"}
+    """The roles of this node, and what names the nodes of the metadata quorum."""
     for name, (pattern, form) in _QUORUM.items():
-        nodes = listed(given, name)
-        if len(nodes) > 1 and not is_broker and name == "controller.quorum.voters":
-            text = f"{name} names {len(nodes)} nodes, and static voters are not built yet"
-            advice = "format the data directory with the voters, and name them in controller.quorum.bootstrap.servers"
-            yield SettingProblem(name, text, advice)
-        for node in nodes:
+        for node in listed(given, name):
             if not re.fullmatch(pattern, node):
                 text = f"{name}: {node!r} names no node"
                 yield SettingProblem(name, text, f"write it as {form}")
-    yield from _voter_problems(given, is_broker)
+    roles = set(listed(given, "process.roles"))
+    yield from _voter_problems(given, roles)
+    if roles == {"controller"}:
+        yield from _controller_only_problems(given)
 
 
-def _voter_problems(given: Mapping[str, str], is_broker: bool) -> Iterator[SettingProblem]:
+def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[SettingProblem]:
+    """Whether this node is one of the static voters, if it is a controller, and none of them otherwise."""
     name = "controller.quorum.voters"
+    is_broker = roles == {"broker"}
     voters, node_id = listed(given, name), given.get("node.id", "").strip()
+    ids = [voter.partition("@")[0] for voter in voters]
+    is_several = is_broker or roles == {"controller"} or len(voters) > 1
     if is_broker and not voters and not listed(given, "controller.quorum.bootstrap.servers"):
         name = "controller.quorum.bootstrap.servers"
         text = f"{name} does not say where the controllers are"
         yield SettingProblem(name, text, "name some of them as HOST:PORT")
-    elif is_broker and not node_id:
+    elif is_several and not node_id:
         yield SettingProblem("node.id", "node.id is missing", "give each node of a cluster its own")
-    elif is_broker and any(voter.partition("@")[0] == node_id for voter in voters):
+    elif is_broker and node_id in ids:
         text = f"{name} names this node, {node_id}, which is no controller"
         yield SettingProblem(name, text, "name the controllers, or set process.roles")
-    elif not is_broker and voters and node_id and voters[0].partition("@")[0] != node_id:
-        text = f"{name}: {voters[0]} is not this node, {node_id}"
-        yield SettingProblem(name, text, "name this node")
+    elif not is_broker and voters and node_id and node_id not in ids:
+        text = f"{name} names {', '.join(ids)}, and not this node, {node_id}, which is a controller"
+        yield SettingProblem(name, text, "name this node too, or set process.roles=broker")
+
+
+def _controller_only_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    """A controller that is no broker has no listeners for clients."""
+    names = "controller.listener.names"
+    if not listed(given, names):
+        text = f"{names} is missing, and process.roles is controller"
+        yield SettingProblem(names, text, "name the listener of controllers, such as CONTROLLER")
+        return
+    for name in ("listeners", "advertised.listeners"):
+        try:
+            others = [listener.name for listener in client_listeners(given, name)]
+        except ListenerError:  # reported for itself
+            continue
+        if others:
+            text = f"{name} has {', '.join(others)}, and a node that is controller only serves no clients"
+            advice = f"leave only those that {names} names, or set process.roles=broker,controller"
+            yield SettingProblem(name, text, advice)
 
 
 def _listener_problems(

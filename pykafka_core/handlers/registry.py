@@ -109,7 +109,7 @@ _OF_CONTROLLERS: tuple[Row, ...] = (
 )
 """What brokers and controllers ask the active controller, and no client may."""
 
-_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 64, 80, 81})
+_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 60, 64, 80, 81})
 """APIs of ``ROWS`` that a listener of controllers has too."""
 
 VOTER_APIS = frozenset({80, 81})
@@ -120,7 +120,7 @@ CONTROLLER_ROWS: tuple[Row, ...] = tuple(
 )
 """What a listener of controllers serves beside `QUORUM_ROWS`."""
 
-_READ_FROM_ANY = frozenset({29, 32})
+_READ_FROM_ANY = frozenset({29, 32, 60})
 """Of them, those that a broker answers itself, whichever node is the active controller."""
 
 FORWARDED: Mapping[int, Row] = {

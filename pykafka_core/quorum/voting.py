@@ -153,14 +153,19 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
 
 
 def on_gone(turn: Turn, node_id: int) -> None:
-    """A process is gone. If it led, its followers stand for election, one after the other."""
+    """A process is gone. If it led, its followers stand for election in turn, and observers look for another."""
     role = turn.role
-    if isinstance(role, Follower) and role.leader_id == node_id and turn.stands:
+    if not isinstance(role, Follower) or role.leader_id != node_id or turn.installing:
+        return
+    if turn.stands:
         others = [voter for voter in turn.voters if voter.node_id != node_id]
         place = others.index(turn.key) if turn.key in others else len(others)
         wait = election_backoff(turn, place) if place else 0
         deadline = min(role.deadline_ms, turn.now_ms + wait)
         turn.role = role._replace(deadline_ms=deadline, has_fetched=False)
+    else:
+        to_unattached(turn, turn.election.epoch)
+        turn.back_off(node_id)
 
 
 def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:

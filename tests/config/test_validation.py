@@ -57,6 +57,14 @@ def test_no_settings_at_all_are_good() -> None:
     assert configs.string("broker.rack") is None
 
 
+CONTROLLER_ONLY = {
+    "process.roles": "controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CONTROLLER://:9093",
+}
+
+
 def test_every_problem_is_reported_at_once() -> None:
     given = {
         "log.retention.ms": "soon",
@@ -111,8 +119,12 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "advertised.listeners"),
         ({"log.dirs": "/a,/b"}, "log.dirs"),
-        ({"process.roles": "controller"}, "process.roles"),
-        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "controller.quorum.voters"),
+        ({"process.roles": "controller", "controller.listener.names": "C"}, "node.id"),
+        ({"process.roles": "controller", "node.id": "1"}, "controller.listener.names"),
+        (CONTROLLER_ONLY | {"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}, "listeners"),
+        (CONTROLLER_ONLY | {"advertised.listeners": "PLAINTEXT://a:9092"}, "advertised.listeners"),
+        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "node.id"),
+        ({"node.id": "3", "controller.quorum.voters": "1@a:1,2@b:2"}, "controller.quorum.voters"),
         (
             {"controller.quorum.bootstrap.servers": "a:9093,b"},
             "controller.quorum.bootstrap.servers",

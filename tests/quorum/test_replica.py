@@ -44,7 +44,7 @@ from pykafka_core.quorum.events import (
 from pykafka_core.quorum.log_state import EpochStart, LogState
 from pykafka_core.quorum.quorum import Append, Appended, Committed, MetadataQuorum, Proposal
 from pykafka_core.quorum.replica import begin
-from pykafka_core.quorum.roles import NEVER
+from pykafka_core.quorum.roles import NEVER, Unattached
 from pykafka_core.quorum.rpc import (
     BeginQuorumEpoch,
     Body,
@@ -884,6 +884,21 @@ def test_an_observer_without_answers_looks_for_another_leader() -> None:
     driven.handle(Tick(2000))
     assert (driven.replica.leader_epoch, driven.replica.deadline_ms) == (6, NEVER)
     assert driven.only(Send).body == Fetch(OBSERVER, 6, 0, 0, 0)
+
+
+def test_an_observer_whose_leader_is_gone_asks_the_others_after_a_pause() -> None:
+    """The fetch timeout would cost a broker its session where that is as short."""
+    driven = Driven(key=OBSERVER, state=ElectionState(6, 3), log=LogState())
+    ((correlation, node_id, _),) = driven.replica.sent
+    driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
+    asked: set[int] = set()
+    for _ in range(50):
+        driven.handle(Tick(driven.replica.now_ms + driven.replica.config.retry_backoff_ms))
+        for correlation, node_id, _ in driven.replica.sent:
+            asked.add(node_id)
+            driven.handle(Replied(driven.replica.now_ms, correlation, None, is_gone=True))
+        assert isinstance(driven.replica.role, Unattached)
+    assert asked == {1, 2, 3}
 
 
 def test_a_replica_that_leads_gets_no_news_from_answers_of_an_earlier_state() -> None:

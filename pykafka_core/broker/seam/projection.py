@@ -26,7 +26,8 @@ class Projection:
     Args:
         types: Those classes.
         node_id: This broker.
-        given: The settings it was started with.
+        given: The settings it was started with. A node that is a controller only holds no partitions, whatever the
+            image assigns to its id, so its core hears of no topics.
     """
 
     def __init__(self, types: CoreTypes, node_id: int, given: BrokerConfigs) -> None:
@@ -130,13 +131,15 @@ class Projection:
     ) -> "ImageDelta":
         changed = delta.settings_changed
         partitions = _Partitions(self._types)
+        is_broker = self._given.start.is_broker
+        topics = delta.topics if is_broker else ()
         return self._types.ImageDelta(
             metadata_offset=delta.offset,
             piece=delta.piece,
             brokers=None if delta.brokers is None else self._brokers(delta.brokers),
             controller_id=self._node_id,
-            topics=[self._topic(topic, delta, partitions) for topic in delta.topics],
-            deleted=tuple(delta.deleted),
+            topics=[self._topic(topic, delta, partitions) for topic in topics],
+            deleted=tuple(delta.deleted) if is_broker else (),
             log_defaults=settings.log_defaults() if changed else None,
             broker_settings=settings.broker_settings() if changed else None,
             finalized_features=delta.features,

@@ -1,8 +1,8 @@
-"""How a node of a cluster of several comes up: a broker, and a controller if it is a voter of the metadata quorum.
+"""How a node of a cluster of several comes up: a broker, a controller of the metadata quorum, or both.
 
 Its replica of the metadata quorum begins with what its disk holds; the image is made of what the quorum says is
 committed. So the start only puts the parts together: the control thread has the broker join, and it serves once the
-controller has unfenced it.
+controller has unfenced it. One that is a controller only has joined once its metadata are those of its leader.
 """
 
 from functools import partial
@@ -11,6 +11,10 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.controller_registration import (
+    ControllerRegistration,
+    Registering,
+)
 from pykafka_core.broker.runtime.membership.controller_role import CONTROLLER_APIS, ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.leader_passes import leader_passes
@@ -116,10 +120,13 @@ class _MemberStart:
                 self._foundation,
                 driver=driver,
                 publisher=publisher,
-                lifecycle=self._lifecycle(channel, publisher, endpoints),
+                lifecycle=(
+                    self._lifecycle(channel, publisher, endpoints) if start.is_broker else None
+                ),
                 forwarding=Forwarding(channel, self._foundation.requests, FORWARD_MS),
                 channel=channel,
                 role=self._role(driver, publisher),
+                registration=self._registration(channel, place),
                 serve=self._serve,
             ),
         )
@@ -130,6 +137,7 @@ class _MemberStart:
             snapshots=snapshots,
             reserve=self._directory.reserve,
             joined=self._joined,
+            controllers=_controllers(place),
         )
 
     def _snapshots(self, driver: ReplicaDriver) -> Snapshots:
@@ -198,6 +206,14 @@ class _MemberStart:
             watched_listener=listener if is_watching else None,
         )
 
+    def _registration(
+        self, channel: ControllerChannel, place: QuorumPlace
+    ) -> ControllerRegistration | None:
+        if place.own is None:
+            return None
+        registering = Registering(self._identity.node_id, self._plan.new_id(), _controllers(place))
+        return ControllerRegistration(self._foundation, channel=channel, registering=registering)
+
     def _driver(self, exchange: Exchange, place: QuorumPlace, next_offset: int) -> ReplicaDriver:
         settings, core = self._plan.settings, self._core
         begun = replica.begin(
@@ -260,6 +276,12 @@ class _MemberStart:
     def _serve(self) -> None:
         self._core.serve()
         self._joined.set()
+
+
+def _controllers(place: QuorumPlace) -> tuple[BrokerEndpoint, ...]:
+    """Where others reach this node as a controller."""
+    own = () if place.own is None else place.own.endpoints
+    return tuple(BrokerEndpoint(at.listener, at.host, at.port) for at in own)
 
 
 def _refuse(reason: str) -> None:

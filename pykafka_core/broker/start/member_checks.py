@@ -32,9 +32,9 @@ def _listener_problems(plan: Plan) -> Iterator[str]:
     names = [listener.name for listener in start.listeners]
     listed = ", ".join(names) or "none"
     wanted = (plan.settings.broker_value(_INTER_BROKER) or "").strip().upper()
-    if not names:
+    if start.is_broker and not names:
         yield "listeners has none for brokers and clients: add one, such as PLAINTEXT://HOST:9092"
-    elif wanted and wanted not in names:
+    elif start.is_broker and wanted and wanted not in names:
         yield f"{_INTER_BROKER} is {wanted}, and the listeners of brokers are {listed}: name one of them"
     if start.is_controller and not start.controller_listeners:
         given = ", ".join(start.controller_names) or "nothing"

@@ -52,6 +52,8 @@ class Plan(NamedTuple):
         own = self.identity.node_id, self.identity.directory_id
         start = self.settings.start
         is_alone = all(voter.key == own for voter in self.voters)
+        if not start.is_broker:
+            return True
         can_grow = self.directory is not None and bool(start.controller_listeners)
         return not (start.is_controller and is_alone) or can_grow
 
@@ -70,6 +72,8 @@ class Started(NamedTuple):
     """None in memory."""
     joined: Latch | None = None
     """Set once a node of several may serve; None where nobody else has a say."""
+    controllers: tuple[Endpoint, ...] = ()
+    """Where others reach this node as a controller of several."""
 
 
 def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:

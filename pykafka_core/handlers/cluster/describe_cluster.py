@@ -1,66 +1,95 @@
 """DescribeCluster (60): KIP-700, KIP-919; ``AuthHelper.computeDescribeClusterResponse``."""
 
 from pykafka_core.errors import (
+    InvalidRequestError,
     KafkaError,
     MismatchedEndpointTypeError,
     UnsupportedEndpointTypeError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.metadata.image.image import Broker
+from pykafka_core.metadata.image.image import Broker, Controller, Endpoint
 from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
 ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2
+VERSION_WITH_TYPES = 1
+"""Before, nobody could ask for another type, nor be told of it by name."""
+NOBODY = -1
 
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 """Every operation a cluster knows, as bits: create, alter, describe, cluster action, describe and
 alter configs, idempotent write. Without an authorizer everybody may do them all."""
 
+_NAMES = {ENDPOINT_BROKERS: "BROKER", ENDPOINT_CONTROLLERS: "CONTROLLER"}
+_Node = DescribeClusterResponse.DescribeClusterBroker
+
 
 def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Name the brokers that have the listener by which the question came."""
-    if request.endpoint_type != ENDPOINT_BROKERS:
-        return _wrong_endpoint(request.endpoint_type)
-    brokers = [
-        described
-        for node in sorted(context.image.brokers)
-        if (described := _describe(context, context.image.brokers[node]))
-        and (request.include_fenced_brokers or not described.is_fenced)
-    ]
+    """Name the brokers, or at a listener of controllers the controllers, that have this listener."""
+    here = ENDPOINT_BROKERS
+    if context.caller.listener.upper() in context.settings.start.controller_names:
+        here = ENDPOINT_CONTROLLERS
+    if request.endpoint_type != here:
+        return _wrong_endpoint(context, request.endpoint_type, here)
+    if here == ENDPOINT_BROKERS:
+        nodes, controller_id = _brokers(context, request), context.node.node_id
+    else:
+        nodes, controller_id = _controllers(context), context.quorum.leader_id
+        if controller_id not in (node.broker_id for node in nodes):
+            controller_id = NOBODY  # it has not registered yet
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
+        endpoint_type=here,
         cluster_id=context.node.cluster_id,
-        controller_id=context.node.node_id,
-        brokers=brokers,
+        controller_id=controller_id,
+        brokers=nodes,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NO_AUTHORIZED_OPERATIONS,
     )
 
 
-def _describe(
-    context: Context, broker: Broker
-) -> DescribeClusterResponse.DescribeClusterBroker | None:
-    for endpoint in broker.endpoints:
-        if endpoint.name == context.caller.listener:
-            return DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=broker.node_id,
-                host=endpoint.host,
-                port=endpoint.port,
-                rack=broker.rack,
-                is_fenced=broker.fenced,
-            )
-    return None
+def _brokers(context: Context, request: DescribeClusterRequest) -> list[_Node]:
+    return [
+        _Node(
+            broker_id=broker.node_id,
+            host=endpoint.host,
+            port=endpoint.port,
+            rack=broker.rack,
+            is_fenced=broker.fenced,
+        )
+        for _, broker in sorted(context.image.brokers.items())
+        if request.include_fenced_brokers or not broker.fenced
+        for endpoint in _here(context, broker)
+    ]
 
 
-def _wrong_endpoint(endpoint_type: int) -> DescribeClusterResponse:
+def _controllers(context: Context) -> list[_Node]:
+    """Those that have registered (KIP-919), whether they are there now or not."""
+    return [
+        _Node(broker_id=controller.node_id, host=endpoint.host, port=endpoint.port, rack=None)
+        for _, controller in sorted(context.image.controllers.items())
+        for endpoint in _here(context, controller)
+    ]
+
+
+def _here(context: Context, node: Broker | Controller) -> list[Endpoint]:
+    """Where a node has the listener by which the question came."""
+    return [at for at in node.endpoints if at.name == context.caller.listener][:1]
+
+
+def _wrong_endpoint(context: Context, asked: int, here: int) -> DescribeClusterResponse:
     error: KafkaError
-    if endpoint_type == ENDPOINT_CONTROLLERS:
+    if asked in _NAMES:
         error = MismatchedEndpointTypeError(
-            "The request was sent to an endpoint of type BROKER, "
-            "but we wanted an endpoint of type CONTROLLER"
+            f"The request was sent to an endpoint of type {_NAMES[here]}, "
+            f"but we wanted an endpoint of type {_NAMES[asked]}"
         )
     else:
-        error = UnsupportedEndpointTypeError(f"Unsupported endpoint type {endpoint_type}")
+        error = UnsupportedEndpointTypeError(f"Unsupported endpoint type {asked}")
+    is_old = context.caller.api_version < VERSION_WITH_TYPES
     return DescribeClusterResponse(
-        error_code=error.code, error_message=str(error), cluster_id="", controller_id=-1
+        error_code=InvalidRequestError.code if is_old else error.code,
+        error_message=str(error),
+        cluster_id="",
+        controller_id=NOBODY,
     )

@@ -1,8 +1,9 @@
 """A node's part in its cluster: when it joins, and which requests it leaves to the active controller.
 
 Theory of operation. The replica of the quorum says what is committed and who leads. Once this node's image has caught
-up for the first time the core takes it in, and the broker registers; unfenced, it serves. What the controller decides
-goes to the node that leads, unless this one does.
+up for the first time the core takes it in, and the broker registers; unfenced, it serves. A node that is a controller
+only has joined with its first image. A controller, also one that is a broker too, registers for clients that know
+controllers alone. What the controller decides goes to the node that leads, unless this one does.
 """
 
 from collections.abc import Callable
@@ -12,10 +13,11 @@ from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.isr import IsrChanges
-from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
+from pykafka_core.broker.runtime.membership.lifecycle import UNKNOWN, Lifecycle
 from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
@@ -31,11 +33,13 @@ class Membership:
         foundation: Of its control plane.
         driver: Its replica of the metadata quorum.
         publisher: Has the committed image.
-        lifecycle: Its broker's.
+        lifecycle: Its broker's; None where it is a controller only.
         forwarding: Sends requests on to the active controller.
         channel: To the active controller.
         role: This node's part as a controller; None where it is a broker only.
+        registration: Likewise.
         serve: Called once, when this broker's own metadata have it as unfenced: what it tells clients names itself.
+            Of a controller only, when it has its first image.
     """
 
     def __init__(
@@ -44,10 +48,11 @@ class Membership:
         *,
         driver: ReplicaDriver,
         publisher: Publisher,
-        lifecycle: Lifecycle,
+        lifecycle: Lifecycle | None,
         forwarding: Forwarding,
         channel: ControllerChannel,
         role: ControllerRole | None,
+        registration: ControllerRegistration | None,
         serve: Callable[[], object],
     ) -> None:
         self._foundation = foundation
@@ -57,11 +62,12 @@ class Membership:
         self._publisher = publisher
         self._lifecycle = lifecycle
         self._forwarding = forwarding
+        self._registration = registration
         self._serve: Callable[[], object] | None = serve
         self.isr = IsrChanges(
             foundation,
             channel=channel,
-            broker=lambda: (lifecycle.node_id, lifecycle.epoch),
+            broker=self._broker,
             image=lambda: publisher.image,
         )
         self._has_begun = False
@@ -80,10 +86,15 @@ class Membership:
             channel=self._channel,
             jobs=jobs,
             producer_ids=producer_ids,
-            broker=lambda: (self._lifecycle.node_id, self._lifecycle.epoch),
+            broker=self._broker,
             has_topic=lambda name: name in self._publisher.image.topics.by_name,
         )
         producer_ids.ask_for_more = partial(prerequisites.more_producer_ids, _done)
+
+    def _broker(self) -> tuple[int, int]:
+        """Id of this node, and the epoch of its broker; -1 while that is not registered."""
+        epoch = UNKNOWN if self._lifecycle is None else self._lifecycle.epoch
+        return self._driver.quorum.key.node_id, epoch
 
     @property
     def leads(self) -> bool:
@@ -113,7 +124,10 @@ class Membership:
         self._driver.advance()
         if self._left is not None:
             left, self._left = self._left, None
-            self._lifecycle.leave(left)
+            if self._lifecycle is None:
+                left()
+            else:
+                self._lifecycle.leave(left)
 
     def end_turn(self) -> None:
         """After what is committed was published."""
@@ -122,11 +136,14 @@ class Membership:
         if not self._publisher.is_begun:
             self._begin_if_current()
             return
-        offset = self._publisher.image.offset
-        if offset != self._known_offset:
-            self._known_offset = offset
-            self._lifecycle.beat_soon()
-            self._serve_if_unfenced()
+        image = self._publisher.image
+        if image.offset != self._known_offset:
+            self._known_offset = image.offset
+            if self._registration is not None:
+                self._registration.follow(image)
+            if self._lifecycle is not None:
+                self._lifecycle.beat_soon()
+                self._serve_if_unfenced(self._lifecycle)
 
     def _begin_if_current(self) -> None:
         """Begin once the image holds what the leader had committed when it was first heard of."""
@@ -138,14 +155,19 @@ class Membership:
             return
         if image.offset + 1 >= end or self._driver.has_taken(end):
             self._publisher.publish_whole()
-            self._lifecycle.register()
+            if self._lifecycle is None:
+                self._serve_once()
+            else:
+                self._lifecycle.register()
 
-    def _serve_if_unfenced(self) -> None:
-        own = self._publisher.image.brokers.get(self._lifecycle.node_id)
-        serve = self._serve
-        is_own = own is not None and own.epoch == self._lifecycle.epoch and not own.fenced
-        if serve is not None and is_own:
-            self._serve = None
+    def _serve_if_unfenced(self, lifecycle: Lifecycle) -> None:
+        own = self._publisher.image.brokers.get(lifecycle.node_id)
+        if own is not None and own.epoch == lifecycle.epoch and not own.fenced:
+            self._serve_once()
+
+    def _serve_once(self) -> None:
+        serve, self._serve = self._serve, None
+        if serve is not None:
             serve()
 
 

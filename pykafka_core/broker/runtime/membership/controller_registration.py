@@ -1,0 +1,123 @@
+"""How a controller makes itself known to clients (KIP-919), as Kafka's ``ControllerRegistrationManager`` does.
+
+Voters find each other by the voter set. Clients that know only controllers (``bootstrap.controllers``) find them by
+these registrations, which the active controller commits. A process registers once, as soon as it sees metadata that
+have another process of its node id, or none; it asks again after a pause until they have this one.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    ControllerApi,
+    ControllerChannel,
+)
+from pykafka_core.broker.runtime.timers import NS_PER_MS
+from pykafka_core.errors import error_of
+from pykafka_core.metadata.image.features import METADATA_VERSION, SUPPORTED_FEATURES
+from pykafka_core.metadata.image.image import Endpoint, MetadataImage
+from pykafka_core.protocol.messages import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    Message,
+)
+
+REGISTRATION = ControllerApi(70, (0, 0))
+PURPOSE = "registration"
+LEVEL_MIN = 15
+"""3.7-IV0, the first ``metadata.version`` with registrations of controllers."""
+TIMEOUT_MS = 30_000
+PAUSE_MS = 1000
+"""After a request that was refused, or answered by nobody."""
+
+_log = GuardedLogger(__name__)
+
+
+class Registering(NamedTuple):
+    """What a controller says of itself."""
+
+    node_id: int
+    incarnation_id: bytes
+    listeners: Sequence[Endpoint]
+    """Where clients and other nodes reach it as a controller."""
+
+
+class ControllerRegistration:
+    """One controller's registration. Belongs to the control thread.
+
+    Args:
+        foundation: Its clock, and the timer of the next attempt.
+        channel: To the active controller.
+        registering: What it says of itself.
+    """
+
+    def __init__(
+        self, foundation: Foundation, *, channel: ControllerChannel, registering: Registering
+    ) -> None:
+        self._core = foundation.core
+        self._timers = foundation.timers
+        self._channel = channel
+        self._registering = registering
+        self._image: MetadataImage | None = None
+        self._is_busy = False
+        """Whether a request is under way, or the next one waits for its time."""
+
+    def follow(self, image: MetadataImage) -> None:
+        """Take in the committed image; register if it needs that."""
+        self._image = image
+        if not self._is_busy and self._is_wanted():
+            self._register()
+
+    def _is_wanted(self) -> bool:
+        image, own = self._image, self._registering
+        if image is None or image.features.get(METADATA_VERSION, 0) < LEVEL_MIN:
+            return False
+        known = image.controllers.get(own.node_id)
+        return known is None or known.incarnation_id != own.incarnation_id
+
+    def _register(self) -> None:
+        self._is_busy = True
+        self._channel.ask(
+            REGISTRATION, self._request(), TIMEOUT_MS, self._on_answer, PURPOSE, self._is_still_due
+        )
+
+    def _is_still_due(self) -> bool:
+        """Nobody is called if not: what the log says may have come before an answer that was lost."""
+        self._is_busy = self._is_wanted()
+        return self._is_busy
+
+    def _request(self) -> ControllerRegistrationRequest:
+        of = ControllerRegistrationRequest
+        return of(
+            controller_id=self._registering.node_id,
+            incarnation_id=self._registering.incarnation_id,
+            zk_migration_ready=False,
+            listeners=[
+                of.Listener(
+                    name=at.name,
+                    host=at.host,
+                    port=at.port,
+                    security_protocol=at.security_protocol,
+                )
+                for at in self._registering.listeners
+            ],
+            features=[
+                of.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+        )
+
+    def _on_answer(self, answer: Message | None) -> None:
+        response = cast("ControllerRegistrationResponse | None", answer)
+        if response is not None and response.error_code:
+            name, text = error_of(response.error_code).name, response.error_message or ""
+            _log.warning("this controller is not registered yet: %s %s", name, text)
+        due_ns = self._core.now_ns() + PAUSE_MS * NS_PER_MS
+        self._timers.once("the registration of a controller", due_ns, self._again)
+
+    def _again(self) -> None:
+        self._is_busy = False
+        if self._is_wanted():
+            self._register()

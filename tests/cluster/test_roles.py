@@ -1,0 +1,82 @@
+"""Nodes that are controllers only, beside nodes that are brokers only."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.errors import ClusterError
+from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from tests.cluster.clients import consume, create, eventually, produce
+from tests.cluster.roles import (
+    BROKERS,
+    CONTROLLERS,
+    RoleNodes,
+    quorum_of,
+    role_nodes,
+    role_processes,
+)
+from tests.support.wire import Connection
+
+DESCRIBE_CLUSTER, ENDPOINT_BROKERS, ENDPOINT_CONTROLLERS = 60, 1, 2
+VALUES = sorted(f"value-{number}" for number in range(20))
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[RoleNodes]:
+    with role_nodes(tmp_path) as made:
+        made.start(*CONTROLLERS, *BROKERS)
+        yield made
+
+
+def describe(address: str, endpoint_type: int) -> DescribeClusterResponse:
+    with Connection(address, 10) as connection:
+        request = DescribeClusterRequest(endpoint_type=endpoint_type)
+        answer = connection.ask(DESCRIBE_CLUSTER, 1, request)
+    assert isinstance(answer, DescribeClusterResponse)
+    return answer
+
+
+def test_controllers_decide_and_hold_no_partition(cluster: RoleNodes) -> None:
+    create(cluster.bootstrap, "orders", *BROKERS)
+    produce(cluster.bootstrap, "orders", VALUES)
+    assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES
+    for node_id in CONTROLLERS:
+        controller = cluster.up[node_id]
+        eventually(lambda node=controller: "orders" in node.topics())  # type: ignore[misc]
+        assert [path.name for path in cluster.data(node_id).glob("*-0")] == ["__cluster_metadata-0"]
+        with pytest.raises(ClusterError, match="controller only"):
+            controller.bootstrap_servers  # noqa: B018
+    found = quorum_of(cluster.bootstrap)
+    assert [one.node for one in found.voters] == [*CONTROLLERS]
+    assert [one.node for one in found.replicas if one.status == "Observer"] == [*BROKERS]
+
+
+def test_clients_that_know_controllers_alone_find_all_of_them(cluster: RoleNodes) -> None:
+    def is_registered() -> bool:
+        found = [describe(at, ENDPOINT_CONTROLLERS) for at in cluster.controllers.split(",")]
+        named = [sorted(node.broker_id for node in answer.brokers) for answer in found]
+        leaders = {answer.controller_id for answer in found}
+        return named == [[*CONTROLLERS]] * 3 and leaders == {cluster.controller()}
+
+    eventually(is_registered)
+    first, *_ = cluster.controllers.split(",")
+    at = {f"{node.host}:{node.port}" for node in describe(first, ENDPOINT_CONTROLLERS).brokers}
+    assert at == set(cluster.controllers.split(","))
+    assert describe(first, ENDPOINT_BROKERS).error_code == 114
+    assert describe(cluster.bootstrap_of([4]), ENDPOINT_CONTROLLERS).error_code == 114
+
+
+def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -> None:
+    with role_processes(tmp_path) as cluster:
+        cluster.start(*CONTROLLERS, *BROKERS)
+        create(cluster.bootstrap, "orders", *BROKERS)
+        produce(cluster.bootstrap, "orders", VALUES)
+        for _ in range(2):
+            active = quorum_of(cluster.bootstrap).leader
+            cluster.kill(active)
+            create(cluster.bootstrap, f"without-{active}", *BROKERS)
+            cluster.start(active)
+        cluster.kill(*CONTROLLERS, *BROKERS)
+        cluster.start(*CONTROLLERS, *BROKERS)
+        assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES
