@@ -51,7 +51,7 @@ from pykafka_core.quorum.rpc import (
 )
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey, Voter, VoterEndpoint
 from pykafka_core.quorum.voters import reached_at
-from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
 
 FETCH_BYTES_MAX: Final = 8 << 20
 """Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
@@ -155,15 +155,15 @@ def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
     """The message of a request."""
     match body:
         case Vote():
-            return _vote_request(envelope.cluster_id, body)
+            return _vote_request(envelope, body)
         case BeginQuorumEpoch():
             return _begin_request(envelope, body)
         case EndQuorumEpoch():
             return _end_request(envelope, body)
         case Fetch():
-            return _fetch_request(envelope.cluster_id, body)
+            return _fetch_request(envelope, body)
         case FetchSnapshot():
-            return _snapshot_request(envelope.cluster_id, body)
+            return _snapshot_request(envelope, body)
         case AddVoter() | RemoveVoter() | UpdateVoter():
             return _voter_request(envelope.cluster_id, body)
         case AskVersions():
@@ -211,18 +211,23 @@ def _told(of: Callable[..., AnyT], voter: Voter) -> list[AnyT]:
     return [of(name=name, host=host, port=port) for name, host, port in voter.endpoints]
 
 
-def _vote_request(cluster_id: str, vote: Vote) -> VoteRequest:
+def _own_directory(envelope: Envelope, own: ReplicaKey) -> bytes:
+    """That of the replica that asks, which is said where voters are static, too."""
+    return envelope.key.directory_id if own.directory_id == ZERO_ID else own.directory_id
+
+
+def _vote_request(envelope: Envelope, vote: Vote) -> VoteRequest:
     partition = VoteRequest.PartitionData(
         replica_epoch=vote.epoch,
         replica_id=vote.candidate.node_id,
-        replica_directory_id=vote.candidate.directory_id,
+        replica_directory_id=_own_directory(envelope, vote.candidate),
         voter_directory_id=vote.voter.directory_id,
         last_offset_epoch=vote.last.epoch,
         last_offset=vote.last.offset,
         pre_vote=vote.pre_vote,
     )
     topic = VoteRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return VoteRequest(cluster_id=cluster_id, voter_id=vote.voter.node_id, topics=[topic])
+    return VoteRequest(cluster_id=envelope.cluster_id, voter_id=vote.voter.node_id, topics=[topic])
 
 
 def _begin_request(envelope: Envelope, begin: BeginQuorumEpoch) -> BeginQuorumEpochRequest:
@@ -261,17 +266,17 @@ def _listeners(of: Callable[..., AnyT], envelope: Envelope) -> list[AnyT]:
     return [of(name=name, host=at.host, port=at.port) for name, at in envelope.listeners.items()]
 
 
-def _fetch_request(cluster_id: str, fetch: Fetch) -> FetchRequest:
+def _fetch_request(envelope: Envelope, fetch: Fetch) -> FetchRequest:
     partition = FetchRequest.FetchPartition(
         current_leader_epoch=fetch.epoch,
         fetch_offset=fetch.offset,
         last_fetched_epoch=fetch.last_epoch,
-        replica_directory_id=fetch.replica.directory_id,
+        replica_directory_id=_own_directory(envelope, fetch.replica),
         high_watermark=fetch.high_watermark,
     )
     topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
     return FetchRequest(
-        cluster_id=cluster_id,
+        cluster_id=envelope.cluster_id,
         replica_state=FetchRequest.ReplicaState(replica_id=fetch.replica.node_id),
         max_wait_ms=fetch.wait_ms,
         max_bytes=FETCH_BYTES_MAX,
@@ -279,17 +284,17 @@ def _fetch_request(cluster_id: str, fetch: Fetch) -> FetchRequest:
     )
 
 
-def _snapshot_request(cluster_id: str, fetch: FetchSnapshot) -> FetchSnapshotRequest:
+def _snapshot_request(envelope: Envelope, fetch: FetchSnapshot) -> FetchSnapshotRequest:
     of = FetchSnapshotRequest
     end, epoch = fetch.snapshot_id
     partition = of.PartitionSnapshot(
         current_leader_epoch=fetch.epoch,
         snapshot_id=of.SnapshotId(end_offset=end, epoch=epoch),
         position=fetch.position,
-        replica_directory_id=fetch.replica.directory_id,
+        replica_directory_id=_own_directory(envelope, fetch.replica),
     )
     return of(
-        cluster_id=cluster_id,
+        cluster_id=envelope.cluster_id,
         replica_id=fetch.replica.node_id,
         max_bytes=fetch.bytes_max,
         topics=[of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],

@@ -148,6 +148,10 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
         """Whether this node leads and no batch is in flight."""
 
     @property
+    def kraft_version(self) -> int:
+        """0 with static voters, and of a node that is alone; 1 where the voters are in the log (KIP-853)."""
+
+    @property
     def is_voter(self) -> bool:
         """Whether this node is in the voter set."""
 

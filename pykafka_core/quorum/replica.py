@@ -8,7 +8,7 @@ carries: the same value and the same event have the same outcome, anywhere.
 - ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
 - ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
 - ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: what a state does by itself, and when.
-- ``changing.py``: changes of the voter set. ``voters.py``: its records.
+- ``changing.py``: changes of the voter set. ``voters.py``: its records. ``static_voters.py``: sets that never change.
 - ``log_state.py``: the log as numbers, and the voter sets that it names.
 - ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
 
@@ -78,6 +78,7 @@ from pykafka_core.quorum.rpc import (
     VoteAnswer,
     VoterAnswer,
 )
+from pykafka_core.quorum.static_voters import as_known, take_own_name
 from pykafka_core.quorum.transitions import (
     count_own_vote,
     to_follower,
@@ -148,6 +149,11 @@ class Replica(NamedTuple):
     def voters(self) -> tuple[ReplicaKey, ...]:
         """The voter set that counts: the newest one of the log, committed or not; each node id once."""
         return self.log.voter_set.keys
+
+    @property
+    def kraft_version(self) -> int:
+        """0 with static voters, which never change; 1 where they are in the log."""
+        return self.log.voter_set.kraft_version
 
     @property
     def is_voter(self) -> bool:
@@ -268,6 +274,7 @@ def begin(
     committed = log.newest.offset if log.newest is not None else 0
     begun = Replica(key, config, seed, now_ms, election, blank, log, committed)
     turn = Turn(*begun._replace(bootstrap=bootstrap, own=own))
+    take_own_name(turn)
     before = turn.leader_id, election.epoch
     _start(turn)
     return _finished(turn, before)
@@ -300,6 +307,7 @@ def _is_first_of_new_quorum(turn: Turn) -> bool:
 
 
 def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[ReplicaOutput]]:
+    take_own_name(turn)
     if not turn.is_failed:
         act(turn)
     after = turn.leader_id, turn.election.epoch
@@ -341,7 +349,7 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
             expire(turn)
         case Request(now_ms, number, body):
             turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
-            _on_request(turn, number, body)
+            _on_request(turn, number, as_known(turn, body))
         case Replied():
             turn.now_ms = max(turn.now_ms, event.now_ms)
             _on_replied(turn, event)

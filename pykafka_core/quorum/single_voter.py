@@ -57,6 +57,11 @@ class SingleVoter(NamedTuple):
         return self.in_flight is None
 
     @property
+    def kraft_version(self) -> int:
+        """Its voter is not in the log."""
+        return 0
+
+    @property
     def is_voter(self) -> bool:
         """It is the only one."""
         return True

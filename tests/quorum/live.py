@@ -206,8 +206,8 @@ class LiveReplica:
 
     # The thread.
 
-    def _write_election(self, state: ElectionState) -> None:
-        self.directory.write_election(state)
+    def _write_election(self, state: ElectionState, static_voters: tuple[int, ...]) -> None:
+        self.directory.write_election(state, static_voters)
         if state.voted is not None:
             self.votes[state.epoch] = state.voted
 

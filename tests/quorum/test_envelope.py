@@ -78,7 +78,7 @@ ENVELOPE = Envelope(CLUSTER_ID, OWN, {"CONTROLLER": LEADER})
 node_ids = st.integers(0, 2**31 - 1)
 epochs = st.integers(0, EPOCH_MAX)
 offsets = st.integers(0, 2**63 - 1)
-keys = st.builds(ReplicaKey, node_ids, st.binary(min_size=16, max_size=16))
+keys = st.builds(ReplicaKey, node_ids, st.binary(min_size=16, max_size=16).filter(any))
 ends = st.builds(OffsetAndEpoch, offsets, epochs)
 waits = st.integers(0, 2**31 - 1)
 

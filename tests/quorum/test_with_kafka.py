@@ -1,6 +1,7 @@
 """Beside Apache Kafka's own controller: a replica of ours follows it, votes for it, and holds its log byte for byte."""
 
 import base64
+import json
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from pykafka_core.quorum.values import ReplicaKey
 from tests.cluster.clients import create as create_led_by
 from tests.cluster.clients import eventually
 from tests.cluster.growing import growing
+from tests.cluster.static import StaticVoters, static_voters
 from tests.quorum.live import LiveReplica
 
 OWN = ReplicaKey(2, bytes(range(1, 17)))
@@ -85,13 +87,22 @@ def observer(folder: Path, port: int, leader: int, cluster_id: str) -> Iterator[
 
 @contextmanager
 def controller_alone(
-    folder: Path, port: int, bootstrap: int, quorum: Sequence[str], node_id: int = THEIRS.node_id
+    folder: Path,
+    port: int,
+    bootstrap: int,
+    quorum: Sequence[str],
+    node_id: int = THEIRS.node_id,
+    voters: str = "",
 ) -> Iterator[Path]:
     properties = folder / "controller.properties"
     properties.write_text(
         f"process.roles=controller\nnode.id={node_id}\ncontroller.listener.names=CONTROLLER\n"
-        f"controller.quorum.bootstrap.servers=127.0.0.1:{bootstrap}\n"
-        f"listeners=CONTROLLER://127.0.0.1:{port}\n"
+        + (
+            f"controller.quorum.voters={voters}\n"
+            if voters
+            else f"controller.quorum.bootstrap.servers=127.0.0.1:{bootstrap}\n"
+        )
+        + f"listeners=CONTROLLER://127.0.0.1:{port}\n"
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT\n"
         "controller.quorum.election.timeout.ms=600000\ncontroller.quorum.fetch.timeout.ms=600000\n"
         f"log.dirs={folder / 'data'}\n"
@@ -264,6 +275,37 @@ def test_their_standby_holds_our_leaders_log(tmp_path: Path, controller: socket.
             held = live.committed
             assert len(held) > 0
             assert log_of(data).startswith(held)
+
+
+def test_static_voters_of_both_kinds_make_a_quorum(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    """Of two voters each is needed: theirs votes for ours, and has what ours commits, through a kill of ours."""
+    theirs = controller.getsockname()[1]
+    with static_voters(tmp_path / "ours", 2) as cluster:
+        cluster.use_voters({THEIRS.node_id: theirs, 2: cluster.controller_port(2)})
+        cluster_id = property_of(cluster.data(2), "cluster.id")
+        voters = str(cluster.config(2)["controller.quorum.voters"])
+        quorum = ("-t", cluster_id)
+        with controller_alone(tmp_path, theirs, theirs, quorum, voters=voters) as data:
+            for name in ("orders", "payments"):
+                cluster.start(2)
+                create_led_by(cluster.bootstrap, name, 2)
+                known = cluster.quorum()
+                assert [one.node for one in known.voters] == [1, 2]
+                end = known.high_watermark
+                eventually(lambda end=end: follower_end(cluster) >= end)  # type: ignore[misc]
+                cluster.kill(2)
+            state = json.loads((data / "__cluster_metadata-0" / "quorum-state").read_text())
+            assert (state["data_version"], state["leaderId"]) == (0, 2)
+            held = log_of(data).rstrip(bytes(1))
+            assert held
+            assert log_of(cluster.data(2)).startswith(held)
+
+
+def follower_end(cluster: StaticVoters) -> int:
+    """What their voter has synced."""
+    return next(one.log_end_offset for one in cluster.quorum().voters if one.node == THEIRS.node_id)
 
 
 # Voters that change (KIP-853).

@@ -9,7 +9,7 @@ from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settin
 from pykafka_core.handlers.outcome import Slices
 from pykafka_core.handlers.registry import API_VERSIONS
 from pykafka_core.metadata.image.delta import Delta
-from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
+from pykafka_core.metadata.image.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Broker, MetadataImage, Partition, Topic
 from pykafka_core.quorum.quorum import BATCH_BYTES_MAX
 from pykafka_core.types import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID, RESOURCE_BROKER
@@ -34,6 +34,8 @@ class Projection:
         self._types = types
         self._node_id = node_id
         self._given = given
+        self.kraft_version: Callable[[], int] = lambda: 0
+        """Of the metadata quorum, which no record of the image has; replaced where there is more than a replica."""
 
     def settings(self, image: MetadataImage) -> BrokerConfigs:
         """The broker's settings as ``image`` has altered them."""
@@ -131,6 +133,9 @@ class Projection:
     ) -> "ImageDelta":
         changed = delta.settings_changed
         partitions = _Partitions(self._types)
+        features, level = delta.features, self.kraft_version()
+        if features is not None and level:
+            features = features[0], {**features[1], KRAFT_VERSION: level}
         is_broker = self._given.start.is_broker
         topics = delta.topics if is_broker else ()
         return self._types.ImageDelta(
@@ -142,7 +147,7 @@ class Projection:
             deleted=tuple(delta.deleted) if is_broker else (),
             log_defaults=settings.log_defaults() if changed else None,
             broker_settings=settings.broker_settings() if changed else None,
-            finalized_features=delta.features,
+            finalized_features=features,
             api_versions=api_versions,
             supported_features=supported_features,
             client_quotas=_client_quotas(delta),

@@ -98,6 +98,7 @@ class _MemberStart:
         place = self._place(log)
         exchange = self._exchange(place)
         driver = self._driver(exchange, place, end)
+        self._projection.kraft_version = lambda: driver.quorum.kraft_version
         publisher = Publisher(
             core=core,
             projection=self._projection,

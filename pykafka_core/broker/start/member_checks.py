@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pykafka_core.broker.start.plan import Plan
 from pykafka_core.errors import ClusterError
+from pykafka_core.quorum.replica import VOTERS_MAX
 
 _INTER_BROKER = "inter.broker.listener.name"
 _CONTROLLERS = "controller.listener.names"
@@ -51,6 +52,14 @@ def _voter_problems(plan: Plan) -> Iterator[str]:
     if len(set(ids)) < len(ids):
         listed = ", ".join(map(str, ids))
         yield f"the voters of the metadata quorum are {listed}: name each controller once in {_VOTERS}"
+    elif len(ids) > VOTERS_MAX:
+        yield f"{_VOTERS} names {len(ids)} nodes: a quorum has at most {VOTERS_MAX} voters"
+    elif start.is_controller and ids and node_id not in (*ids, *known):
+        listed = ", ".join(map(str, ids))
+        yield (
+            f"node {node_id} is a controller, and the voters of the metadata quorum are {listed}: "
+            f"name it in {_VOTERS} of every node, or set process.roles=broker"
+        )
     elif not start.is_controller and node_id in (*ids, *known):
         yield (
             f"process.roles is broker, and node {node_id} is a voter of the metadata quorum: "

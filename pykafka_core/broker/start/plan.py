@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         own = self.identity.node_id, self.identity.directory_id
         start = self.settings.start
         is_alone = all(voter.key == own for voter in self.voters)
-        if not start.is_broker:
+        if not start.is_broker or len(start.voters) > 1:
             return True
         can_grow = self.directory is not None and bool(start.controller_listeners)
         return not (start.is_controller and is_alone) or can_grow
@@ -96,16 +96,16 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
     identity = found or new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
-    names_others = len(settings.start.bootstrap_servers) > 1
+    names_others = max(len(settings.start.bootstrap_servers), len(settings.start.voters)) > 1
     is_unknown = settings.start.is_controller and names_others and not voters
     snapshot = directory.latest_snapshot() if directory is not None and is_unknown else None
     if snapshot is not None:
         check_snapshot(snapshot)
     if is_unknown and found is None:
         raise ClusterError(
-            f"controller.quorum.bootstrap.servers names {len(settings.start.bootstrap_servers)} controllers, and "
-            f"{path or 'a broker in memory'} does not know them: make the directory by `pykafka-core format` with "
-            "--initial-controllers or --no-initial-controllers"
+            f"the settings name several controllers, and {path or 'a broker in memory'} does not know them: make the "
+            "directory by `pykafka-core format` with --initial-controllers; for static voters, or a node that is to "
+            "be added, with --no-initial-controllers"
         )
     return Plan(
         settings=settings,

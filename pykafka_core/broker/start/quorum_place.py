@@ -1,9 +1,10 @@
 """A node's place in the metadata quorum as it starts: who votes, where it listens itself, and whom it can ask.
 
-The log, behind its newest snapshot, says who votes (KIP-853). A log that has never said so is that of a broker that was
-alone before it got a listener of controllers: its epoch begins with the record that says so. Or it is that of a node
-which others are to add, or of a broker, which asks the nodes that its settings name. An empty one begins no cluster:
-its disk may have been lost, and the cluster be elsewhere.
+The log, behind its newest snapshot, says who votes (KIP-853). Where it does not, ``controller.quorum.voters`` names
+static voters, who never change and are known by their node ids alone. Any other log that has never said so is that of
+a broker that was alone before it got a listener of controllers: its epoch begins with the record that says so. Or it
+is that of a node which others are to add, or of a broker, which asks the nodes that its settings name. An empty one
+begins no cluster: its disk may have been lost, and the cluster be elsewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.log_state import LogState
 from pykafka_core.quorum.values import ElectionState, ReplicaKey, Voter, VoterEndpoint, VoterSet
 from pykafka_core.quorum.voters import KRAFT_VERSION, recorded
+from pykafka_core.types import ZERO_ID
 
 FIRST_BOOTSTRAP_ID = -2
 """Of ``controller.quorum.bootstrap.servers``, whose ids are not known; each has the next lower one, as in Kafka."""
@@ -62,6 +64,8 @@ def quorum_place(
     others = dict(_others(start, own))
     if not start.is_controller:
         return QuorumPlace(log, None, others, tuple(others))
+    if not log.voter_set.voters and start.voters:
+        log = log._replace(voter_sets=(_static_voters(start),))
     if not log.voter_set.voters and log.end and election.leader_id == key.node_id:
         log = log._replace(voter_sets=(VoterSet(0, (own,), KRAFT_VERSION),))
     if not log.voter_set.voters and not others:
@@ -72,6 +76,19 @@ def quorum_place(
     at = own.endpoints[0]
     endpoints = {**others, key.node_id: Endpoint(at.host, at.port)}
     return QuorumPlace(log, own, endpoints, tuple(others))
+
+
+def _static_voters(start: StartConfig) -> VoterSet:
+    listener = start.controller_names[0]
+    voters = (
+        Voter(
+            ReplicaKey(voter.node_id, ZERO_ID),
+            (VoterEndpoint(listener, voter.host, voter.port),),
+            (0, KRAFT_VERSION),
+        )
+        for voter in start.voters
+    )
+    return VoterSet(0, tuple(voters))
 
 
 def _own_endpoints(

@@ -6,6 +6,7 @@ Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,7 +188,7 @@ class DataDirectory:
                 f"{file} is not a quorum-state of Kafka: {error}; restore it"
             ) from error
 
-    def write_election(self, state: ElectionState) -> None:
+    def write_election(self, state: ElectionState, static_voters: Sequence[int] = ()) -> None:
         """Remember it: before anything is written in its epoch, or said to others.
 
         The metadata log's directory is durable then too, made now or by a run that did not get far.
@@ -196,7 +197,8 @@ class DataDirectory:
             StorageError: It cannot be written.
         """
         self._make_metadata_directory()
-        self._write(self._metadata / "quorum-state", quorum_state.encode(state))
+        content = quorum_state.encode(state, static_voters)
+        self._write(self._metadata / "quorum-state", content)
 
     def prepare_metadata(self) -> None:
         """Make the metadata log's directory and room for what the core writes as it opens it; the core follows links.

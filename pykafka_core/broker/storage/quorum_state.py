@@ -1,9 +1,10 @@
 """The file ``quorum-state``: what a replica of the metadata quorum must not forget. Format: ``QuorumStateData.json``.
 
-It is written as version 1, whose vote has a directory id (KIP-853); version 0, of static voters, is read too.
+Version 1 has a directory id in its vote (KIP-853). Version 0, of static voters, has their node ids instead.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from pykafka_core.quorum.values import ElectionState, ReplicaKey
@@ -13,16 +14,30 @@ EPOCH_MAX: Final = 2**31 - 2
 """Of a file that is found: the next epoch has to be a number of 32 bits too."""
 
 
-def encode(state: ElectionState) -> bytes:
-    """The file's content."""
+def encode(state: ElectionState, static_voters: Sequence[int] = ()) -> bytes:
+    """The file's content.
+
+    Args:
+        static_voters: Their node ids; none where the voters are in the log, or where this node is alone.
+    """
     voted = state.voted or ReplicaKey(-1, ZERO_ID)
-    values = {
+    values: dict[str, object] = {
         "leaderId": state.leader_id,
         "leaderEpoch": state.epoch,
         "votedId": voted.node_id,
         "votedDirectoryId": id_text(voted.directory_id),
         "data_version": 1,
     }
+    if static_voters:
+        values = {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.epoch,
+            "votedId": voted.node_id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": node_id} for node_id in static_voters],
+            "data_version": 0,
+        }
     return json.dumps(values, separators=(",", ":")).encode()
 
 

@@ -31,7 +31,8 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
         yield
         updates[update.feature] = update
     wanted = {name: update.max_version_level for name, update in updates.items()}
-    levels = FeatureLevels(context.node.node_id, context.image.features, wanted)
+    finalized = {**context.image.features, KRAFT_VERSION: context.quorum.kraft_version}
+    levels = FeatureLevels(context.node.node_id, finalized, wanted)
     try:
         for name, update in updates.items():
             yield

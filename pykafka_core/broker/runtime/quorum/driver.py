@@ -27,6 +27,7 @@ from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
 from pykafka_core.quorum.rpc import AnswerBody
+from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
 
@@ -37,7 +38,7 @@ class ReplicaDriver:
         foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the replica's deadline.
         exchange: Talks to other replicas.
         begun: The value to begin with, and what followed from its beginning.
-        persist: Writes and syncs quorum-state.
+        persist: Writes and syncs quorum-state; gets the node ids of static voters, too.
         parts: Where a snapshot of the leader's is collected.
         make_way: As of `LogWrites`.
         next_offset: End of what the image holds.
@@ -49,7 +50,7 @@ class ReplicaDriver:
         *,
         exchange: Exchange,
         begun: tuple[Replica, list[events.ReplicaOutput]],
-        persist: Callable[[ElectionState], object],
+        persist: Callable[[ElectionState, tuple[int, ...]], object],
         parts: SnapshotParts,
         make_way: Callable[[], bool],
         next_offset: int = 0,
@@ -204,7 +205,7 @@ class ReplicaDriver:
         for output in outputs:
             match output:
                 case events.Persist(state):
-                    self._persist(state)
+                    self._persist(state, static_ids(self._replica.log.voter_set))
                     self._events.append(events.Persisted())
                 case events.Send():
                     self._exchange.send(output, self._on_replied)

@@ -1,0 +1,55 @@
+"""Clusters whose voters are static: named by ``controller.quorum.voters``, and by no directory."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pykafka_core.broker.storage.format import format_directory
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.cli.cluster import quorum
+from pykafka_core.types import id_text, random_id
+from tests.cluster.nodes import Ports, Processes, ports_of
+from tests.cluster.roles import quorum_of
+
+
+class StaticVoters(Processes):
+    """Nodes that are brokers and controllers."""
+
+    def __init__(self, folder: Path, ports: Ports) -> None:
+        self.settings = {"controller.quorum.bootstrap.servers": ""}
+        self.up = {}
+        self._folder = folder
+        self._ports = ports
+        self._voters = {node_id: self.controller_address(node_id) for node_id in ports}
+        cluster_id = id_text(random_id(os.urandom))
+        for node_id in ports:
+            format_directory(
+                self.data(node_id), Identity(cluster_id, node_id, random_id(os.urandom))
+            )
+
+    def use_voters(self, ports: Mapping[int, int]) -> None:
+        """Other voters than all of its nodes: node ids and ports."""
+        self._voters = {node_id: f"127.0.0.1:{port}" for node_id, port in ports.items()}
+
+    def controller_port(self, node_id: int) -> int:
+        return self._ports[node_id][1]
+
+    def quorum(self) -> quorum.Quorum:
+        return quorum_of(self.bootstrap)
+
+    def config(self, node_id: int) -> dict[str, object]:
+        """With all of them as voters."""
+        voters = ",".join(f"{node}@{address}" for node, address in self._voters.items())
+        return super().config(node_id) | {"controller.quorum.voters": voters}
+
+
+@contextmanager
+def static_voters(folder: Path, count: int = 3) -> Iterator[StaticVoters]:
+    """Processes that do not run yet; those that do at the end are killed."""
+    with ports_of(count) as ports:
+        made = StaticVoters(folder, ports)
+        try:
+            yield made
+        finally:
+            made.kill(*made.up)

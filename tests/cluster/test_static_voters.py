@@ -1,0 +1,77 @@
+"""``controller.quorum.voters``: a quorum whose voters are named by the settings, and never change."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.cli.cluster import quorum
+from pykafka_core.cli.errors import CliError
+from pykafka_core.errors import ClusterError
+from pykafka_core.types import ZERO_ID, id_text
+from tests.cluster.clients import consume, create, create_replicated, eventually, produce
+from tests.cluster.nodes import has_isr
+from tests.cluster.roles import quorum_of
+from tests.cluster.static import StaticVoters, static_voters
+
+VALUES = sorted(f"value-{number}" for number in range(30))
+
+
+def test_three_static_voters_outlive_each_active_controller(tmp_path: Path) -> None:
+    with static_voters(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        create_replicated(cluster.bootstrap, "orders")
+        produce(cluster.bootstrap, "orders", VALUES)
+        for _ in range(2):
+            active = quorum_of(cluster.bootstrap).leader
+            cluster.kill(active)
+            create_once_led(cluster, f"without-{active}")
+            cluster.start(active)
+            eventually(lambda: has_isr(cluster, [1, 2, 3]))
+        cluster.kill(1, 2, 3)
+        states = [state_of(cluster, node_id) for node_id in (1, 2, 3)]
+        assert all(state["data_version"] == 0 for state in states)
+        voters = [{"voterId": node_id} for node_id in (1, 2, 3)]
+        assert all(state["currentVoters"] == voters for state in states)
+        cluster.start(1, 2, 3)
+        assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES
+
+
+def create_once_led(cluster: StaticVoters, name: str) -> None:
+    """Another node has to be elected first."""
+    eventually(lambda: quorum_of(cluster.bootstrap).leader in cluster.up)
+    create(cluster.bootstrap, name, min(cluster.up))
+
+
+def state_of(cluster: StaticVoters, node_id: int) -> dict[str, object]:
+    file = cluster.data(node_id) / "__cluster_metadata-0" / "quorum-state"
+    state: dict[str, object] = json.loads(file.read_text())
+    return state
+
+
+def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> None:
+    with static_voters(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        found = quorum_of(cluster.bootstrap)
+        assert [one.node for one in found.voters] == [1, 2, 3]
+        with pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
+            quorum.remove(cluster.bootstrap, f"3:{id_text(ZERO_ID)}", as_json=True, dry_run=False)
+        voter = f"4@127.0.0.1:1:{id_text(bytes(range(16)))}"
+        with pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
+            quorum.add(cluster.bootstrap, voter, listener="CONTROLLER", as_json=True, dry_run=False)
+
+
+def test_what_static_voters_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
+    with static_voters(tmp_path) as cluster:
+        config = cluster.config(1)
+        voters = str(config["controller.quorum.voters"])
+        with pytest.raises(ClusterError, match="format"):
+            Broker(tmp_path / "new", config=config)
+        assert not (tmp_path / "new").exists()
+        twice = {"controller.quorum.voters": f"{voters},{voters.split(',')[0]}"}
+        with pytest.raises(ClusterError, match="once"):
+            Broker(cluster.data(1), config=config | twice)
+        many = ",".join(f"{node}@127.0.0.1:{node}" for node in range(1, 9))
+        with pytest.raises(ClusterError, match="at most 7"):
+            Broker(cluster.data(1), config=config | {"controller.quorum.voters": many})

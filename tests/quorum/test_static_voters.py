@@ -1,0 +1,96 @@
+"""Static voters: a voter is its node id, whatever its directory."""
+
+import json
+
+import pytest
+
+from pykafka_core.broker.storage import quorum_state
+from pykafka_core.errors import InvalidVoterKeyError, UnsupportedVersionError
+from pykafka_core.quorum.envelope import Envelope, encode_request
+from pykafka_core.quorum.events import Answer, Send
+from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.rpc import RemoveVoter, Vote, VoteAnswer
+from pykafka_core.quorum.static_voters import static_ids
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
+from pykafka_core.types import ZERO_ID
+from tests.quorum.test_replica import Driven, fetch_of
+
+DIRECTORY, OTHER = bytes(range(1, 17)), bytes(range(17, 33))
+OWN = ReplicaKey(1, DIRECTORY)
+STATIC = VoterSet(0, tuple(Voter(ReplicaKey(node_id, ZERO_ID)) for node_id in (1, 2, 3)))
+IN_LOG = VoterSet(9, tuple(Voter(ReplicaKey(node, DIRECTORY)) for node in (1, 2, 3)), 1)
+
+
+def driven(voters: VoterSet = STATIC) -> Driven:
+    log = LogState(voter_sets=(voters,))
+    return Driven(OWN, (), ElectionState(3), log, own=Voter(OWN))
+
+
+def vote_for(candidate: ReplicaKey, voter: ReplicaKey, epoch: int = 4) -> Vote:
+    return Vote(candidate, voter, epoch, OffsetAndEpoch(0, 0), False)
+
+
+@pytest.mark.parametrize("directory", [ZERO_ID, DIRECTORY], ids=["unnamed", "named"])
+def test_a_voter_gets_a_vote_with_any_directory_and_once(directory: bytes) -> None:
+    replica = driven()
+    replica.ask(vote_for(ReplicaKey(2, OTHER), ReplicaKey(1, directory)))
+    assert replica.only(Answer).body == VoteAnswer(0, -1, 4, True)
+    assert replica.replica.election.voted == ReplicaKey(2, ZERO_ID)
+    replica.ask(vote_for(ReplicaKey(3, OTHER), ReplicaKey(1, directory)))
+    assert replica.only(Answer).body == VoteAnswer(0, -1, 4, False)
+
+
+def test_a_vote_that_is_meant_for_another_disk_is_not_given() -> None:
+    replica = driven()
+    replica.ask(vote_for(ReplicaKey(2, OTHER), ReplicaKey(1, OTHER)))
+    answer = replica.only(Answer).body
+    assert isinstance(answer, VoteAnswer)
+    assert answer.error_code == InvalidVoterKeyError.code
+
+
+def test_voters_in_the_log_are_known_by_their_directories() -> None:
+    replica = driven(IN_LOG)
+    assert replica.replica.key == OWN
+    replica.ask(vote_for(ReplicaKey(2, OTHER), OWN))
+    assert replica.replica.election.voted == ReplicaKey(2, OTHER)
+
+
+def test_a_fetch_of_a_voter_with_a_directory_counts_and_voters_do_not_change() -> None:
+    replica = driven()
+    replica.elect()
+    (end,) = {replica.replica.log.end}
+    epoch = replica.replica.leader_epoch
+    replica.ask(fetch_of(ReplicaKey(2, OTHER), end, epoch, epoch))
+    assert replica.replica.high_watermark == end
+    assert [one.end for one in replica.replica.other_voters] == [end, -1]
+    assert replica.replica.observers == ()
+    replica.ask(RemoveVoter(ReplicaKey(2, ZERO_ID)))
+    assert getattr(replica.only(Answer).body, "error_code", 0) == UnsupportedVersionError.code
+
+
+def test_its_own_directory_is_said_in_what_it_asks() -> None:
+    replica = driven()
+    replica.wait_for("Prospective")
+    envelope = Envelope("cluster", OWN, {})
+    for sent in replica.all(Send):
+        assert isinstance(sent.body, Vote)
+        message = encode_request(envelope, sent.body)
+        (partition,) = message.topics[0].partitions  # type: ignore[union-attr]
+        assert partition.replica_directory_id == DIRECTORY  # type: ignore[union-attr]
+        assert partition.voter_directory_id == ZERO_ID  # type: ignore[union-attr]
+
+
+def test_quorum_state_is_version_0_with_the_voters() -> None:
+    state = ElectionState(7, 2, ReplicaKey(3, ZERO_ID))
+    content = quorum_state.encode(state, static_ids(STATIC))
+    assert json.loads(content) == {
+        "clusterId": "",
+        "leaderId": 2,
+        "leaderEpoch": 7,
+        "votedId": 3,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}, {"voterId": 2}, {"voterId": 3}],
+        "data_version": 0,
+    }
+    assert quorum_state.decode(content) == state
+    assert static_ids(IN_LOG) == static_ids(VoterSet(0, ())) == ()
