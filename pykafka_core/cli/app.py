@@ -29,6 +29,8 @@ cluster_app = typer.Typer(no_args_is_help=True, help="Several nodes as one clust
 app.add_typer(cluster_app, name="cluster", rich_help_panel=_SERVER)
 quorum_app = typer.Typer(no_args_is_help=True, help="The controllers that vote.")
 app.add_typer(quorum_app, name="quorum", rich_help_panel=_SERVER)
+features_app = typer.Typer(no_args_is_help=True, help="Features of the cluster, and their levels.")
+app.add_typer(features_app, name="features", rich_help_panel=_SERVER)
 app.add_typer(topics_command.app, name="topics", rich_help_panel=CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=CLIENT)
 app.add_typer(groups_command.app, name="groups", rich_help_panel=CLIENT)
@@ -406,6 +408,57 @@ def quorum_remove(
     from .cluster.quorum import remove as run
 
     run(bootstrap, voter, as_json=as_json, dry_run=dry_run)
+
+
+Levels = Annotated[
+    list[str], typer.Argument(metavar="NAME=LEVEL...", help="Of features that `describe` shows.")
+]
+Judged = Annotated[
+    bool, typer.Option("--dry-run", help="Have the controller judge it, and change nothing.")
+]
+
+
+@features_app.command("describe")
+def features_describe(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """Show what a broker supports and what is finalized, as kafka-features does."""
+    from .cluster.features import describe as run
+
+    run(bootstrap, as_json=as_json)
+
+
+@features_app.command("upgrade")
+def features_upgrade(
+    levels: Levels,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+    dry_run: Judged = False,
+) -> None:
+    """Finalize higher levels, all of them or none.
+
+    For example: `pykafka-core features upgrade transaction.version=2 --dry-run`
+    """
+    from .cluster.features import Way
+    from .cluster.features import change as run
+
+    run(bootstrap, levels, Way.UPGRADE, as_json=as_json, dry_run=dry_run)
+
+
+@features_app.command("downgrade")
+def features_downgrade(
+    levels: Levels,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+    dry_run: Judged = False,
+) -> None:
+    """Finalize lower levels, all of them or none; level 0 is off."""
+    from .cluster.features import Way
+    from .cluster.features import change as run
+
+    way = Way.UNSAFE_DOWNGRADE if unsafe else Way.DOWNGRADE
+    run(bootstrap, levels, way, as_json=as_json, dry_run=dry_run)
 
 
 app.command(rich_help_panel=_SERVER)(doctor)

@@ -1,6 +1,6 @@
 """From a metadata delta to the step the core takes in: the projection Rust answers from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_core.broker.guarded_log import GuardedLogger

@@ -24,6 +24,8 @@ from .clients import DEFAULT_BOOTSTRAP, TIMEOUT_S, unreachable
 T = TypeVar("T", bound=Message)
 
 METADATA, METADATA_VERSION = 3, 12
+API_VERSIONS = 18
+"""Its answers have the response header v0 in every version, as who asks may be older than the broker."""
 _CLIENT_ID = b"pykafka-core-cli"
 
 
@@ -70,9 +72,10 @@ class Connection:
         (size,) = struct.unpack(">i", self._read(4))
         whole = self._read(size)
         # Correlation id and no tagged fields.
-        if whole[:5] != struct.pack(">ib", number, 0):
+        expected = struct.pack(">ib", number, 0)[: 4 if api_key == API_VERSIONS else 5]
+        if not whole.startswith(expected):
             raise OSError("the broker answered another request")
-        message = decode_response(api_key, version, whole[5:])
+        message = decode_response(api_key, version, whole[len(expected) :])
         assert isinstance(message, answer), "the codec's answer to this request"
         return message
 

@@ -1,0 +1,161 @@
+"""``features``: what a broker supports and what is finalized for its cluster, and changes of that (KIP-584).
+
+What ``kafka-features`` shows and does. Brokers of Apache Kafka answer alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from pykafka_core.cli.client import wire
+from pykafka_core.cli.errors import FAILED, USAGE, CliError
+from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import error_of
+from pykafka_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+API_VERSIONS_VERSION = 4
+"""Earlier ones leave out features of which level 0 is supported (KAFKA-17011)."""
+UPDATE_FEATURES, UPDATE_FEATURES_VERSION = 57, 2
+TIMEOUT_MS = 30_000
+LEVEL_MAX = 2**15 - 1
+
+_CANNOT = "cannot ask for the features of the cluster"
+
+
+class Way(Enum):
+    """Which changes are meant; the numbers are those of UpdateFeatures."""
+
+    UPGRADE = 1
+    DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Feature:
+    """One feature, levels inclusive.
+
+    Attributes:
+        supported_min, supported_max: What the broker that was asked supports; None if it does not know the feature.
+        finalized: What the cluster uses; 0 if it is off.
+    """
+
+    name: str
+    supported_min: int | None
+    supported_max: int | None
+    finalized: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One change that was asked for."""
+
+    name: str
+    before: int
+    after: int
+
+
+def describe(bootstrap: str | None, *, as_json: bool) -> None:
+    """Show all features.
+
+    Raises:
+        CliError: Nobody answers.
+    """
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        epoch, found = look(cluster.any())
+    if as_json:
+        print_json({"epoch": epoch, "features": [asdict(one) for one in found]})
+        return
+    print_table([_row(one) for one in found], title=f"epoch {epoch}", empty="no features")
+
+
+def _row(one: Feature) -> Mapping[str, object]:
+    unknown = one.supported_min is None
+    supported = "unknown" if unknown else f"{one.supported_min} to {one.supported_max}"
+    return {"feature": one.name, "supported": supported, "finalized": one.finalized}
+
+
+def change(
+    bootstrap: str | None, wanted: Sequence[str], way: Way, *, as_json: bool, dry_run: bool
+) -> None:
+    """Have the controller finalize other levels, all of them or none.
+
+    Args:
+        wanted: ``NAME=LEVEL`` each.
+        dry_run: Have the controller judge them, and change nothing.
+
+    Raises:
+        CliError: They make no sense, or the controller refuses them.
+    """
+    levels = dict(map(_level, wanted))
+    if len(levels) < len(wanted):
+        raise CliError("a feature is named twice", "name each once", exit_code=USAGE)
+    of = UpdateFeaturesRequest
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        broker = cluster.any()
+        before = {one.name: one.finalized for one in look(broker)[1]}
+        updates = [
+            of.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=way.value)
+            for name, level in levels.items()
+        ]
+        request = of(timeout_ms=TIMEOUT_MS, feature_updates=updates, validate_only=dry_run)
+        answer = broker.ask(
+            UPDATE_FEATURES, UPDATE_FEATURES_VERSION, request, UpdateFeaturesResponse
+        )
+    if answer.error_code:
+        error = error_of(answer.error_code)
+        text = answer.error_message or error.text
+        raise CliError(f"cannot change features: {error.name}: {text}", exit_code=FAILED)
+    changes = [
+        Change(name=name, before=before.get(name, 0), after=level) for name, level in levels.items()
+    ]
+    _report(changes, as_json=as_json, dry_run=dry_run)
+
+
+def _level(text: str) -> tuple[str, int]:
+    name, equals, level = text.partition("=")
+    is_number = level.isascii() and level.isdigit()
+    if not (name and equals and is_number and int(level) <= LEVEL_MAX):
+        advice = (
+            f"write it as NAME=LEVEL, a level of 0 to {LEVEL_MAX}, such as transaction.version=2"
+        )
+        raise CliError(f"{text!r} names no level of a feature", advice, exit_code=USAGE)
+    return name, int(level)
+
+
+def _report(changes: Sequence[Change], *, as_json: bool, dry_run: bool) -> None:
+    if as_json:
+        print_json({"changes": [asdict(one) for one in changes], "dry_run": dry_run})
+        return
+    done = "would change" if dry_run else "changed"
+    for one in changes:
+        print(f"{done} {one.name}: {one.before} -> {one.after}")
+
+
+def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
+    """Ask a broker.
+
+    Returns:
+        The epoch of the finalized features, -1 where none are; and all that are supported or finalized, by name.
+    """
+    request = ApiVersionsRequest(
+        client_software_name="pykafka-core-cli", client_software_version="1"
+    )
+    answer = broker.ask(wire.API_VERSIONS, API_VERSIONS_VERSION, request, ApiVersionsResponse)
+    wire.check(answer.error_code, _CANNOT)
+    supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+    finalized = {one.name: one.max_version_level for one in answer.finalized_features}
+    features = [
+        Feature(
+            name=name,
+            supported_min=supported.get(name, (None, None))[0],
+            supported_max=supported.get(name, (None, None))[1],
+            finalized=finalized.get(name, 0),
+        )
+        for name in sorted(supported.keys() | finalized.keys())
+    ]
+    return answer.finalized_features_epoch, features
