@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from bench.client import METADATA, PRODUCE, Connection, frame, produce
 from bench.peers import raw
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster.describe_quorum import describe_quorum
 from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
     MetadataRequest,
     MetadataResponse,
     ProduceResponse,
 )
 
 NO_ERROR, NOBODY = 0, -1
-METADATA_LOG, DESCRIBE_QUORUM = "__cluster_metadata", (55, 0)
 ANSWER_S, BETWEEN_ROUNDS_S = 30.0, 0.002
 Broker = MetadataResponse.MetadataResponseBroker
 Partition = MetadataResponse.MetadataResponsePartition
@@ -47,18 +45,15 @@ def partitions(address: str, topic: str, patience_s: float = ANSWER_S) -> Sequen
 
 
 def controller(address: str) -> int:
-    """The active controller as one broker knows it: Metadata names any broker.
+    """The active controller as one broker knows it, -1 for nobody: Metadata names any broker.
 
     Raises:
         OSError: It does not answer.
     """
     host, _, port = address.rpartition(":")
-    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
-    quorum = DescribeQuorumRequest.TopicData(topic_name=METADATA_LOG, partitions=[partition])
     with wire.Connection(host, int(port)) as connection:
-        request = DescribeQuorumRequest(topics=[quorum])
-        answer = connection.ask(*DESCRIBE_QUORUM, request, DescribeQuorumResponse)
-    return answer.topics[0].partitions[0].leader_id
+        found = describe_quorum(connection).partition
+    return NOBODY if found is None else found.leader_id
 
 
 class Writer:

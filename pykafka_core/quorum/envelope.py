@@ -49,7 +49,13 @@ from pykafka_core.quorum.rpc import (
     VoterAnswer,
     VoterRequest,
 )
-from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey, Voter, VoterEndpoint
+from pykafka_core.quorum.values import (
+    LISTENERS_MAX,
+    OffsetAndEpoch,
+    ReplicaKey,
+    Voter,
+    VoterEndpoint,
+)
 from pykafka_core.quorum.voters import reached_at
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
 
@@ -341,6 +347,9 @@ def _voter_body(envelope: Envelope, request: VoterRequestMessage) -> Body | Quor
         return _refusal(request, InvalidRequestError.code, "a voter has a node id")
     if isinstance(request, RemoveRaftVoterRequest):
         return RemoveVoter(key)
+    if len(request.listeners) > LISTENERS_MAX:
+        text = f"a voter has at most {LISTENERS_MAX} listeners"
+        return _refusal(request, InvalidRequestError.code, text)
     endpoints = tuple(VoterEndpoint(at.name, at.host, at.port) for at in request.listeners)
     voter = Voter(key, endpoints)
     if reached_at(voter, envelope.names[:1]) is None:
@@ -543,6 +552,11 @@ def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | N
     if leader is None or answer.leader_id < 0:
         return []
     return [of(node_id=answer.leader_id, host=leader.host, port=leader.port)]
+
+
+def is_of_other_cluster(response: QuorumResponse) -> bool:
+    """Whether a replica said that it is not of the cluster that the request names."""
+    return response.error_code == InconsistentClusterIdError.code
 
 
 def decode_answer(response: QuorumResponse) -> Heard:

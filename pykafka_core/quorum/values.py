@@ -11,6 +11,9 @@ PART_BYTES_MAX: Final = 1 << 20
 SNAPSHOT_BYTES_MAX: Final = 512 << 20
 """Of a snapshot: some five million partitions."""
 
+LISTENERS_MAX: Final = 100
+"""Of a node as it registers, or becomes a voter: every node keeps them, and every answer about nodes has them."""
+
 
 class ReplicaKey(NamedTuple):
     """Who a replica is (KIP-853): a node id, and the id of the directory that holds its log and its votes.

@@ -97,6 +97,7 @@ class LiveReplica:
                 envelope=Envelope(cluster_id, key, own),
                 voters={**peers, key.node_id: own["CONTROLLER"]},
                 parts=parts,
+                refused=_refused,
             ),
             begun=replica.begin(
                 key,
@@ -253,3 +254,7 @@ class LiveReplica:
                 self._completions.complete(event.token, Completed(event.error_code, -1, event))
             case _:
                 pass
+
+
+def _refused(reason: str) -> None:
+    raise AssertionError(reason)

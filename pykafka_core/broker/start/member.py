@@ -30,7 +30,7 @@ from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen
 from pykafka_core.broker.start.loading import formatted_records, report_kept
-from pykafka_core.broker.start.member_checks import check_member
+from pykafka_core.broker.start.member_checks import check_broker_only, check_member
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
 from pykafka_core.broker.start.quorum_place import QuorumPlace, quorum_place
@@ -95,6 +95,7 @@ class _MemberStart:
         loaded, end = newest_snapshot(self._directory)
         first = voter_set_of(loaded.quorum, end) or NO_VOTERS
         log = log_state(core, self._directory.snapshots(), first)
+        check_broker_only(self._plan, log.voter_set)
         place = self._place(log)
         exchange = self._exchange(place)
         driver = self._driver(exchange, place, end)
@@ -183,6 +184,7 @@ class _MemberStart:
             ),
             voters=place.endpoints,
             parts=self._parts,
+            refused=_refuse,
         )
 
     def _role(self, driver: ReplicaDriver, publisher: Publisher) -> ControllerRole | None:

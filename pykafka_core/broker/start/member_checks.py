@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pykafka_core.broker.start.plan import Plan
 from pykafka_core.errors import ClusterError
 from pykafka_core.quorum.replica import VOTERS_MAX
+from pykafka_core.quorum.values import VoterSet
 
 _INTER_BROKER = "inter.broker.listener.name"
 _CONTROLLERS = "controller.listener.names"
@@ -60,10 +61,26 @@ def _voter_problems(plan: Plan) -> Iterator[str]:
             f"node {node_id} is a controller, and the voters of the metadata quorum are {listed}: "
             f"name it in {_VOTERS} of every node, or set process.roles=broker"
         )
-    elif not start.is_controller and node_id in (*ids, *known):
-        yield (
-            f"process.roles is broker, and node {node_id} is a voter of the metadata quorum: "
-            "set process.roles=broker,controller, or take another node.id and format its directory without voters"
-        )
+    elif not start.is_controller and node_id in ids:
+        yield _is_voter(node_id)
     elif not (start.is_controller or ids or known or start.bootstrap_servers):
         yield f"nothing says where the controllers are: name some of them in {_BOOTSTRAP}"
+
+
+def _is_voter(node_id: int) -> str:
+    return (
+        f"process.roles is broker, and node {node_id} is a voter of the metadata quorum: set "
+        "process.roles=broker,controller, remove it from the voters first while it runs as a controller, or take "
+        "another node.id and format its directory without voters"
+    )
+
+
+def check_broker_only(plan: Plan, voters: VoterSet) -> None:
+    """Refuse a broker only that is a voter by its own log, behind the newest snapshot.
+
+    Raises:
+        ClusterError: It would not vote, and be counted on.
+    """
+    node_id = plan.identity.node_id
+    if not plan.settings.start.is_controller and node_id in (key.node_id for key in voters.keys):
+        raise ClusterError(f"this node cannot join its cluster: {_is_voter(node_id)}")

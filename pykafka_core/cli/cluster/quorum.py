@@ -9,23 +9,24 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.cluster.status import DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION
+from pykafka_core.cli.cluster.describe_quorum import Described, Partition, describe_quorum
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from pykafka_core.types import METADATA_TOPIC, ZERO_ID, id_bytes, id_text
+from pykafka_core.types import ZERO_ID, id_bytes, id_text
 
 ADD_VOTER, ADD_VOTER_VERSION = 80, 1
 REMOVE_VOTER, REMOVE_VOTER_VERSION = 81, 0
 TIMEOUT_MS = 30_000
+NODE_ID_MAX, PORT_MAX = 2**31 - 1, 2**16 - 1
+SILENT_MS_MAX = 5000
+"""Of a voter that is there: it fetches every half second."""
 
 _CANNOT = "cannot ask for the metadata quorum"
 _NEW = re.compile(r"(\d{1,10})@(.+?):(\d{1,5})(?::([A-Za-z0-9_-]{22}))?\Z")
@@ -125,7 +126,9 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
     if wanted is None:
         advice = "write it as ID@HOST:PORT or ID@HOST:PORT:DIRECTORY_ID"
         raise CliError(f"{voter!r} names no controller", advice, exit_code=USAGE)
-    node_id, host, port = int(wanted[1]), wanted[2].strip("[]"), int(wanted[3])
+    node_id, host, port = _node_id(wanted[1]), wanted[2].strip("[]"), int(wanted[3])
+    if not 1 <= port <= PORT_MAX:
+        raise CliError(f"port {port} is none", f"ports are 1 to {PORT_MAX}", exit_code=USAGE)
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
         found = look(broker)
@@ -134,7 +137,9 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
         ids = sorted(one.node for one in found.voters)
         text = f"add voter {node_id} at {listener}://{host}:{port}, directory {directory}"
         change = _Change(text, ids, sorted({*ids, node_id}))
-        if not dry_run:
+        if dry_run:
+            _check_addition(found, node_id, directory)
+        else:
             request = AddRaftVoterRequest(
                 cluster_id=None,
                 timeout_ms=TIMEOUT_MS,
@@ -159,7 +164,7 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
     wanted = _OLD.match(voter.strip())
     if wanted is None:
         raise CliError(f"{voter!r} names no voter", "write ID or ID:DIRECTORY_ID", exit_code=USAGE)
-    node_id = int(wanted[1])
+    node_id = _node_id(wanted[1])
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
         found = look(broker)
@@ -167,7 +172,9 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
         ids = sorted(one.node for one in found.voters)
         text = f"remove voter {node_id}, directory {directory}"
         change = _Change(text, ids, [one for one in ids if one != node_id])
-        if not dry_run:
+        if dry_run:
+            _check_removal(found, node_id, directory)
+        else:
             request = RemoveRaftVoterRequest(
                 cluster_id=None, voter_id=node_id, voter_directory_id=id_bytes(directory)
             )
@@ -180,6 +187,10 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
 
 def _directory(node_id: int, given: str | None, replicas: Sequence[Replica], where: str) -> str:
     if given is not None:
+        try:
+            id_bytes(given)
+        except ValueError as error:
+            raise CliError(f"{given!r}: {error}", _DIRECTORY_ADVICE, exit_code=USAGE) from error
         return given
     known = [one.directory for one in replicas if one.node == node_id]
     if len(known) != 1 or known[0] == id_text(ZERO_ID):
@@ -187,6 +198,68 @@ def _directory(node_id: int, given: str | None, replicas: Sequence[Replica], whe
         text = f"node {node_id} is not known by one directory; the {where} are {ids}"
         raise CliError(text, _DIRECTORY_ADVICE, exit_code=FAILED)
     return known[0]
+
+
+def _node_id(text: str) -> int:
+    if int(text) > NODE_ID_MAX:
+        raise CliError(f"{text} is no node id", f"node ids are 0 to {NODE_ID_MAX}", exit_code=USAGE)
+    return int(text)
+
+
+def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
+    """What a leader would refuse, as far as it can be seen from outside.
+
+    Raises:
+        CliError: Says why.
+    """
+    if any(one.node == node_id for one in found.voters):
+        ids = _listed([one.node for one in found.voters])
+        raise _refused(f"node {node_id} is among the voters {ids} already")
+    known = [one for one in found.replicas if (one.node, one.directory) == (node_id, directory)]
+    if not known:
+        raise _refused(f"node {node_id} with directory {directory} does not follow the quorum")
+    if known[0].lag != 0:
+        lag = "an unknown number of" if known[0].lag is None else f"{known[0].lag:,}"
+        raise _refused(f"node {node_id} lacks {lag} records; ask again once it has caught up")
+    _check_majority(found.voters, [*found.voters, *known])
+
+
+def _check_removal(found: Quorum, node_id: int, directory: str) -> None:
+    """Likewise.
+
+    Raises:
+        CliError: Says why.
+    """
+    left = [one for one in found.voters if (one.node, one.directory) != (node_id, directory)]
+    if len(left) == len(found.voters):
+        ids = _listed([one.node for one in found.voters])
+        raise _refused(f"node {node_id} with directory {directory} is not among the voters {ids}")
+    if not left:
+        raise _refused("the last voter cannot be removed")
+    _check_majority(found.voters, left)
+
+
+def _check_majority(before: Sequence[Replica], after: Sequence[Replica]) -> None:
+    """Whether enough of the voters fetch, for the change to be committed and for what comes then.
+
+    Raises:
+        CliError: They do not.
+    """
+    now_ms = max(one.last_fetch_ms for one in before)
+    there = [
+        one.node
+        for one in after
+        if one.status == "Leader" or now_ms - one.last_fetch_ms <= SILENT_MS_MAX
+    ]
+    if 2 * len(there) <= len(after):
+        raise _refused(
+            f"of the voters {_listed([one.node for one in after])} only {_listed(there)} would be there, which is no "
+            "majority: nothing could be decided any more"
+        )
+
+
+def _refused(text: str) -> CliError:
+    return CliError(f"this would be refused, or do harm: {text}", exit_code=FAILED)
 
 
 def _check(code: int, message: str | None, text: str) -> None:
@@ -219,25 +292,17 @@ def look(broker: wire.Connection) -> Quorum:
     Raises:
         CliError: No controller answers.
     """
-    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
-    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    answer = broker.ask(
-        DESCRIBE_QUORUM,
-        DESCRIBE_QUORUM_VERSION,
-        DescribeQuorumRequest(topics=[topic]),
-        DescribeQuorumResponse,
-    )
-    found = answer.topics[0].partitions[0] if answer.topics else None
-    code = answer.error_code or (found.error_code if found is not None else 0)
-    if code or found is None:
-        raise CliError(f"no controller answers: {error_of(code).name}", exit_code=FAILED)
-    return _quorum(answer, found)
+    described = describe_quorum(broker)
+    if described.partition is None:
+        name = error_of(described.error_code).name
+        raise CliError(f"no controller answers: {name}", exit_code=FAILED)
+    return _quorum(described, described.partition)
 
 
-def _quorum(answer: DescribeQuorumResponse, found: DescribeQuorumResponse.PartitionData) -> Quorum:
+def _quorum(described: Described, found: Partition) -> Quorum:
     listeners = {
         node.node_id: [f"{at.name}://{at.host}:{at.port}" for at in node.listeners]
-        for node in answer.nodes
+        for node in described.nodes
     }
     states = [(one, "Follower") for one in found.current_voters]
     states += [(one, "Observer") for one in found.observers]

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster.describe_quorum import Described, describe_quorum
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
     MetadataRequest,
     MetadataResponse,
 )
@@ -23,8 +22,9 @@ from pykafka_core.protocol.messages import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSION = 55, 2
 WATCH_S = 1.0
+SILENT_MS_MAX = 5000
+"""A voter fetches every half second, and its leader resigns sooner if a majority does not."""
 SHOWN_MAX = 20
 """So many partitions are named to people; JSON has all of them."""
 _NOBODY = -1
@@ -36,7 +36,7 @@ class Node:
     """One node.
 
     Attributes:
-        address: ``HOST:PORT``; None if it is no broker that is alive.
+        address: ``HOST:PORT``, of a controller that is no broker as one; None if it is a broker that is not alive.
         roles: ``broker``, ``controller`` and, of the one that leads the quorum, ``active``.
         leads: Partitions that it leads.
         replicas: Partitions of which it is a replica.
@@ -108,25 +108,13 @@ def look(bootstrap: str | None) -> ClusterStatus:
         metadata = broker.ask(
             wire.METADATA, wire.METADATA_VERSION, MetadataRequest(topics=None), MetadataResponse
         )
-        partition = DescribeQuorumRequest.PartitionData(partition_index=0)
-        topic = DescribeQuorumRequest.TopicData(
-            topic_name="__cluster_metadata", partitions=[partition]
-        )
-        quorum = broker.ask(
-            DESCRIBE_QUORUM,
-            DESCRIBE_QUORUM_VERSION,
-            DescribeQuorumRequest(topics=[topic]),
-            DescribeQuorumResponse,
-        )
+        quorum = describe_quorum(broker)
     return assess(metadata, quorum)
 
 
-def assess(metadata: MetadataResponse, quorum: DescribeQuorumResponse) -> ClusterStatus:
+def assess(metadata: MetadataResponse, quorum: Described) -> ClusterStatus:
     """Judge what a broker said."""
-    described = quorum.topics[0].partitions[0] if quorum.topics else None
-    why = quorum.error_code or (described.error_code if described is not None else 0)
-    if why:
-        described = None
+    described, why = quorum.partition, quorum.error_code
     partitions = {
         f"{topic.name}-{one.partition_index}": one
         for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
@@ -138,8 +126,8 @@ def assess(metadata: MetadataResponse, quorum: DescribeQuorumResponse) -> Cluste
         for name, one in partitions.items()
         if one.leader_id != _NOBODY and len(one.isr_nodes) < len(one.replica_nodes)
     ]
-    nodes = _nodes(metadata, described)
-    down = [str(node.node) for node in nodes if node.address is None]
+    nodes = _nodes(metadata, quorum)
+    down = [str(node.node) for node in nodes if _is_down(node)]
     problems = [
         f"no controller answers: {error_of(why).name}" if why else "",
         f"down: node {', '.join(down)}" if down else "",
@@ -159,15 +147,25 @@ def assess(metadata: MetadataResponse, quorum: DescribeQuorumResponse) -> Cluste
     )
 
 
-def _nodes(
-    metadata: MetadataResponse, quorum: DescribeQuorumResponse.PartitionData | None
-) -> list[Node]:
+def _is_down(node: Node) -> bool:
+    """A broker that is not alive, or a controller that is no broker and does not fetch metadata."""
+    is_silent = node.voter_silent_ms is not None and node.voter_silent_ms > SILENT_MS_MAX
+    return node.address is None or (is_silent and "broker" not in node.roles)
+
+
+def _nodes(metadata: MetadataResponse, described: Described) -> list[Node]:
+    quorum = described.partition
     brokers = {broker.node_id: broker for broker in metadata.brokers}
     voters = {} if quorum is None else {one.replica_id: one for one in quorum.current_voters}
     all_partitions = [one for topic in metadata.topics for one in topic.partitions]
     replicas = {node for one in all_partitions for node in one.replica_nodes}
     last = max((voter.log_end_offset for voter in voters.values()), default=0)
     newest = max((voter.last_fetch_timestamp for voter in voters.values()), default=0)
+    controllers = {
+        node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}"
+        for node in described.nodes
+        if node.listeners and node.node_id not in brokers and node.node_id not in replicas
+    }
     nodes = []
     for node_id in sorted({*brokers, *voters, *replicas}):
         broker, voter = brokers.get(node_id), voters.get(node_id)
@@ -179,7 +177,9 @@ def _nodes(
         nodes.append(
             Node(
                 node=node_id,
-                address=None if broker is None else f"{broker.host}:{broker.port}",
+                address=(
+                    controllers.get(node_id) if broker is None else f"{broker.host}:{broker.port}"
+                ),
                 rack=None if broker is None else broker.rack,
                 roles=roles,
                 leads=sum(one.leader_id == node_id for one in own),

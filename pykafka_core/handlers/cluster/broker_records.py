@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pykafka_core.errors import StaleBrokerEpochError
+from pykafka_core.errors import InvalidRequestError, StaleBrokerEpochError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Slices
 from pykafka_core.metadata.broker_changes import fenced
@@ -13,6 +13,7 @@ from pykafka_core.protocol.messages import (
     Message,
     PartitionChangeRecord,
 )
+from pykafka_core.quorum.values import LISTENERS_MAX
 
 T = TypeVar("T")
 
@@ -26,6 +27,16 @@ class Gathered(NamedTuple):
 
     records: Sequence[Message]
     is_complete: bool
+
+
+def check_listener_count(listeners: Sequence[object]) -> None:
+    """Refuse more listeners than a node can have.
+
+    Raises:
+        InvalidRequestError: There are more than `LISTENERS_MAX`.
+    """
+    if len(listeners) > LISTENERS_MAX:
+        raise InvalidRequestError(f"A node has at most {LISTENERS_MAX} listeners")
 
 
 def endpoints_as(of: Callable[..., T], listeners: Iterable[Any]) -> list[T]:

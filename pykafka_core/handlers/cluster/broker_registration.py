@@ -9,7 +9,13 @@ from pykafka_core.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from pykafka_core.handlers.cluster.broker_records import Gathered, endpoints_as, features_as, gather
+from pykafka_core.handlers.cluster.broker_records import (
+    Gathered,
+    check_listener_count,
+    endpoints_as,
+    features_as,
+    gather,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices
 from pykafka_core.metadata.broker_changes import restarted
@@ -87,6 +93,7 @@ def _check(context: Context, request: BrokerRegistrationRequest, existing: Broke
 
 def _check_listeners(request: BrokerRegistrationRequest) -> None:
     """Clients are told of them; they have to be addresses."""
+    check_listener_count(request.listeners)
     names = [listener.name for listener in request.listeners]
     if not names or len(set(names)) < len(names):
         raise InvalidRegistrationError("A broker has listeners, each of another name")

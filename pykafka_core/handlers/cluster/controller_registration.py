@@ -1,18 +1,37 @@
 """ControllerRegistration (70): KIP-919; ``ClusterControlManager.registerController`` in Kafka."""
 
-from pykafka_core.errors import error_of
-from pykafka_core.handlers.cluster.broker_records import endpoints_as, features_as
+from pykafka_core.errors import (
+    InvalidRequestError,
+    KafkaError,
+    UnsupportedVersionError,
+    error_of,
+)
+from pykafka_core.handlers.cluster.broker_records import (
+    check_listener_count,
+    endpoints_as,
+    features_as,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
+from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.protocol.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
     RegisterControllerRecord,
 )
 
+LEVEL_MIN = 15
+"""3.7-IV0, the first ``metadata.version`` with registrations of controllers."""
 
-def handle(_context: Context, request: ControllerRegistrationRequest) -> Propose:
+
+def handle(
+    context: Context, request: ControllerRegistrationRequest
+) -> Propose | ControllerRegistrationResponse:
     """Register a process of a controller; one of the same id before it is forgotten."""
+    try:
+        _check(context, request)
+    except KafkaError as error:
+        return ControllerRegistrationResponse(error_code=error.code, error_message=str(error))
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -20,6 +39,24 @@ def handle(_context: Context, request: ControllerRegistrationRequest) -> Propose
         features=features_as(RegisterControllerRecord.ControllerFeature, request.features),
     )
     return Propose([record], _response)
+
+
+def _check(context: Context, request: ControllerRegistrationRequest) -> None:
+    """Refuse what clients could not use; they are told of the listeners.
+
+    Raises:
+        KafkaError: Says why.
+    """
+    if context.image.features.get(METADATA_VERSION, 0) < LEVEL_MIN:
+        raise UnsupportedVersionError(
+            "The current MetadataVersion is too old to support controller registrations."
+        )
+    if request.controller_id < 0:
+        raise InvalidRequestError(f"{request.controller_id} is no id of a controller")
+    check_listener_count(request.listeners)
+    for listener in request.listeners:
+        if not listener.host or not listener.host.isprintable() or not listener.port:
+            raise InvalidRequestError(f"Listener {listener.name!r} is at no address")
 
 
 def _response(code: int) -> ControllerRegistrationResponse:

@@ -16,6 +16,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import error_of
+from pykafka_core.handlers.cluster.controller_registration import LEVEL_MIN
 from pykafka_core.metadata.image.features import METADATA_VERSION, SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import (
@@ -26,8 +27,6 @@ from pykafka_core.protocol.messages import (
 
 REGISTRATION = ControllerApi(70, (0, 0))
 PURPOSE = "registration"
-LEVEL_MIN = 15
-"""3.7-IV0, the first ``metadata.version`` with registrations of controllers."""
 TIMEOUT_MS = 30_000
 PAUSE_MS = 1000
 """After a request that was refused, or answered by nobody."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
@@ -31,6 +32,7 @@ from pykafka_core.quorum.envelope import (
     decode_request,
     encode_answer,
     encode_request,
+    is_of_other_cluster,
 )
 from pykafka_core.quorum.events import Answer, Send
 from pykafka_core.quorum.rpc import (
@@ -40,6 +42,7 @@ from pykafka_core.quorum.rpc import (
     Body,
     FetchSnapshot,
     SnapshotAnswer,
+    VersionsAnswer,
 )
 from pykafka_core.quorum.values import PART_BYTES_MAX, Voter
 from pykafka_core.quorum.voters import reached_at
@@ -85,6 +88,7 @@ class Exchange:
         voters: Where nodes are that are asked first, by node id; of voters it is learned from the log, of a leader
             from answers and from its BeginQuorumEpoch, too.
         parts: Of this node's snapshots.
+        refused: Called when the others are of another cluster, with the reason: the node must end.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Exchange:
         envelope: Envelope,
         voters: Mapping[int, Endpoint],
         parts: SnapshotParts,
+        refused: Callable[[str], object],
     ) -> None:
         self._core = foundation.core
         self._completions = foundation.completions
@@ -101,12 +106,18 @@ class Exchange:
         self._envelope = envelope
         self._endpoints = dict(voters)
         self._parts = parts
+        self._clusters = OtherClusters(envelope.cluster_id, self._peers, refused)
         self._numbers = count(1)
         self._open: dict[int, tuple[AskedQuorum, Body]] = {}
 
     def endpoint(self, node_id: int) -> Endpoint | None:
         """Where a replica is reached, if that is known."""
         return self._endpoints.get(node_id)
+
+    def _peers(self) -> set[Endpoint]:
+        """Where others can be asked."""
+        own = self._envelope.key.node_id
+        return {at for node_id, at in self._endpoints.items() if node_id != own}
 
     def know(self, voters: Iterable[Voter]) -> None:
         """Take in where the voters of the log are reached."""
@@ -227,13 +238,14 @@ class Exchange:
             return
         versions = api_versions(sent.body)
         message = encode_message(encode_request(self._envelope, sent.body), versions.max)
-        token = self._completions.open(partial(self._on_replied, sent, replied))
+        token = self._completions.open(partial(self._on_replied, sent, at, replied))
         peer = PURPOSE, at.host, at.port
         self._core.send(token, peer, versions.api_key, versions.max, message, sent.timeout_ms)
 
     def _on_replied(
         self,
         sent: Send,
+        at: Endpoint,
         replied: RepliedTo,
         completed: Completed,
     ) -> None:
@@ -243,11 +255,15 @@ class Exchange:
             body = cast("Replied", completed.answer).body
             try:
                 message = decode_response(versions.api_key, versions.max, body)
+                if is_of_other_cluster(cast("Any", message)):
+                    self._clusters.is_other(at)
                 heard = decode_answer(cast("Any", message))
             except (ProtocolError, CorruptMessageError):
                 pass  # as if it had not answered: it is asked again
             else:
                 answer = heard.answer
+                if answer is not None and not isinstance(answer, VersionsAnswer):
+                    self._clusters.is_own()
                 if answer is not None and heard.leader is not None:
                     self._endpoints[answer.leader_id] = heard.leader
         is_gone = completed.error_code == ListenerNotFoundError.code

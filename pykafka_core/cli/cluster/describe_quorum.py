@@ -1,0 +1,48 @@
+"""DescribeQuorum, asked of any broker: one place that says when nobody is known to lead."""
+
+from typing import NamedTuple
+
+from pykafka_core.cli.client import wire
+from pykafka_core.errors import BrokerNotAvailableError
+from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from pykafka_core.types import METADATA_TOPIC
+
+DESCRIBE_QUORUM, VERSION = 55, 2
+NOBODY = -1
+
+Partition = DescribeQuorumResponse.PartitionData
+
+
+class Described(NamedTuple):
+    """What a broker said.
+
+    Attributes:
+        partition: The metadata log as its leader sees it; None if nobody leads, or no controller answered.
+        error_code: Why there is none; 0 if there is one.
+        nodes: Where voters are reached as controllers.
+    """
+
+    partition: Partition | None
+    error_code: int
+    nodes: tuple[DescribeQuorumResponse.Node, ...] = ()
+
+
+def describe_quorum(broker: wire.Connection) -> Described:
+    """Ask a broker.
+
+    Raises:
+        OSError: It does not answer.
+    """
+    partition = DescribeQuorumRequest.PartitionData(partition_index=0)
+    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    request = DescribeQuorumRequest(topics=[topic])
+    return described(broker.ask(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
+
+
+def described(answer: DescribeQuorumResponse) -> Described:
+    """What an answer says. A leader that is not known is an error, also where the answer names none."""
+    found = answer.topics[0].partitions[0] if answer.topics else None
+    code = answer.error_code or (found.error_code if found is not None else 0)
+    if not code and (found is None or found.leader_id == NOBODY):
+        code = BrokerNotAvailableError.code
+    return Described(None if code else found, code, tuple(answer.nodes))
