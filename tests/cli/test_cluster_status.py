@@ -7,8 +7,9 @@ import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.cli import main
-from pykafka_core.cli.cluster.status import look, silent_ms
-from pykafka_core.protocol.messages import DescribeQuorumResponse
+from pykafka_core.cli.cluster.describe_quorum import Described, described
+from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
+from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 from tests.cluster.clients import eventually
 
 Capture = pytest.CaptureFixture[str]
@@ -91,3 +92,35 @@ def test_a_broker_that_is_alone_is_a_quorum_of_its_own() -> None:
 def test_nobody_answers(capsys: Capture) -> None:
     assert run("cluster", "status", "-b", "127.0.0.1:1") == 1
     assert "no broker answers" in capsys.readouterr().err
+
+
+def test_a_controller_that_is_no_broker_is_down_once_it_is_silent() -> None:
+    def found(silent_ms: int) -> ClusterStatus:
+        of = DescribeQuorumResponse
+        voters = [
+            of.ReplicaState(replica_id=node, log_end_offset=9, last_fetch_timestamp=time)
+            for node, time in ((1, 100_000), (2, 100_000 - silent_ms))
+        ]
+        partition = of.PartitionData(
+            leader_id=1, leader_epoch=1, high_watermark=9, current_voters=voters, observers=[]
+        )
+        nodes = [
+            of.Node(node_id=node, listeners=[of.Listener(name="C", host="h", port=node)])
+            for node in (1, 2)
+        ]
+        metadata = MetadataResponse(brokers=[], topics=[], cluster_id="c")
+        return assess(metadata, Described(partition, 0, tuple(nodes)))
+
+    well, ill = found(500), found(90_000)
+    assert (well.problems, ill.problems) == ([], ["down: node 2"])
+    assert [node.address for node in well.nodes] == ["h:1", "h:2"]
+
+
+def test_an_answer_that_names_no_leader_is_an_error() -> None:
+    of = DescribeQuorumResponse
+    nobody = of.PartitionData(leader_id=-1, current_voters=[], observers=[])
+    topic = of.TopicData(topic_name="__cluster_metadata", partitions=[nobody])
+    for answer in (of(topics=[]), of(topics=[topic]), of(error_code=41, topics=[])):
+        found = described(answer)
+        assert found.partition is None
+        assert found.error_code

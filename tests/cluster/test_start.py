@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
+from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import OffsetAndEpoch
 from tests.cluster.clients import PATIENCE_S, eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
@@ -33,6 +35,11 @@ BROKER_ONLY: dict[str, object] = {
     "node.id": 2,
     "controller.listener.names": "CONTROLLER",
     "controller.quorum.voters": "1@127.0.0.1:19093",
+}
+BECOMES_BROKER_ONLY: dict[str, object] = {
+    "process.roles": "broker",
+    "controller.quorum.voters": "2@a:1",
+    "listeners": "PLAINTEXT://127.0.0.1:0",
 }
 
 
@@ -68,15 +75,59 @@ def test_a_controllers_directory_is_not_opened_as_that_of_a_broker_alone(tmp_pat
         ({"inter.broker.listener.name": "SSL"}, "inter.broker.listener.name is SSL.* PLAINTEXT"),
         ({"listeners": "CONTROLLER://127.0.0.1:0"}, "listeners has none for brokers"),
         ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "controller.listener.names is CONTROLLER"),
-        ({"process.roles": "broker", "controller.quorum.voters": "2@a:1"}, "node 1 is a voter"),
+        (BECOMES_BROKER_ONLY, "node 1 is a voter"),
+        ({"process.roles": "broker"}, "CONTROLLER in listeners"),
+        ({"controller.quorum.voters": "1@a:1,1@b:1"}, "name each controller once"),
     ],
-    ids=["inter-broker listener", "no listener", "no listener of controllers", "broker only"],
+    ids=[
+        "inter-broker listener",
+        "no listener",
+        "no listener of controllers",
+        "broker only",
+        "broker only with a listener of controllers",
+        "voters",
+    ],
 )
 def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
     tmp_path: Path, wrong: dict[str, object], problem: str
 ) -> None:
     with nodes(tmp_path) as cluster, pytest.raises(ClusterError, match=problem):
         Broker(cluster.data(1), config=cluster.config(1) | wrong)
+
+
+def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Path) -> None:
+    """Its controllers do not answer it; without this it would ask until its time for the start is over."""
+    with nodes(tmp_path) as cluster:
+        cluster.settings["initial.broker.registration.timeout.ms"] = PATIENCE_S * 2000
+        cluster.start(1, 2, 3)
+        cluster.stop(3)
+        properties = cluster.data(3) / "meta.properties"
+        known = properties.read_text()
+        other = re.sub("cluster.id=.*", f"cluster.id={'x' * 21}A", known)
+        properties.write_text(other)
+        with pytest.raises(ClusterError, match=r"INCONSISTENT_CLUSTER_ID.*cluster x"):
+            cluster.start(3)
+        cluster.stop(1)
+        cluster.start(1)
+        properties.write_text(known)
+        cluster.start(3)
+
+
+def test_one_node_of_another_cluster_among_others_ends_no_start() -> None:
+    first, second, third = (Endpoint("127.0.0.1", port) for port in (1, 2, 3))
+    refused: list[str] = []
+    heard = OtherClusters("own", lambda: {first, second}, refused.append)
+    heard.is_other(first)
+    heard.is_other(first)
+    assert not refused
+    heard.is_other(third)
+    assert not refused, "nobody who counts"
+    heard.is_other(second)
+    assert len(refused) == 1
+    known = OtherClusters("own", lambda: {first}, refused.append)
+    known.is_own()
+    known.is_other(first)
+    assert len(refused) == 1
 
 
 def test_the_start_of_a_node_is_given_up_by_whoever_began_it(tmp_path: Path) -> None:

@@ -23,12 +23,11 @@ def test_three_static_voters_outlive_each_active_controller(tmp_path: Path) -> N
         cluster.start(1, 2, 3)
         create_replicated(cluster.bootstrap, "orders")
         produce(cluster.bootstrap, "orders", VALUES)
-        for _ in range(2):
-            active = quorum_of(cluster.bootstrap).leader
-            cluster.kill(active)
-            create_once_led(cluster, f"without-{active}")
-            cluster.start(active)
-            eventually(lambda: has_isr(cluster, [1, 2, 3]))
+        active = quorum_of(cluster.bootstrap).leader
+        cluster.kill(active)
+        create_once_led(cluster, f"without-{active}")
+        cluster.start(active)
+        eventually(lambda: has_isr(cluster, [1, 2, 3]))
         cluster.kill(1, 2, 3)
         states = [state_of(cluster, node_id) for node_id in (1, 2, 3)]
         assert all(state["data_version"] == 0 for state in states)

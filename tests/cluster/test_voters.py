@@ -1,6 +1,7 @@
 """The voters of the quorum change while it serves (KIP-853): it grows, voters go, and a lost disk comes back."""
 
 import shutil
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -8,13 +9,25 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
+from pykafka_core.metadata.records.snapshot import encode_snapshot
+from pykafka_core.quorum.values import ReplicaKey
 from tests.cluster.clients import consume, create, eventually, produce
 from tests.cluster.growing import Growing, growing
 
+ADD = partial(quorum.add, listener="CONTROLLER")
 VALUES = sorted(f"value-{number}" for number in range(20))
+
+
+@pytest.fixture(scope="module")
+def one_voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Bootstrap servers of a cluster of one."""
+    with growing(tmp_path_factory.mktemp("one"), 1) as cluster:
+        cluster.begin()
+        yield cluster.bootstrap
 
 
 def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(tmp_path: Path) -> None:
@@ -132,3 +145,86 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         with Broker() as alone, pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
             quorum.remove(alone.bootstrap_servers, "1", as_json=True, dry_run=False)
         assert cluster.voters() == [1]
+
+
+@pytest.mark.parametrize(
+    ("change", "voter", "why"),
+    [
+        (quorum.remove, "1", "the last voter"),
+        (quorum.remove, f"7:{'A' * 22}", "not among the voters 1"),
+        (quorum.remove, "4000000000", "no node id"),
+        (quorum.remove, f"1:{'B' * 22}", "B"),
+        (ADD, f"1@h:1:{'B' * 21}A", "among the voters 1 already"),
+        (ADD, f"2@h:1:{'B' * 21}A", "does not follow the quorum"),
+        (ADD, f"4000000000@h:1:{'B' * 21}A", "no node id"),
+        (ADD, f"2@h:99999:{'B' * 21}A", "port 99999"),
+        (ADD, "2@h:1", "is not known by one directory"),
+    ],
+)
+def test_a_dry_run_says_what_would_be_refused(
+    one_voter: str, change: Callable[..., None], voter: str, why: str
+) -> None:
+    with pytest.raises(CliError, match=why):
+        change(one_voter, voter, as_json=True, dry_run=True)
+
+
+def test_a_dry_run_sees_whether_a_majority_would_be_left() -> None:
+    def voter(node: int, silent_ms: int) -> quorum.Replica:
+        return quorum.Replica(
+            node=node,
+            directory="d",
+            status="Leader" if node == 1 else "Follower",
+            log_end_offset=9,
+            lag=0,
+            last_fetch_ms=100_000 - silent_ms,
+            last_caught_up_ms=100_000 - silent_ms,
+            listeners=(),
+        )
+
+    def found(*silent_ms: int) -> quorum.Quorum:
+        voters = [voter(node, silent) for node, silent in enumerate(silent_ms, 1)]
+        return quorum.Quorum(
+            leader=1, epoch=1, high_watermark=9, max_follower_lag=0, replicas=voters
+        )
+
+    quorum._check_removal(found(0, 100, 90_000), 3, "d")
+    with pytest.raises(CliError, match="of the voters 1,3 only 1 would be there"):
+        quorum._check_removal(found(0, 100, 90_000), 2, "d")
+
+
+def test_a_voter_that_was_removed_can_become_a_broker_only(tmp_path: Path) -> None:
+    """Its newest snapshot may still have it among the voters; its log knows better."""
+    with growing(tmp_path, 2) as cluster:
+        cluster.begin()
+        cluster.format(2)
+        cluster.start(2)
+        cluster.add(2)
+        cluster.stop(2)
+        cluster.settings["process.roles"] = "broker"
+        cluster.settings["listeners"] = "PLAINTEXT://127.0.0.1:0"
+        with pytest.raises(ClusterError, match="node 2 is a voter"):
+            cluster.start(2)
+        cluster.settings.clear()
+        cluster.start(2)
+        cluster.remove(2)
+        eventually(lambda: cluster.voters() == [1])
+        membership = cluster.up[2]._started.control.dispatcher.membership
+        assert membership is not None
+        eventually(lambda: not membership._driver.quorum.is_voter)
+        data = DataDirectory(cluster.data(2))
+        cluster.stop(2)
+        as_of_formatting(data, cluster)
+        cluster.settings["process.roles"] = "broker"
+        cluster.settings["listeners"] = "PLAINTEXT://127.0.0.1:0"
+        cluster.start(2)
+        create(cluster.bootstrap, "orders", 1, 2)
+
+
+def as_of_formatting(data: DataDirectory, cluster: Growing) -> None:
+    """A snapshot as `format --initial-controllers` leaves it, with this node among the voters."""
+    identity = data.identity()
+    assert identity is not None
+    voters = [
+        VoterNode(ReplicaKey(2, identity.directory_id), "127.0.0.1", cluster.controller_port(2))
+    ]
+    data.write_snapshot(0, 0, encode_snapshot((), 0, 0, quorum_records(voters, "CONTROLLER")))

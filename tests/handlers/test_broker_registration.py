@@ -11,6 +11,7 @@ from pykafka_core.protocol.messages import (
     RegisterBrokerRecord,
     UnregisterBrokerRequest,
 )
+from pykafka_core.quorum.values import LISTENERS_MAX
 from tests.handlers.cluster_world import (
     NOT_CONTROLLER,
     REQUEST_TIMED_OUT,
@@ -21,6 +22,7 @@ from tests.handlers.cluster_world import (
     registration,
 )
 
+INVALID_REQUEST = 42
 UNSUPPORTED, DUPLICATE, NOT_REGISTERED, OTHER_CLUSTER, INVALID = 35, 101, 102, 104, 119
 
 
@@ -127,6 +129,16 @@ def test_rule_36_another_cluster_is_refused() -> None:
     request.cluster_id = "another"
     assert codes(world, request) == (OTHER_CLUSTER, -1)
     assert world.image.brokers == {}
+
+
+def test_a_broker_with_too_many_listeners_is_refused() -> None:
+    request = registration(1, 7)
+    of = BrokerRegistrationRequest.Listener
+    listeners = [of(name=f"L{number}", host="h", port=1) for number in range(LISTENERS_MAX + 1)]
+    request.listeners = listeners
+    assert codes(ClusterWorld(), request) == (INVALID_REQUEST, -1)
+    request.listeners = listeners[1:]
+    assert codes(ClusterWorld(), request)[0] == 0
 
 
 def test_a_broker_that_comes_from_zookeeper_is_refused() -> None:

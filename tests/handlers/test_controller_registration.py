@@ -1,11 +1,15 @@
 """ControllerRegistration: KIP-919."""
 
+import pytest
+
 from pykafka_core.metadata.image.image import Controller, Endpoint
 from pykafka_core.protocol.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
 from tests.handlers.cluster_world import NOT_CONTROLLER, ClusterWorld
+
+INVALID_REQUEST = 42
 
 
 def register(world: ClusterWorld, incarnation: int, code: int = 0) -> tuple[int, str | None]:
@@ -42,3 +46,20 @@ def test_a_registration_that_is_not_committed_is_an_error() -> None:
     world = ClusterWorld()
     code, text = register(world, 7, code=NOT_CONTROLLER)
     assert (code, bool(text), world.image.controllers) == (NOT_CONTROLLER, True, {})
+
+
+@pytest.mark.parametrize(
+    ("controller_id", "hosts"),
+    [(-1, ["h"]), (1, [""]), (1, ["a\nb"]), (1, ["h"] * 10_000)],
+    ids=["id", "no host", "host", "listeners"],
+)
+def test_what_clients_could_not_use_is_refused(controller_id: int, hosts: list[str]) -> None:
+    world = ClusterWorld()
+    of = ControllerRegistrationRequest
+    listeners = [of.Listener(name=f"L{at}", host=host, port=1) for at, host in enumerate(hosts)]
+    answer = world.ask(
+        of(controller_id=controller_id, incarnation_id=bytes(16), listeners=listeners, features=[])
+    )
+    assert isinstance(answer, ControllerRegistrationResponse)
+    assert answer.error_code == INVALID_REQUEST
+    assert world.image.controllers == {}

@@ -375,3 +375,18 @@ def test_a_node_that_knows_nobody_asks_whom_its_settings_name() -> None:
     node.fetched(FetchAnswer(NotLeaderOrFollowerError.code, 1, 4))
     assert node.only(Send)[1:3] == (1, Fetch(THREE.key, 4, 0, 0, 0))
     assert node.replica.state == "Observer"
+
+
+def test_a_change_of_the_voters_is_told_to_whoever_waits_for_records() -> None:
+    """Its commit needs their fetches: with this one held back it would wait until the fetch is due."""
+    leader = leading(ONE, TWO, THREE)
+    leader.ask(fetch_of(TWO, 7)._replace(wait_ms=500, high_watermark=7))
+    waiting = leader.numbers
+    assert not leader.all(Answer)
+    leader.ask(RemoveVoter(THREE.key))
+    assert voters_appended(leader) == [1, 2]
+    (answer,) = [one for one in leader.all(Answer) if one.number == waiting]
+    assert answer.read_from == 7
+    leader.handle(Appended(0, 7))
+    leader.ask(fetch_of(TWO, 8))
+    assert leader.replica.high_watermark == 8

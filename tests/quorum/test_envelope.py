@@ -61,6 +61,7 @@ from pykafka_core.quorum.rpc import (
     VoterAnswer,
 )
 from pykafka_core.quorum.values import (
+    LISTENERS_MAX,
     Batch,
     OffsetAndEpoch,
     ReplicaKey,
@@ -317,9 +318,11 @@ def test_changes_of_another_clusters_voters_are_refused(body: Body) -> None:
         AddVoter(VOTER._replace(endpoints=(VoterEndpoint("OTHER", "h", 1),)), 10),
         UpdateVoter(VOTER._replace(endpoints=()), 5),
         RemoveVoter(ReplicaKey(-1, bytes(16))),
+        AddVoter(VOTER._replace(endpoints=VOTER.endpoints * 10_000), 10),
+        UpdateVoter(VOTER._replace(endpoints=VOTER.endpoints * (LISTENERS_MAX + 1)), 5),
     ],
 )
-def test_a_voter_that_nobody_could_reach_is_refused(body: Body) -> None:
+def test_a_voter_that_nobody_could_reach_or_with_too_many_listeners_is_refused(body: Body) -> None:
     refusal = decode_request(ENVELOPE, encode_request(ENVELOPE, body))
     assert getattr(refusal, "error_code", None) == InvalidRequestError.code
 
