@@ -273,7 +273,9 @@ def repair(
 @app.command("format", rich_help_panel=_SERVER)
 def format_node(
     data: Annotated[Path, typer.Option(metavar="PATH", help="The node's data directory.")],
-    node_id: Annotated[int, typer.Option(min=0, metavar="N", help="As node.id of its settings.")],
+    node_id: Annotated[
+        int, typer.Option(min=0, max=INT32_MAX, metavar="N", help="As node.id of its settings.")
+    ],
     cluster_id: Annotated[
         str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node.")
     ],
@@ -288,7 +290,7 @@ def format_node(
         bool,
         typer.Option(
             "--no-initial-controllers",
-            help="For a broker only, or a controller that is to be added to those of a cluster.",
+            help="For a broker only, a controller that is to be added to those of a cluster, or a static voter.",
         ),
     ] = False,
     standalone: Annotated[

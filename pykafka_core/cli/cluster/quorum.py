@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from pykafka_core.broker.storage.identity import NODE_ID_MAX
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster.describe_quorum import Described, Partition, describe_quorum
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
@@ -24,7 +25,7 @@ from pykafka_core.types import ZERO_ID, id_bytes, id_text
 ADD_VOTER, ADD_VOTER_VERSION = 80, 1
 REMOVE_VOTER, REMOVE_VOTER_VERSION = 81, 0
 TIMEOUT_MS = 30_000
-NODE_ID_MAX, PORT_MAX = 2**31 - 1, 2**16 - 1
+PORT_MAX = 2**16 - 1
 SILENT_MS_MAX = 5000
 """Of a voter that is there: it fetches every half second."""
 

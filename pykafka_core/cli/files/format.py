@@ -5,13 +5,14 @@ import re
 from pathlib import Path
 
 from pykafka_core.broker.storage.format import format_directory
-from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.identity import NODE_ID_MAX, Identity
 from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import StorageError
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import id_bytes, id_text, random_id
 
+PORT_MAX = 2**16 - 1
 _VOTER = re.compile(r"(\d{1,10})@(.+):(\d{1,5}):([A-Za-z0-9_-]{22})\Z")
 _ADVICE = (
     "write each as ID@HOST:PORT:DIRECTORY_ID, with a directory id of `pykafka-core random-uuid`"
@@ -67,8 +68,12 @@ def _voter(text: str) -> VoterNode:
     found = _VOTER.match(text.strip())
     if found is None:
         raise CliError(f"{text!r} names no controller", _ADVICE, exit_code=USAGE)
+    node_id, port = int(found[1]), int(found[3])
+    if node_id > NODE_ID_MAX or not 1 <= port <= PORT_MAX:
+        text = f"{text!r} names no controller: ids are 0 to {NODE_ID_MAX}, ports 1 to {PORT_MAX}"
+        raise CliError(text, _ADVICE, exit_code=USAGE)
     try:
         directory_id = id_bytes(found[4])
     except ValueError as error:
         raise CliError(f"{text!r}: {error}", _ADVICE, exit_code=USAGE) from error
-    return VoterNode(ReplicaKey(int(found[1]), directory_id), found[2].strip("[]"), int(found[3]))
+    return VoterNode(ReplicaKey(node_id, directory_id), found[2].strip("[]"), port)
