@@ -15,6 +15,7 @@ from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
+    DescribeQuorumResponse,
     MetadataRequest,
     MetadataResponse,
 )
