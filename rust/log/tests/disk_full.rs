@@ -287,6 +287,35 @@ proptest! {
     }
 }
 
+/// What a client has under way comes again in order, and in its epoch: told that it is out of order, it would begin another.
+#[test]
+fn batches_behind_one_that_found_the_disk_full_are_told_the_same() {
+    let mut full = Full::new();
+    assert!(full.append(1, 100));
+    full.leave(0);
+    while full.append(1, 400) {}
+    let in_sequence = |full: &Full, behind: i32| {
+        let options = BatchOptions {
+            producer_id: ProducerId::new(1),
+            producer_epoch: ProducerEpoch::new(0),
+            base_sequence: full.sequence + behind,
+            ..BatchOptions::default()
+        };
+        full.log().append_as_leader(&mut batch_with(options, 1, 10, NOW_MS), LEADER)
+    };
+    let is_told_of_space = |result: Result<_, AppendError>| {
+        matches!(result, Err(AppendError::Storage(StorageError::NoSpace { .. })))
+    };
+    assert!(is_told_of_space(in_sequence(&full, 1)));
+    full.free_all();
+    assert!(is_told_of_space(in_sequence(&full, 2)));
+    for behind in 0..3 {
+        in_sequence(&full, behind).unwrap();
+    }
+    let late = in_sequence(&full, 9);
+    assert!(matches!(late, Err(AppendError::Producer(_))), "{late:?}");
+}
+
 #[test]
 fn directory_without_space_for_its_metadata_gets_it_later() {
     let mut full = Full::new();

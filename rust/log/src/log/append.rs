@@ -302,7 +302,8 @@ impl State {
         if batch.has_producer_id() && !batch.is_control() {
             let summary = BatchSummary::of(&batch);
             let expected = self.transactions.expected(&summary, options.transaction);
-            match self.producers.check_expected(&summary, options.origin, &expected)? {
+            let check = self.producers.check_expected(&summary, options.origin, &expected);
+            match check.map_err(|error| self.refused.told(batch.producer_id(), error))? {
                 Check::Accepted => {}
                 Check::Duplicate(original) => {
                     return Ok(self.appended_before(&original, &original, batch.records_count()));
@@ -312,7 +313,12 @@ impl State {
         if let TransactionRule::Marker(transaction_version) = options.transaction {
             self.check_marker(&batch, transaction_version)?;
         }
-        Ok(AppendInfo { log_append_time_ms, ..self.write_all(shared, bytes)? })
+        let producer_id = batch.has_producer_id().then(|| batch.producer_id());
+        let written = self.write_all(shared, bytes);
+        if let Some(producer_id) = producer_id {
+            self.refused.note(producer_id, &written);
+        }
+        Ok(AppendInfo { log_append_time_ms, ..written? })
     }
 
     /// Judges a marker that is to be appended.
@@ -390,7 +396,7 @@ impl State {
         &mut self,
         shared: &Shared,
         bytes: &[u8],
-    ) -> Result<AppendInfo, AppendError> {
+    ) -> Result<AppendInfo, StorageError> {
         let summary = Summary::of(bytes);
         let Some(summary) = summary else { return Ok(self.nothing_appended()) };
         self.prepare_append(shared, summary.incoming(bytes.len()))?;
