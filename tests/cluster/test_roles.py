@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_core import Broker
 from pykafka_core.cli.cluster.status import look
 from pykafka_core.errors import ClusterError
 from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
@@ -84,3 +85,18 @@ def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -
         cluster.kill(*CONTROLLERS, *BROKERS)
         cluster.start(*CONTROLLERS, *BROKERS)
         assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES
+
+
+def test_a_brokers_directory_is_not_that_of_a_controller_only(cluster: RoleNodes) -> None:
+    """Its core, which hears of no topics, would put all partitions aside as those of deleted topics."""
+    create(cluster.bootstrap, "orders", *BROKERS)
+    produce(cluster.bootstrap, "orders", VALUES)
+    last = BROKERS[-1]
+    cluster.stop(last)
+    roles = {"process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:0"}
+    before = sorted(path.name for path in cluster.data(last).iterdir())
+    with pytest.raises(ClusterError, match="holds 1 partitions of a broker, such as orders-1"):
+        Broker(cluster.data(last), config=cluster.config(last) | roles)
+    assert sorted(path.name for path in cluster.data(last).iterdir()) == before
+    cluster.start(last)
+    assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES

@@ -25,7 +25,7 @@ def check_member(plan: Plan) -> None:
     Raises:
         ClusterError: With everything that is wrong, and what to do.
     """
-    if problems := [*_listener_problems(plan), *_voter_problems(plan)]:
+    if problems := [*_listener_problems(plan), *_voter_problems(plan), *_partition_problems(plan)]:
         raise ClusterError(f"this node cannot join its cluster: {'; '.join(problems)}")
 
 
@@ -71,6 +71,19 @@ def _voter_problems(plan: Plan) -> Iterator[str]:
         yield _is_voter(node_id)
     elif not (start.is_controller or ids or known or start.bootstrap_servers):
         yield f"nothing says where the controllers are: name some of them in {_BOOTSTRAP}"
+
+
+def _partition_problems(plan: Plan) -> Iterator[str]:
+    """A controller only hears of no topics: the core would take all partitions for those of deleted ones."""
+    if plan.settings.start.is_broker or plan.directory is None:
+        return
+    held = plan.directory.partitions()
+    if held:
+        yield (
+            f"process.roles is controller, and {plan.directory.path} holds {len(held)} partitions of a broker, such as "
+            f"{held[0]}: set process.roles=broker,controller and reassign them to other brokers first, or give this "
+            "node another directory"
+        )
 
 
 def _is_voter(node_id: int) -> str:

@@ -76,6 +76,9 @@ class Content(NamedTuple):
     bytes: bytes
 
 
+_PARTITION = re.compile(r".+-\d+")
+
+
 class DataDirectory:
     """The control plane's view of one data directory; only looks until `create` or `write_…`.
 
@@ -199,6 +202,18 @@ class DataDirectory:
         self._make_metadata_directory()
         content = quorum_state.encode(state, static_voters)
         self._write(self._metadata / "quorum-state", content)
+
+    def partitions(self) -> list[str]:
+        """Names of the directories that are partitions of topics, sorted; none if there is no directory yet."""
+        with storage_errors("read", self.path):
+            try:
+                entries = list(os.scandir(self.path))
+            except FileNotFoundError:
+                return []
+        names = (entry.name for entry in entries if entry.is_dir())
+        return sorted(
+            name for name in names if _PARTITION.fullmatch(name) and name != METADATA_DIRECTORY
+        )
 
     def prepare_metadata(self) -> None:
         """Make the metadata log's directory and room for what the core writes as it opens it; the core follows links.

@@ -2,7 +2,7 @@
 
 It is a cluster of `tests/faults/cluster`, so that workloads, faults, network and checker of that harness are those of
 this one. A layout says which nodes are ours and which vote. Where no broker votes, the controller is a process of its
-own, `CONTROLLER`, which is Apache Kafka's.
+own, `CONTROLLER`.
 """
 
 import os
@@ -57,10 +57,11 @@ LAYOUTS: Mapping[str, Layout] = {
     "broker": Layout(frozenset({1}), (CONTROLLER,)),
     "brokers": Layout(frozenset({1, 2}), (CONTROLLER,)),
     "controller": Layout(frozenset({1}), (1,)),
+    "controller-only": Layout(frozenset({CONTROLLER}), (CONTROLLER,)),
     "voter": Layout(frozenset({1}), NODES),
     "voters": Layout(frozenset({1, 2}), NODES),
 }
-"""Ours: a broker, two brokers; the only controller; one voter of three, two voters of three."""
+"""Ours: a broker, two brokers; the only controller, with a broker and without; one voter of three, two of them."""
 
 
 class Direct(Network):

@@ -253,6 +253,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "sample": Scenario("voters", sample, asks_tools=False),
     "broker": Scenario("broker", kills),
     "controller": Scenario("controller", kills),
+    "controller-only": Scenario("controller-only", kills),
     "voter": Scenario("voter", kills),
     "voters": Scenario("voters", kills),
     "leadership": Scenario("voter", leadership),
