@@ -421,17 +421,18 @@ impl SegmentFiles {
         if let Some(aborted) = &handles.aborted {
             return Ok(aborted.clone());
         }
-        let path = self.path(FileKind::TransactionIndex);
+        let (path, count) = (self.path(FileKind::TransactionIndex), self.aborted_count());
         let bytes = self.read(FileKind::TransactionIndex)?.unwrap_or_default();
         let malformed = |reason: String| StorageError::Malformed { path, position: 0, reason };
-        let aborted: Arc<[AbortedTxn]> = match AbortedTxn::decode_all(&bytes) {
-            Some(aborted) if aborted.len() >= self.aborted_count() => aborted.into(),
-            Some(aborted) => {
-                let (found, count) = (aborted.len(), self.aborted_count());
-                return Err(malformed(format!("{found} of {count} aborted transactions")));
-            }
-            None => return Err(malformed("not a transaction index".to_owned())),
+        // Behind them is at most the entry, or a part of it, of a marker that is not in the log.
+        let Some(stored) = bytes.get(..count * transaction_index::ENTRY_SIZE) else {
+            let found = bytes.len() / transaction_index::ENTRY_SIZE;
+            return Err(malformed(format!("{found} of {count} aborted transactions")));
         };
+        let Some(aborted) = AbortedTxn::decode_all(stored) else {
+            return Err(malformed("not a transaction index".to_owned()));
+        };
+        let aborted: Arc<[AbortedTxn]> = aborted.into();
         handles.aborted = Some(aborted.clone());
         Ok(aborted)
     }

@@ -6,10 +6,12 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Bench, LEADER, NOW_MS, batch_with};
+use common::{Bench, LEADER, NOW_MS, all, batch_with};
 use proptest::prelude::*;
+use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AbortedTxn, AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
+    AbortedTxn, AppendError, AppendInfo, AppendOptions, AppendOrigin, Disk, DiskFile, Log,
+    LogConfig, MemoryDisk, OpenError, OpenMode, StorageError,
 };
 use pykafka_record::{BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId};
 
@@ -333,4 +335,171 @@ fn directory_without_space_for_its_metadata_gets_it_later() {
         assert!(names.iter().any(|found| found == name), "{name} of {names:?}");
     }
     assert_eq!(full.bench.file("leader-epoch-checkpoint"), b"0\n1\n3 0\n");
+}
+
+/// An entry that crosses a page of the index is cut off where the space ends; what is left of it is no entry.
+#[test]
+fn half_an_entry_of_the_transaction_index_is_none() {
+    let mut full = Full::new();
+    full.bench.config = LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() };
+    full.take(&Step::Restart);
+    let fit = PAGE as usize / 34;
+    while full.aborted.len() < fit || full.open.is_none() {
+        assert!(full.transact());
+    }
+    full.leave(0);
+    assert!(!full.transact(), "the marker's entry needs another page");
+    assert_eq!(full.bench.file("00000000000000000000.txnindex").len(), fit * 34);
+    only_for_space(full.log().release_idle_files());
+    full.check();
+    full.free_all();
+    assert!(full.transact(), "space has returned");
+    full.check();
+    full.take(&Step::Restart);
+    full.check();
+}
+
+/// What a log is given in one append.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    Plain(usize),
+    Begin,
+    Abort,
+    /// Plain, of the next leader.
+    Led,
+}
+
+const GIVEN: [Given; 14] = [
+    Given::Plain(300),
+    Given::Begin,
+    Given::Abort,
+    Given::Plain(1200),
+    // Begins a segment, as each larger one does below.
+    Given::Plain(900),
+    Given::Begin,
+    Given::Led,
+    Given::Plain(800),
+    Given::Abort,
+    Given::Begin,
+    Given::Plain(1600),
+    Given::Led,
+    Given::Abort,
+    Given::Plain(1500),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Leader,
+    Follower,
+}
+
+/// Appends `GIVEN[index]`, in the form that `role` gets it; `leader` is all of them as a leader's log has them.
+fn give(log: &Log, role: Role, index: usize, leader: &[u8]) -> Result<AppendInfo, AppendError> {
+    let upto = |kinds: fn(&Given) -> bool| GIVEN[..=index].iter().filter(|g| kinds(g)).count();
+    let epoch = LeaderEpoch::new(upto(|given| matches!(given, Given::Led)) as i32);
+    if let Role::Follower = role {
+        return log.append_as_follower(all(leader)[index].bytes(), epoch);
+    }
+    let (producer_id, producer_epoch) = TRANSACTIONAL;
+    let plain = BatchOptions::default();
+    let begin = BatchOptions {
+        producer_id,
+        producer_epoch,
+        base_sequence: upto(|given| matches!(given, Given::Begin)) as i32 - 1,
+        transactional: true,
+        ..plain
+    };
+    let (options, size) = match GIVEN[index] {
+        Given::Plain(size) => (plain, size),
+        Given::Led => (plain, 100),
+        Given::Begin => (begin, 100),
+        Given::Abort => {
+            let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+            return log.append_end_marker(producer_id, producer_epoch, marker, epoch);
+        }
+    };
+    let mut batch = batch_with(options, 1, size, NOW_MS);
+    log.append_as_leader(&mut batch, AppendOptions::new(epoch, AppendOrigin::Client))
+}
+
+/// Everything that a reader finds in a log: its batches and, by their first offsets, the transactions that were aborted.
+fn read(log: &Log) -> (Vec<u8>, Vec<AbortedTxn>) {
+    let (mut bytes, mut found, mut offset) = (Vec::new(), Vec::new(), log.log_start_offset());
+    while offset < log.log_end_offset() {
+        let end = log.log_end_offset();
+        let data = log.read(offset, 1, end, true).unwrap();
+        let (_, aborted) = log.fetch_committed(offset, 1, end, true).unwrap();
+        bytes.extend_from_slice(&data.bytes);
+        found.extend(aborted.into_iter().filter(|txn| !found.contains(txn)).collect::<Vec<_>>());
+        offset = data.next_offset;
+    }
+    (bytes, found)
+}
+
+/// Gives `log` everything, the disk being full at the operation after `skipped` others of append `full_at`; whether it has
+/// so many. No other append is disturbed.
+fn give_all(
+    disk: &FaultyDisk,
+    log: &Log,
+    role: Role,
+    leader: &[u8],
+    full_at: (usize, u64),
+) -> bool {
+    let mut was_full = false;
+    for (index, given) in GIVEN.iter().enumerate() {
+        let before = read(log);
+        if full_at.0 == index {
+            let full = Fault::Error(std::io::ErrorKind::StorageFull);
+            disk.arm(full, Operations::All, full_at.1);
+        }
+        match give(log, role, index, leader) {
+            Ok(_) => {}
+            Err(AppendError::Storage(StorageError::NoSpace { .. })) if full_at.0 == index => {
+                assert!(read(log) == before, "{role:?} {full_at:?} {given:?}");
+                give(log, role, index, leader).unwrap();
+            }
+            Err(error) => panic!("{role:?} {full_at:?} {given:?}: {error}"),
+        }
+        if full_at.0 == index {
+            was_full = !disk.is_armed();
+            disk.disarm();
+        }
+    }
+    was_full
+}
+
+fn log_on(disk: &FaultyDisk) -> Bench {
+    Bench { disk: Arc::new(disk.clone()), ..Bench::default() }
+}
+
+/// Whatever an append changes on the disk, the first thing that finds no space refuses it whole, and the next try succeeds.
+#[test]
+fn an_append_is_refused_whole_at_each_of_its_writes() {
+    let never = (usize::MAX, 0);
+    let disk = FaultyDisk::default();
+    let log = log_on(&disk).open(false).0;
+    give_all(&disk, &log, Role::Leader, &[], never);
+    let whole = read(&log);
+    assert_eq!(whole.1.len(), 3);
+    let mut refused = 0;
+    for role in [Role::Leader, Role::Follower] {
+        for index in 0..GIVEN.len() {
+            for skipped in 0.. {
+                let disk = FaultyDisk::default();
+                let bench = log_on(&disk);
+                let log = bench.open(false).0;
+                let was_full = give_all(&disk, &log, role, &whole.0, (index, skipped));
+                assert!(read(&log) == whole, "{role:?} {index} {skipped}");
+                drop(log);
+                let (log, recovery) = bench.open(false);
+                assert!(read(&log) == whole, "{role:?} {index} {skipped}, opened again");
+                assert_eq!((recovery.damage, recovery.warnings), (None, Vec::new()));
+                if !was_full {
+                    break;
+                }
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 2 * GIVEN.len(), "{refused}");
 }

@@ -258,7 +258,13 @@ impl MemoryFile {
             let (now, later) = rest.split_at(rest.len().min(PAGE_BYTES - offset));
             let page = &mut pages.table[at / PAGE_BYTES];
             if page.is_none() {
-                self.usage.take_page()?;
+                if let Err(full) = self.usage.take_page() {
+                    if at as u64 > position {
+                        // As a file system does, it keeps what it had space for.
+                        pages.size = pages.size.max(at as u64);
+                    }
+                    return Err(full);
+                }
                 *page = Some(Box::new([0; PAGE_BYTES]));
             }
             if let Some(page) = page {

@@ -3,6 +3,8 @@
 mod all;
 pub mod validate;
 
+use std::sync::Arc;
+
 use pykafka_record::{
     Batch, BatchBuilder, BatchMut, BatchOptions, Cancellation, Compression, EndTransactionMarker,
     LeaderEpoch, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
@@ -18,6 +20,7 @@ use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Chec
 use crate::segment::FileKind;
 use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index::AbortedTxn;
 
 impl Log {
     /// Appends the first batch in `bytes`, at the log end, stamped with the leader's epoch.
@@ -403,11 +406,11 @@ impl State {
         for batch in batches(bytes).flatten() {
             self.assign_epoch(shared, batch.partition_leader_epoch(), batch.base_offset())?;
         }
-        self.reserve_aborted(shared, bytes)?;
+        let mut reserved = self.reserve_aborted(shared, bytes)?;
         let position = self.write(bytes).inspect_err(|_| self.release_aborted(shared, bytes))?;
         let mut next_position = position;
         for batch in batches(bytes).flatten() {
-            self.note_batch(shared, &batch, next_position)?;
+            self.note_batch(shared, &batch, next_position, reserved.take())?;
             next_position += batch.size() as u64;
         }
         self.note_unsynced(shared, summary.records_count);
@@ -444,12 +447,14 @@ impl State {
         self.fail(written)
     }
 
-    /// Takes note of a batch that was written at `position` of the active segment.
+    /// Takes note of a batch that was written at `position` of the active segment; `reserved` is what the transaction index
+    /// has for it.
     fn note_batch(
         &mut self,
         shared: &Shared,
         batch: &Batch<'_>,
         position: u64,
+        reserved: Option<Arc<[AbortedTxn]>>,
     ) -> Result<(), StorageError> {
         let segment = self.segments.last_mut().expect("the active segment was prepared");
         segment.first_timestamp.get_or_insert(batch.max_timestamp());
@@ -464,7 +469,7 @@ impl State {
         self.log_end_offset = batch.next_offset();
         let aborted = self.note_producer(batch);
         match aborted {
-            Some(aborted) => self.append_aborted(shared, aborted),
+            Some(aborted) => self.append_aborted(shared, aborted, reserved),
             None => Ok(()),
         }
     }

@@ -31,15 +31,17 @@ impl State {
     }
 
     /// Writes what `bytes`, a batch that is to be appended, adds to the active segment's transaction index, if it aborts a
-    /// transaction: a disk that has no space for it refuses the marker too.
+    /// transaction: a disk that has no space for it refuses the marker too. Returns what the index has then.
     pub(crate) fn reserve_aborted(
         &mut self,
         shared: &Shared,
         bytes: &[u8],
-    ) -> Result<(), StorageError> {
-        let Some(aborted) = self.aborted_by(bytes) else { return Ok(()) };
-        let written = self.write_aborted(shared, aborted).map(|_| ());
-        self.fail(written)
+    ) -> Result<Option<Arc<[AbortedTxn]>>, StorageError> {
+        let Some(aborted) = self.aborted_by(bytes) else { return Ok(None) };
+        let written = self.write_aborted(shared, aborted);
+        // A full disk may have taken half of it.
+        let written = written.inspect_err(|_| self.release_aborted(shared, bytes));
+        self.fail(written).map(Some)
     }
 
     fn aborted_by(&self, bytes: &[u8]) -> Option<AbortedTxn> {
@@ -51,28 +53,30 @@ impl State {
         entry_of(&self.producers, &completed)
     }
 
-    /// Appends to the active segment's transaction index.
+    /// Takes note of a transaction that a marker in the log has aborted; `reserved` is what was written for it before.
     pub(crate) fn append_aborted(
         &mut self,
         shared: &Shared,
         aborted: AbortedTxn,
+        reserved: Option<Arc<[AbortedTxn]>>,
     ) -> Result<(), StorageError> {
-        let result = self.write_aborted(shared, aborted);
+        let reserved = reserved.filter(|entries| entries.last() == Some(&aborted));
+        let result = reserved.map_or_else(|| self.write_aborted(shared, aborted), Ok);
         if let Err(error) = &result
             && error.is_refusal()
         {
             // The marker stands in the log already. Going on without this entry would show aborted records.
             self.status = Status::Failed(error.to_string().into());
         }
-        let known = self.fail(result)?;
+        let entries = self.fail(result)?;
         let files = &self.segments.last().expect("a batch was appended to it").files;
-        files.set_aborted(known.iter().copied().chain([aborted]).collect());
+        files.set_aborted(entries);
         let path = files.path(FileKind::TransactionIndex);
         self.unsynced.add_file(path);
         Ok(())
     }
 
-    /// Writes an entry behind those that the active segment's transaction index has, which it returns.
+    /// Writes an entry behind those that the active segment's transaction index has; returns all of them.
     fn write_aborted(
         &self,
         shared: &Shared,
@@ -86,7 +90,7 @@ impl State {
             .open(&files.path(FileKind::TransactionIndex), OpenMode::Create)
             .and_then(|file| file.write_at(&aborted.encode(), position))
             .map_err(files.error("write", FileKind::TransactionIndex))?;
-        Ok(known)
+        Ok(known.iter().copied().chain([aborted]).collect())
     }
 
     /// Takes back what was reserved for a marker that was not appended, as far as that can be done.
@@ -97,7 +101,7 @@ impl State {
         let files = &self.segments.last().expect("it is made before it is written to").files;
         let path = files.path(FileKind::TransactionIndex);
         if let (Ok(known), Ok(file)) = (files.aborted(), shared.disk.open(&path, OpenMode::Write)) {
-            // What stays is written over by the same marker, which comes again.
+            // What stays is not read, and is written over by the same marker, which comes again.
             let _ = file.set_len((known.len() * ENTRY_SIZE) as u64);
         }
     }
