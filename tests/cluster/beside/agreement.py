@@ -167,7 +167,7 @@ def metadata_batches(data: Path) -> dict[int, bytes]:
 def quorums(nodes: Mixed) -> list[Anomaly]:
     """``kafka-metadata-quorum``: one leader, epoch, voters and observers, whichever node it asks; nobody lags."""
     said = {}
-    for node in one_of_each(nodes):
+    for node in brokers_of_each(nodes):
         printed = tool("MetadataQuorumCommand", nodes, node, "describe", "--status")
         said[node] = LEADER.findall(printed)
     found = _unequal("kafka-metadata-quorum", said)
@@ -187,7 +187,7 @@ def topics(nodes: Mixed) -> list[Anomaly]:
             line.partition("Configs:")[0]
             for line in tool("TopicCommand", nodes, node, "--describe").splitlines()
         )
-        for node in one_of_each(nodes)
+        for node in brokers_of_each(nodes)
     }
     return _unequal("kafka-topics --describe", said)
 
@@ -254,8 +254,13 @@ def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
 
 
 def one_of_each(nodes: Mixed) -> tuple[int, int]:
-    """A broker of ours, and one of theirs."""
+    """A node of ours, and one of theirs."""
     return min(nodes.layout.ours), max(set(NODES) - nodes.layout.ours)
+
+
+def brokers_of_each(nodes: Mixed) -> list[int]:
+    """The same without a node that is a controller alone, which clients cannot ask."""
+    return [node for node in one_of_each(nodes) if node in NODES]
 
 
 def tool(name: str, nodes: Mixed, node: int, *arguments: str) -> str:
