@@ -240,8 +240,8 @@ def _is_control(batch: bytes) -> bool:
 
 
 def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
-    """``DumpLogSegments`` on the files of a node of each kind that was stopped."""
-    for node in sorted(one_of_each(nodes), key=lambda node: node in nodes.layout.voters):
+    """``DumpLogSegments`` on the files of a broker of each kind that was stopped."""
+    for node in sorted(brokers_of_each(nodes), key=lambda node: node in nodes.layout.voters):
         nodes.stop(node)
         logs = [
             str(file)
