@@ -61,6 +61,7 @@ class Mischief:
         node.open.clear()
         node.waited_for.clear()
         node.paused_until_ms = 0
+        node.waits_for_wake = []
         node.disk.crash(self._world.random)
         self._world.at(self._world.random.choice((10, 200, 1_000)), self._world.starter(node))
 

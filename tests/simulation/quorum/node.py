@@ -1,6 +1,6 @@
 """A node: its disk, its clock, and the replica that runs on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pykafka_core.protocol.messages import Message
@@ -45,6 +45,8 @@ class Node:
         self.rate = 1.0
         self.clock_ms = 0
         self.paused_until_ms = 0
+        self.waits_for_wake: list[Callable[[], None]] = []
+        """What came while it was paused."""
         self.tick_ms: int | None = None
         """When its next tick comes."""
         self.open: dict[int, Asked] = {}

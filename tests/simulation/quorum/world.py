@@ -207,13 +207,25 @@ class World:
             if node.life != life or node.replica is None:
                 return
             if self.now_ms < node.paused_until_ms:
-                self.at(node.paused_until_ms - self.now_ms, take)
+                if not node.waits_for_wake:
+                    self.at(node.paused_until_ms - self.now_ms, self._waker(node))
+                node.waits_for_wake.append(take)
                 return
             taken = event()
             if taken is not None:
                 self.handle(node, taken)
 
         take()
+
+    def _waker(self, node: Node) -> Action:
+        """Have a node take in what came while it was paused, in order, unless its pause is longer now."""
+
+        def wake() -> None:
+            came, node.waits_for_wake = node.waits_for_wake, []
+            for take in came:
+                take()
+
+        return wake
 
     def handle(self, node: Node, event: ReplicaEvent) -> None:
         before = node.replica
@@ -467,6 +479,7 @@ class World:
         self._end_at_healing = self.invariants.committed_end
         for node in self.nodes:
             node.paused_until_ms = min(node.paused_until_ms, self.now_ms)
+            self.at(0, self._waker(node))
             self.at(0, self.starter(node))
 
 
