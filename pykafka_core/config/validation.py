@@ -15,6 +15,7 @@ _REPLICA_SELECTORS = tuple(
     for name in ("LeaderSelector", "RackAwareReplicaSelector")
 )
 _PROTOCOL_MAP = "listener.security.protocol.map"
+_INT_MAX = 2**31 - 1
 _QUORUM = {
     "controller.quorum.voters": (r"-?\d+@\S+:\d+", "ID@HOST:PORT"),
     "controller.quorum.bootstrap.servers": (r"\S+:\d+", "HOST:PORT"),
@@ -99,13 +100,19 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     """The roles of this node, and what names the nodes of the metadata quorum."""
     for name, (pattern, form) in _QUORUM.items():
         for node in listed(given, name):
-            if not re.fullmatch(pattern, node):
+            if not re.fullmatch(pattern, node) or _number_before_at(node) > _INT_MAX:
                 text = f"{name}: {node!r} names no node"
                 yield SettingProblem(name, text, f"write it as {form}")
     roles = set(listed(given, "process.roles"))
     yield from _voter_problems(given, roles)
     if roles == {"controller"}:
         yield from _controller_only_problems(given)
+
+
+def _number_before_at(node: str) -> int:
+    """The id of ``ID@HOST:PORT``; 0 of a node that is named without one."""
+    number, at, _ = node.rpartition("@")
+    return int(number[:20]) if at else 0
 
 
 def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[SettingProblem]:

@@ -117,7 +117,8 @@ class ProducerIds:
 
 
 _CORRELATION_IDS = 2**31
-_LATER = range(1, _CORRELATION_IDS // 2)
+_LATER = range(1, 1 << 16)
+"""Behind the newest one: a broker has given up on these. Whoever is further off numbers otherwise, and is heard."""
 
 
 class ActiveController:

@@ -40,7 +40,12 @@ from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 def on_vote(turn: Turn, number: int, vote: Vote) -> None:
     """Vote, refuse, or say why the question is none."""
     error = _vote_error(turn, vote)
-    if error and is_removed(turn, vote.candidate) and vote.epoch > turn.election.epoch:
+    if (
+        error
+        and turn.is_voter
+        and is_removed(turn, vote.candidate)
+        and vote.epoch > turn.election.epoch
+    ):
         # It would not follow a leader of an earlier epoch, and hear of its removal nowhere else.
         to_unattached(turn, vote.epoch)
     granted = False

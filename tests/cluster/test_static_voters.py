@@ -59,6 +59,15 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
         voter = f"4@127.0.0.1:1:{id_text(bytes(range(16)))}"
         with pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
             quorum.add(cluster.bootstrap, voter, listener="CONTROLLER", as_json=True, dry_run=False)
+        # Alone it would lead a second quorum, with what the other two go on without.
+        cluster.kill(1, 2, 3)
+        config = cluster.config(found.leader)
+        own = str(config["controller.quorum.voters"]).split(",")[found.leader - 1]
+        for named in ("", own):
+            with pytest.raises(ClusterError, match="1, 2, 3, and they never change"):
+                Broker(
+                    cluster.data(found.leader), config=config | {"controller.quorum.voters": named}
+                )
 
 
 def test_what_static_voters_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
@@ -68,6 +77,9 @@ def test_what_static_voters_cannot_be_is_refused_at_once(tmp_path: Path) -> None
         with pytest.raises(ClusterError, match="format"):
             Broker(tmp_path / "new", config=config)
         assert not (tmp_path / "new").exists()
+        alone = {"controller.quorum.voters": voters.split(",")[0]}
+        with pytest.raises(ClusterError, match="format"):
+            Broker(tmp_path / "new", config=config | alone)
         twice = {"controller.quorum.voters": f"{voters},{voters.split(',')[0]}"}
         with pytest.raises(ClusterError, match="once"):
             Broker(cluster.data(1), config=config | twice)

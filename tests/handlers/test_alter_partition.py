@@ -74,6 +74,8 @@ def test_what_a_leader_asked_for_before_it_asked_again_is_not_done() -> None:
     assert isr_after(0, [1, 3]) == (1, 3)
     world.correlation_id = 2**31 - 1
     assert refused(world, one, REQUEST_TIMED_OUT)
+    # Who numbers otherwise is no late one.
+    assert isr_after(2**30 + 5, [1, 2]) == (1, 2)
 
 
 def test_rule_30_only_the_registered_process_of_a_broker_is_heard() -> None:

@@ -351,6 +351,11 @@ def test_a_voter_that_was_removed_and_is_in_a_later_epoch_ends_the_one_at_work()
     assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, 2, 5, False)
     follower.ask(asked._replace(epoch=6))
     assert follower.only(Answer).body == VoteAnswer(InconsistentVoterSetError.code, -1, 6, False)
+    # An observer could not end that epoch, and would follow nobody itself.
+    observer = driven(NEW_TWO, log, ElectionState(5, leader_id=1))
+    observer.fetched(FetchAnswer(0, 1, 5, 6))
+    observer.ask(asked._replace(voter=NEW_TWO.key, epoch=6))
+    assert observer.replica.leader_epoch == 5
 
 
 def test_a_controller_that_its_own_log_does_not_name_votes_as_the_replica_that_it_is() -> None:

@@ -170,7 +170,8 @@ class _MemberStart:
                 start.controller_listeners, key=lambda one: start.controller_names.index(one.name)
             )
         ]
-        return quorum_place(start, self._key, log, self._directory.election(), bound)
+        election, remembered = self._directory.election(), self._directory.static_voters()
+        return quorum_place(start, self._key, log, election, bound, remembered)
 
     def _exchange(self, place: QuorumPlace) -> Exchange:
         own = place.own.endpoints if place.own is not None else ()

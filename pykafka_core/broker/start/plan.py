@@ -96,14 +96,15 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
     identity = found or new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
-    names_others = max(len(settings.start.bootstrap_servers), len(settings.start.voters)) > 1
+    # A single static voter, too: its disk may have been lost, or is not mounted.
+    names_others = len(settings.start.bootstrap_servers) > 1 or bool(settings.start.voters)
     is_unknown = settings.start.is_controller and names_others and not voters
     snapshot = directory.latest_snapshot() if directory is not None and is_unknown else None
     if snapshot is not None:
         check_snapshot(snapshot)
     if is_unknown and found is None:
         raise ClusterError(
-            f"the settings name several controllers, and {path or 'a broker in memory'} does not know them: make the "
+            f"the settings name controllers, and {path or 'a broker in memory'} does not know them: make the "
             "directory by `pykafka-core format` with --initial-controllers; for static voters, or a node that is to "
             "be added, with --no-initial-controllers"
         )

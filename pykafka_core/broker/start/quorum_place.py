@@ -46,6 +46,7 @@ def quorum_place(
     log: LogState,
     election: ElectionState,
     bound: Sequence[tuple[Listener, int]],
+    remembered: frozenset[int] = frozenset(),
 ) -> QuorumPlace:
     """The place of a node.
 
@@ -64,6 +65,13 @@ def quorum_place(
     others = dict(_others(start, own))
     if not start.is_controller:
         return QuorumPlace(log, None, others, tuple(others))
+    named = frozenset(voter.node_id for voter in start.voters)
+    if not log.voter_set.voters and remembered - {key.node_id} and remembered != named:
+        listed = ", ".join(map(str, sorted(remembered)))
+        raise ClusterError(
+            f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
+            "controller.quorum.voters"
+        )
     if not log.voter_set.voters and start.voters:
         log = log._replace(voter_sets=(_static_voters(start),))
     if not log.voter_set.voters and log.end and election.leader_id == key.node_id:

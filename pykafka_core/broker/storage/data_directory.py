@@ -191,6 +191,11 @@ class DataDirectory:
                 f"{file} is not a quorum-state of Kafka: {error}; restore it"
             ) from error
 
+    def static_voters(self) -> frozenset[int]:
+        """Node ids of the static voters that quorum-state was written with, behind `election`."""
+        content = read_file(self._metadata / "quorum-state", QUORUM_STATE_SIZE_MAX)
+        return frozenset() if content is None else quorum_state.static_voters(content)
+
     def write_election(self, state: ElectionState, static_voters: Sequence[int] = ()) -> None:
         """Remember it: before anything is written in its epoch, or said to others.
 

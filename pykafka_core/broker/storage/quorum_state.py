@@ -63,6 +63,12 @@ def decode(content: bytes) -> ElectionState:
     return ElectionState(epoch, leader_id, voted)
 
 
+def static_voters(content: bytes) -> frozenset[int]:
+    """Node ids of the static voters that a version 0 names."""
+    voters = json.loads(content).get("currentVoters") or ()
+    return frozenset(_number(voter, "voterId", 0, 2**31 - 1) for voter in voters)
+
+
 def _number(values: dict[str, object], name: str, least: int, most: int) -> int:
     value = values.get(name, -1)
     if type(value) is not int or not least <= value <= most:

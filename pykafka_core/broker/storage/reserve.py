@@ -85,6 +85,14 @@ class Reserve:
             self._give_up(error)
             return False
 
+    def is_kept_from(self, need: Need) -> bool:
+        """Whether what is left is not for ``need``, and the disk has no more than that."""
+        try:
+            return self._is_usable and self._size <= need and self.is_short()
+        except StorageError as error:
+            self._give_up(error)
+            return False
+
     def release(self, need: Need) -> bool:
         """Give back one step; False if nothing is left for ``need``.
 

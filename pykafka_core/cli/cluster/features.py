@@ -119,7 +119,7 @@ def change(
 def _level(text: str) -> tuple[str, int]:
     name, equals, level = text.partition("=")
     is_number = level.isascii() and level.isdigit()
-    if not (name and equals and is_number and int(level) <= LEVEL_MAX):
+    if not (name and equals and is_number and len(level) < 6 and int(level) <= LEVEL_MAX):
         advice = (
             f"write it as NAME=LEVEL, a level of 0 to {LEVEL_MAX}, such as transaction.version=2"
         )

@@ -312,6 +312,7 @@ fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
                 "TransactionCoordinatorFencedError"
             }
         },
+        AppendError::BehindRefused => "StorageError",
         AppendError::StaleLeaderEpoch { .. } => "FencedLeaderEpochError",
         AppendError::PartlyDuplicate { .. } => "DuplicateSequenceNumberError",
         AppendError::Invalid(_) | AppendError::UnexpectedOffset { .. } => "InvalidRecordError",

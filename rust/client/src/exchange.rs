@@ -24,9 +24,10 @@ const API_VERSIONS: i16 = 3;
 const UNSUPPORTED_VERSION: i16 = 35;
 const SOFTWARE_NAME: &str = "pykafka-core";
 
-/// Of the next request of this process, by whichever connection: a controller tells by it what a broker asked for before it
-/// gave up and asked again, as it can of Apache Kafka's brokers, whose ids grow over reconnections too.
-static NEXT_CORRELATION_ID: AtomicI32 = AtomicI32::new(0);
+/// Of the next `AlterPartition` of this process, by whichever connection: a controller tells by it what a broker asked for before
+/// it gave up and asked again, as it can of Apache Kafka's brokers, whose ids of these grow over reconnections too.
+static NEXT_ISR_CHANGE: AtomicI32 = AtomicI32::new(0);
+const ALTER_PARTITION: ApiKey = ApiKey(56);
 
 /// Why a connection must end.
 pub(crate) type Broken = Arc<str>;
@@ -50,6 +51,8 @@ type Versions = HashMap<i16, (i16, i16)>;
 pub(crate) struct Exchange {
     client_id: Arc<str>,
     answer_bytes_max: usize,
+    /// The last one, but for `AlterPartition`.
+    correlation_id: i32,
     versions: Option<Versions>,
     /// Until the versions are known.
     waiting: VecDeque<Pending>,
@@ -70,6 +73,7 @@ impl Exchange {
         let mut exchange = Exchange {
             client_id,
             answer_bytes_max,
+            correlation_id: 0,
             versions: None,
             waiting: VecDeque::new(),
             under_way: VecDeque::new(),
@@ -191,7 +195,12 @@ impl Exchange {
         answer_bytes_expected: usize,
         completion: Option<Completion>,
     ) {
-        let correlation_id = NEXT_CORRELATION_ID.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+        let correlation_id = if api_key == ALTER_PARTITION {
+            NEXT_ISR_CHANGE.fetch_add(1, Ordering::Relaxed) & i32::MAX
+        } else {
+            self.correlation_id = self.correlation_id.wrapping_add(1) & i32::MAX;
+            self.correlation_id
+        };
         let client_id = Some(&*self.client_id);
         let header = RequestHeader { api_key, api_version, correlation_id, client_id };
         let mut head = Vec::new();

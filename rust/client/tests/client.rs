@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, advance, timeout};
 
+const ALTER_PARTITION: ApiKey = ApiKey(56);
 const PIPE_BYTES: usize = 1 << 10;
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const SECOND: Duration = Duration::from_secs(1);
@@ -84,7 +85,11 @@ impl Peer {
 fn versions(version: i16) -> Vec<u8> {
     let range =
         |api_key, min_version, max_version| ApiVersion { api_key, min_version, max_version };
-    let api_keys = vec![range(ApiKey::FETCH.0, 4, 18), range(ApiKey::METADATA.0, 0, 13)];
+    let api_keys = vec![
+        range(ApiKey::FETCH.0, 4, 18),
+        range(ApiKey::METADATA.0, 0, 13),
+        range(ALTER_PARTITION.0, 2, 3),
+    ];
     encoded(version, &Response { api_keys, ..Response::default() })
 }
 
@@ -135,6 +140,17 @@ impl Setting {
         ended
     }
 
+    fn alter_partition(&self) {
+        let request = Request {
+            api_key: ALTER_PARTITION,
+            api_version: 3,
+            body: Bytes::new(),
+            timeout: 30 * SECOND,
+            answer_bytes_expected: 0,
+        };
+        self.client.send(&destination("alter partition"), request, drop);
+    }
+
     fn watch(&self, timeout: Duration) -> Ended {
         let (done, ended) = oneshot::channel();
         self.client.watch(&destination("orders"), timeout, |end| drop(done.send(end)));
@@ -146,6 +162,13 @@ impl Setting {
     }
 
     /// A connection over which one request was answered.
+    /// One that has told its versions.
+    async fn told_peer(&mut self) -> Peer {
+        let mut peer = self.peer().await;
+        peer.tell_versions().await;
+        peer
+    }
+
     async fn connected(&mut self) -> Peer {
         let ended = self.send("first");
         let mut peer = self.peer().await;
@@ -206,6 +229,24 @@ async fn purposes_do_not_wait_for_each_other() {
     setting.client.disconnect(&destination("fetch"));
     assert_eq!(error_of(slow).await, SendError::Closed);
     assert!(polled.is_closed().await);
+}
+
+/// A controller tells by them which was asked for before another one, and nothing else makes them grow.
+#[tokio::test(start_paused = true)]
+async fn changes_of_an_isr_are_numbered_over_all_connections() {
+    let mut setting = Setting::new();
+    setting.alter_partition();
+    let mut peer = setting.told_peer().await;
+    let first = peer.next().await.correlation_id;
+    let other = setting.send_to("fetch", 12, "between", 30 * SECOND);
+    let mut fetched = setting.peer().await;
+    fetched.tell_versions().await;
+    let _ = fetched.next().await;
+    drop(peer);
+    setting.alter_partition();
+    let mut again = setting.told_peer().await;
+    assert_eq!(again.next().await.correlation_id, first + 1);
+    drop(other);
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,6 +32,7 @@ from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
     InvalidConfigError,
+    KafkaStorageError,
     NotControllerError,
     PolicyViolationError,
     UnknownServerError,
@@ -41,7 +42,15 @@ from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Reply, Sli
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
-from pykafka_core.protocol.messages import Message, RegisterBrokerRecord, RemoveTopicRecord
+from pykafka_core.protocol.messages import (
+    BrokerRegistrationChangeRecord,
+    Message,
+    PartitionChangeRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+)
 from pykafka_core.quorum.quorum import (
     BATCH_BYTES_MAX,
     BATCH_BYTES_SOFT_MAX,
@@ -52,7 +61,14 @@ from pykafka_core.quorum.quorum import (
 
 _log = GuardedLogger(__name__)
 
-_NEEDS = {RegisterBrokerRecord: Need.START, RemoveTopicRecord: Need.DELETION}
+_NEEDS = {
+    RegisterBrokerRecord: Need.START,
+    RegisterControllerRecord: Need.START,
+    BrokerRegistrationChangeRecord: Need.START,
+    PartitionChangeRecord: Need.START,
+    ProducerIdsRecord: Need.START,
+    RemoveTopicRecord: Need.DELETION,
+}
 """Of records that do not make metadata grow for long."""
 
 Parked = Propose | Reply
@@ -228,6 +244,11 @@ class Controller:
             self._release(batch, NotControllerError.code)
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
+        elif (
+            batch.values and self._reserve is not None and self._reserve.is_kept_from(batch.need())
+        ):
+            # A member's log takes the rest of it for whatever was appended: its failure would end the node.
+            self._refuse(batch, KafkaStorageError.code, "the disk is full")
         elif batch.values:
             self._send(batch)
         else:

@@ -207,7 +207,7 @@ impl<'a> Turn<'a> {
 
     /// Has `tell` called once every live replica begins at `offset` or behind it, or this broker leads no more.
     pub(super) fn when_low(&mut self, log: &Log, offset: i64, tell: TellLow) {
-        self.inner.waiters.wait_low(offset, tell);
+        self.inner.waiters.wait_low(offset, tell, &mut self.after.wakeups);
         if let Err(error) = self.check_leader(None) {
             self.fail_waiters(error);
         }

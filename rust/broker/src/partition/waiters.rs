@@ -56,6 +56,9 @@ impl Ack {
     }
 }
 
+/// Deletions that wait for replicas, of one partition.
+const DELETIONS_MAX: usize = 1_000;
+
 /// Told the low watermark, or why there will be none.
 pub type TellLow = Box<dyn FnOnce(Result<i64, KafkaError>) + Send>;
 
@@ -134,8 +137,13 @@ impl Waiters {
             && self.deletions.is_empty()
     }
 
-    /// Lets `tell` wait until the low watermark is at `offset`.
-    pub fn wait_low(&mut self, offset: i64, tell: TellLow) {
+    /// Lets `tell` wait until the low watermark is at `offset`. Who has waited longest gives way to the
+    /// [`DELETIONS_MAX`] that wait after it: a request whose time is over does not say so here.
+    pub fn wait_low(&mut self, offset: i64, tell: TellLow, wakeups: &mut Wakeups) {
+        if self.deletions.len() == DELETIONS_MAX {
+            let (_, oldest) = self.deletions.remove(0);
+            wakeups.lows.push((oldest, Err(KafkaError::RequestTimedOut)));
+        }
         self.deletions.push((offset, tell));
     }
 

@@ -16,7 +16,7 @@ use super::state::State;
 use super::verification::TransactionRule;
 use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError, producers};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
-use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
+use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check, ProducerError};
 use crate::segment::FileKind;
 use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;
@@ -302,11 +302,15 @@ impl State {
         batch.set_base_offset(self.log_end_offset);
         batch.set_partition_leader_epoch(options.leader_epoch);
         let batch = batch.as_batch();
-        if batch.has_producer_id() && !batch.is_control() {
-            let summary = BatchSummary::of(&batch);
-            let expected = self.transactions.expected(&summary, options.transaction);
-            let check = self.producers.check_expected(&summary, options.origin, &expected);
-            match check.map_err(|error| self.refused.told(batch.producer_id(), error))? {
+        let data =
+            (batch.has_producer_id() && !batch.is_control()).then(|| BatchSummary::of(&batch));
+        if let Some(summary) = &data {
+            let expected = self.transactions.expected(summary, options.transaction);
+            let check = self.producers.check_expected(summary, options.origin, &expected);
+            if self.is_behind_refused(shared, summary, &check) {
+                return Err(AppendError::BehindRefused);
+            }
+            match check? {
                 Check::Accepted => {}
                 Check::Duplicate(original) => {
                     return Ok(self.appended_before(&original, &original, batch.records_count()));
@@ -316,12 +320,24 @@ impl State {
         if let TransactionRule::Marker(transaction_version) = options.transaction {
             self.check_marker(&batch, transaction_version)?;
         }
-        let producer_id = batch.has_producer_id().then(|| batch.producer_id());
         let written = self.write_all(shared, bytes);
-        if let Some(producer_id) = producer_id {
-            self.refused.note(producer_id, &written);
+        if let Some(summary) = &data
+            && (written.is_err() || !self.refused.is_empty())
+        {
+            self.refused.note(summary, &written, shared.clock.now_ms());
         }
         Ok(AppendInfo { log_append_time_ms, ..written? })
+    }
+
+    fn is_behind_refused(
+        &self,
+        shared: &Shared,
+        batch: &BatchSummary,
+        verdict: &Result<Check, ProducerError>,
+    ) -> bool {
+        let is_known = || self.producers.get(batch.producer_id).is_some();
+        !self.refused.is_empty()
+            && self.refused.precedes(batch, verdict, is_known(), shared.clock.now_ms())
     }
 
     /// Judges a marker that is to be appended.

@@ -236,6 +236,9 @@ pub enum AppendError {
         /// The epoch given.
         given: LeaderEpoch,
     },
+    /// A batch of the same producer before it was refused, and comes again: this one has to come after it.
+    #[error("an earlier batch of this producer was refused for want of space: send both again")]
+    BehindRefused,
     /// The log cannot be written.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -292,6 +292,17 @@ fn records_are_deleted_once_every_live_replica_has_given_them_up() {
 }
 
 #[test]
+fn of_many_deletions_that_wait_the_oldest_are_given_up() {
+    let broker = leader(&[1], &[]);
+    broker.append(&batch(&["a"]));
+    for token in 0..1_003 {
+        broker.ctx.partitions.delete_before(token, &(TOPIC, 0), 1);
+    }
+    let given_up: Vec<_> = broker.maintained().into_iter().map(|(token, ..)| token).collect();
+    assert_eq!(given_up, [0, 1, 2]);
+}
+
+#[test]
 fn a_deletion_that_waits_ends_with_the_leadership() {
     let mut broker = leader(&[1], &[]);
     broker.append(&batch(&["a"]));

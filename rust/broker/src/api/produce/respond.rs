@@ -138,7 +138,7 @@ pub(crate) fn code_of(error: &AppendError) -> KafkaError {
         AppendError::PartlyDuplicate { .. } | AppendError::UnexpectedOffset { .. } => {
             KafkaError::UnknownServerError
         }
-        AppendError::Storage(_) => KafkaError::KafkaStorageError,
+        AppendError::Storage(_) | AppendError::BehindRefused => KafkaError::KafkaStorageError,
     }
 }
 

@@ -63,7 +63,7 @@ const STEPS: usize = 800;
 const SEEDS_MAX: u64 = 2_000;
 /// In which [`Wrong::AnswerWhoGaveUp`] is: the member that was refused has to be fenced, to come back, and to lack what was
 /// committed meanwhile.
-const SEEDS_MAX_OF_LATE: u64 = 100_000;
+const SEEDS_MAX_OF_LATE: u64 = 200_000;
 
 /// A whole history.
 ///

@@ -7,6 +7,9 @@ use super::{Wrong, node};
 use crate::partition::replication::Role;
 use crate::partition::replication::isr::IsrOutcome;
 
+/// Events from here on are faults.
+const FAULTS: usize = 83;
+const DELIVERY: usize = 10;
 /// Of a heal, within which everything has to be whole.
 const ROUNDS_MAX: usize = 300;
 /// Of the seeds' clocks, in steps.
@@ -29,6 +32,8 @@ pub(super) struct World {
     settings: Settings,
     /// What leaders ask it for comes late.
     is_controller_slow: bool,
+    /// So many of those that would happen.
+    faults_one_in: usize,
     nodes: Vec<Node>,
     controller: Controller,
     network: Vec<Message>,
@@ -52,6 +57,7 @@ impl World {
         let settings =
             Settings { syncs: random.below(2) == 0, min_isr: random.below(2) as i32 + 1, wrong };
         let is_controller_slow = random.below(2) == 0;
+        let faults_one_in = [1, 1, 1, 1, 4, 16][random.below(6)];
         let controller = Controller::new(&replicas, wrong);
         let mut nodes: Vec<Node> = replicas.iter().map(|id| Node::new(*id, settings)).collect();
         for node in &mut nodes {
@@ -62,6 +68,7 @@ impl World {
             now_ns: 1,
             settings,
             is_controller_slow,
+            faults_one_in,
             marks: vec![(-1, 0); nodes.len()],
             nodes,
             controller,
@@ -83,7 +90,11 @@ impl World {
     /// What does not hold.
     pub(super) fn step(&mut self) -> Result<(), String> {
         let node = self.random.below(self.nodes.len());
-        match self.random.below(100) {
+        let mut event = self.random.below(100);
+        if event >= FAULTS && self.random.below(self.faults_one_in) > 0 {
+            event = DELIVERY;
+        }
+        match event {
             0..=9 => self.produce(node)?,
             10..=47 => self.deliver()?,
             48..=49 => self.lose(),
