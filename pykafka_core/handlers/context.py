@@ -139,7 +139,7 @@ class ActiveController:
         (contract/replication.md#29): a change that is made all the same would have in sync whom it does not wait for.
 
         Args:
-            correlation_id: Of the request. A broker's grow, over all its connections, and begin anew behind 2³¹ − 1.
+            correlation_id: Of the request. A broker's grow, over all its connections, and go on at 0 after 2³¹ − 1.
         """
         epoch, newest = self._newest.get(broker_id, (broker_epoch, correlation_id))
         if epoch == broker_epoch and (newest - correlation_id) % _CORRELATION_IDS in _LATER:

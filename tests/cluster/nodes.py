@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from tests.cluster.clients import eventually, isr_of
+
+P = TypeVar("P", bound="Processes")
 
 
 class Formatted:
@@ -198,9 +201,14 @@ def processes(
     folder: Path, count: int = 3, kind: type[Processes] = Processes
 ) -> Iterator[Processes]:
     """Processes that do not run yet; those that do at the end are killed."""
-    with ports_of(count) as ports:
-        made = kind(folder, ports)
-        try:
-            yield made
-        finally:
-            made.kill(*made.up)
+    with ports_of(count) as ports, killed_at_the_end(kind(folder, ports)) as made:
+        yield made
+
+
+@contextmanager
+def killed_at_the_end(made: P) -> Iterator[P]:
+    """Processes that do not run yet; those that do at the end are killed."""
+    try:
+        yield made
+    finally:
+        made.kill(*made.up)

@@ -10,7 +10,7 @@ from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster import quorum
 from pykafka_core.types import random_id
-from tests.cluster.nodes import Nodes, Ports, Processes, ports_of
+from tests.cluster.nodes import Formatted, Nodes, Ports, Processes, killed_at_the_end, ports_of
 
 CONTROLLERS, BROKERS = (1, 2, 3), (4, 5)
 
@@ -43,8 +43,8 @@ def format_roles(folder: Path, ports: Ports) -> None:
         format_directory(folder / str(node_id), identity)
 
 
-class RoleNodes(Nodes):
-    """In this process."""
+class Roles(Formatted):
+    """Of two kinds, each node with one role."""
 
     def __init__(self, folder: Path, ports: Ports) -> None:
         super().__init__(folder, {node: ports[node] for node in CONTROLLERS})
@@ -58,6 +58,10 @@ class RoleNodes(Nodes):
     def bootstrap_of(self, node_ids: Iterable[int]) -> str:
         """Of the brokers among some nodes."""
         return super().bootstrap_of(node for node in node_ids if node in BROKERS)
+
+
+class RoleNodes(Roles, Nodes):
+    """In this process."""
 
     @property
     def controllers(self) -> str:
@@ -66,21 +70,8 @@ class RoleNodes(Nodes):
         return ",".join(self.up[node].bootstrap_controllers for node in up)
 
 
-class RoleProcesses(Processes):
+class RoleProcesses(Roles, Processes):
     """Processes of their own."""
-
-    def __init__(self, folder: Path, ports: Ports) -> None:
-        super().__init__(folder, {node: ports[node] for node in CONTROLLERS})
-        self._ports = ports
-        format_roles(folder, ports)
-
-    def config(self, node_id: int) -> dict[str, object]:
-        """With one role."""
-        return config_of(node_id, super().config(node_id), self._ports)
-
-    def bootstrap_of(self, node_ids: Iterable[int]) -> str:
-        """Of the brokers among some nodes."""
-        return super().bootstrap_of(node for node in node_ids if node in BROKERS)
 
 
 def quorum_of(bootstrap: str) -> quorum.Quorum:
@@ -101,9 +92,6 @@ def role_nodes(folder: Path) -> Iterator[RoleNodes]:
 @contextmanager
 def role_processes(folder: Path) -> Iterator[RoleProcesses]:
     """Processes that do not run yet; those that do at the end are killed."""
-    with ports_of(len(CONTROLLERS) + len(BROKERS)) as ports:
-        made = RoleProcesses(folder, ports)
-        try:
-            yield made
-        finally:
-            made.kill(*made.up)
+    count = len(CONTROLLERS) + len(BROKERS)
+    with ports_of(count) as ports, killed_at_the_end(RoleProcesses(folder, ports)) as made:
+        yield made

@@ -9,7 +9,7 @@ from pykafka_core.broker.storage.format import format_directory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.cli.cluster import quorum
 from pykafka_core.types import id_text, random_id
-from tests.cluster.nodes import Ports, Processes, ports_of
+from tests.cluster.nodes import Ports, Processes, killed_at_the_end, ports_of
 from tests.cluster.roles import quorum_of
 
 
@@ -47,9 +47,5 @@ class StaticVoters(Processes):
 @contextmanager
 def static_voters(folder: Path, count: int = 3) -> Iterator[StaticVoters]:
     """Processes that do not run yet; those that do at the end are killed."""
-    with ports_of(count) as ports:
-        made = StaticVoters(folder, ports)
-        try:
-            yield made
-        finally:
-            made.kill(*made.up)
+    with ports_of(count) as ports, killed_at_the_end(StaticVoters(folder, ports)) as made:
+        yield made

@@ -70,7 +70,7 @@ def test_what_a_leader_asked_for_before_it_asked_again_is_not_done() -> None:
     assert isr_after(7, [1, 2, 3]) == (1, 2, 3)
     assert isr_after(2**30, [1, 2]) == (1, 2)
     assert isr_after(2**31 - 1, [1]) == (1,)
-    # The numbers begin anew.
+    # After the last number comes 0.
     assert isr_after(0, [1, 3]) == (1, 3)
     world.correlation_id = 2**31 - 1
     assert refused(world, one, REQUEST_TIMED_OUT)

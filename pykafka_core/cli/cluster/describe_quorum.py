@@ -9,6 +9,8 @@ from pykafka_core.types import METADATA_TOPIC
 
 DESCRIBE_QUORUM, VERSION = 55, 2
 NOBODY = -1
+SILENT_MS_MAX = 5000
+"""Of a voter that is there: it fetches every half second, and its leader resigns sooner if a majority does not."""
 
 Partition = DescribeQuorumResponse.PartitionData
 

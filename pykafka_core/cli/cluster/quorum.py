@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from pykafka_core.broker.storage.identity import NODE_ID_MAX
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.cluster.describe_quorum import Described, Partition, describe_quorum
+from pykafka_core.cli.cluster.describe_quorum import (
+    SILENT_MS_MAX,
+    Described,
+    Partition,
+    describe_quorum,
+)
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
@@ -26,8 +31,6 @@ ADD_VOTER, ADD_VOTER_VERSION = 80, 1
 REMOVE_VOTER, REMOVE_VOTER_VERSION = 81, 0
 TIMEOUT_MS = 30_000
 PORT_MAX = 2**16 - 1
-SILENT_MS_MAX = 5000
-"""Of a voter that is there: it fetches every half second."""
 
 _CANNOT = "cannot ask for the metadata quorum"
 _NEW = re.compile(r"(\d{1,10})@(.+?):(\d{1,5})(?::([A-Za-z0-9_-]{22}))?\Z")

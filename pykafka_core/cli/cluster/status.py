@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.cluster.describe_quorum import Described, describe_quorum
+from pykafka_core.cli.cluster.describe_quorum import SILENT_MS_MAX, Described, describe_quorum
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WATCH_S = 1.0
-SILENT_MS_MAX = 5000
-"""A voter fetches every half second, and its leader resigns sooner if a majority does not."""
 SHOWN_MAX = 20
 """So many partitions are named to people; JSON has all of them."""
 _NOBODY = -1

@@ -80,6 +80,14 @@ impl View<'_> {
     pub fn is_caught_up(&self, follower: &Follower) -> bool {
         follower.is_caught_up(self.log_end_offset, self.now_ns, self.lag_ns_max)
     }
+
+    /// Whether `follower` could be in the ISR by the time its leader hears of it: it is live, and has what the leader has
+    /// (contract/replication.md#2).
+    pub fn is_joining(&self, follower: &Follower) -> bool {
+        follower.broker_epoch.is_some()
+            && self.eligible.get(&follower.broker_id).copied() == follower.broker_epoch
+            && self.is_caught_up(follower)
+    }
 }
 
 /// What an assignment changed.

@@ -15,9 +15,9 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
-use super::replication::LogEnds;
 use super::replication::Replication;
 use super::replication::follower::Follower;
+use super::replication::{LogEnds, View};
 use super::sync::Begun;
 use super::threads::contained::contained;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
@@ -271,18 +271,13 @@ impl<'a> Turn<'a> {
 
     fn advance_high_watermark(&mut self, ends: LogEnds) -> bool {
         let host = &self.partition().host;
-        let (now_ns, eligible) = (host.clock.now_ns(), host.eligible.load());
-        let lag_ns_max = host.replica_lag_ns_max.load(Ordering::Relaxed);
-        let replication = &self.inner.replication;
-        let joining: Vec<i32> = (replication.followers().iter())
-            .filter(|follower| {
-                eligible.get(&follower.broker_id).copied() == follower.broker_epoch
-                    && follower.broker_epoch.is_some()
-                    && follower.is_caught_up(ends.log_end_offset, now_ns, lag_ns_max)
-            })
-            .map(|follower| follower.broker_id)
-            .collect();
-        let catching_up = |follower: &Follower| joining.contains(&follower.broker_id);
+        let view = View {
+            log_end_offset: ends.log_end_offset,
+            now_ns: host.clock.now_ns(),
+            lag_ns_max: host.replica_lag_ns_max.load(Ordering::Relaxed),
+            eligible: &host.eligible.load(),
+        };
+        let catching_up = |follower: &Follower| view.is_joining(follower);
         let min_isr = self.inner.config.min_insync_replicas;
         self.inner.replication.advance_high_watermark(ends, min_isr, &catching_up)
     }

@@ -137,8 +137,8 @@ impl Waiters {
             && self.deletions.is_empty()
     }
 
-    /// Lets `tell` wait until the low watermark is at `offset`. Who has waited longest gives way to the
-    /// [`DELETIONS_MAX`] that wait after it: a request whose time is over does not say so here.
+    /// Lets `tell` wait until the low watermark is at `offset`. With
+    /// [`DELETIONS_MAX`] waiting, the oldest is given up: a request whose time is over does not say so here.
     pub fn wait_low(&mut self, offset: i64, tell: TellLow, wakeups: &mut Wakeups) {
         if self.deletions.len() == DELETIONS_MAX {
             let (_, oldest) = self.deletions.remove(0);

@@ -423,7 +423,11 @@ impl State {
             self.assign_epoch(shared, batch.partition_leader_epoch(), batch.base_offset())?;
         }
         let mut reserved = self.reserve_aborted(shared, bytes)?;
-        let position = self.write(bytes).inspect_err(|_| self.release_aborted(shared, bytes))?;
+        let written = self.write(bytes);
+        if written.is_err() && reserved.is_some() {
+            self.release_aborted(shared);
+        }
+        let position = written?;
         let mut next_position = position;
         for batch in batches(bytes).flatten() {
             self.note_batch(shared, &batch, next_position, reserved.take())?;

@@ -507,18 +507,14 @@ impl ProducerStateManager {
     /// ongoing until [`ProducerStateManager::complete`], which follows its entry in the transaction index.
     pub fn update_marker(&mut self, appended: &AppendedMarker) -> Option<CompletedTxn> {
         let AppendedMarker { producer_id, producer_epoch, marker, offset, timestamp } = *appended;
+        let completed = self.ended_by(appended);
         self.map_end_offset = self.map_end_offset.max(offset.saturating_add(1));
         let entry = self.entry(producer_id);
-        let first_offset = entry.current_txn_first_offset.take();
+        entry.current_txn_first_offset = None;
         entry.set_epoch(producer_epoch);
         entry.coordinator_epoch = marker.coordinator_epoch;
         entry.last_timestamp = timestamp;
-        first_offset.map(|first_offset| CompletedTxn {
-            producer_id,
-            first_offset,
-            last_offset: offset,
-            aborted: !marker.committed,
-        })
+        completed
     }
 
     /// The transaction that a marker would end, if its producer has one open here.

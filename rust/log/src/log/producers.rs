@@ -40,7 +40,7 @@ impl State {
         let Some(aborted) = self.aborted_by(bytes) else { return Ok(None) };
         let written = self.write_aborted(shared, aborted);
         // A full disk may have taken half of it.
-        let written = written.inspect_err(|_| self.release_aborted(shared, bytes));
+        let written = written.inspect_err(|_| self.release_aborted(shared));
         self.fail(written).map(Some)
     }
 
@@ -94,10 +94,7 @@ impl State {
     }
 
     /// Takes back what was reserved for a marker that was not appended, as far as that can be done.
-    pub(crate) fn release_aborted(&self, shared: &Shared, bytes: &[u8]) {
-        if self.aborted_by(bytes).is_none() {
-            return;
-        }
+    pub(crate) fn release_aborted(&self, shared: &Shared) {
         let files = &self.segments.last().expect("it is made before it is written to").files;
         let path = files.path(FileKind::TransactionIndex);
         if let (Ok(known), Ok(file)) = (files.aborted(), shared.disk.open(&path, OpenMode::Write)) {

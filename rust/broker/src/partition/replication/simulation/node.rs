@@ -225,17 +225,10 @@ impl Node {
     pub(super) fn progress(&mut self, now_ns: u64) -> Vec<Waiting> {
         let Some(life) = &mut self.life else { return Vec::new() };
         let at = ends(&self.disk, self.settings);
-        let joining: Vec<i32> = (life.replication.followers().iter())
-            .filter(|follower| {
-                follower.broker_epoch.is_some()
-                    && life.eligible.get(&follower.broker_id).copied() == follower.broker_epoch
-                    && follower.is_caught_up(at.log_end_offset, now_ns, LAG_NS_MAX)
-            })
-            .map(|follower| follower.broker_id)
-            .collect();
+        let (log_end_offset, eligible) = (at.log_end_offset, &life.eligible);
+        let view = View { log_end_offset, now_ns, lag_ns_max: LAG_NS_MAX, eligible };
         let counts_joining = !self.settings.is(Wrong::IgnorePendingAdds);
-        let catching_up =
-            |follower: &Follower| counts_joining && joining.contains(&follower.broker_id);
+        let catching_up = |follower: &Follower| counts_joining && view.is_joining(follower);
         life.replication.advance_high_watermark(at, self.settings.min_isr, &catching_up);
         let high_watermark = life.replication.high_watermark();
         let (done, waiting) =
