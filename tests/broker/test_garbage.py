@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +70,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
 from tests.support.wire import Connection
 
+ROOT = Path(__file__).parents[2]
 TOO_MANY = 20_000
 RESOURCES = [
     *((RESOURCE_TOPIC, name) for name in ("orders", "missing", "", "/")),
@@ -265,15 +267,14 @@ def test_every_api_is_asked() -> None:
     assert asked == {f"{row.name.title().replace('_', '')}Request" for row in ROWS}
 
 
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+@pytest.mark.parametrize("check", ["requests_of_clients", "requests_of_the_process_itself"])
+def test_no_request_makes_a_reference_cycle(check: str) -> None:
+    """In a process of its own: threads that other tests left behind may make cycles too."""
+    script = f"import gc; gc.disable(); from {__name__} import check_{check}; check_{check}()"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=300)
 
 
-def test_no_request_makes_a_reference_cycle(uncollected: None) -> None:
+def check_requests_of_clients() -> None:
     for request in requests():
         SimulatedBroker().ask(request)  # what is imported and cached when it is first asked
     broker = SimulatedBroker()
@@ -309,7 +310,7 @@ def ways_without_a_client(broker: Broker, connection: Connection) -> Iterator[st
         yield f"deletion of {name}"
 
 
-def test_no_request_of_the_process_itself_makes_a_reference_cycle(uncollected: None) -> None:
+def check_requests_of_the_process_itself() -> None:
     with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
         for _ in ways_without_a_client(broker, connection):
             pass  # what is imported and cached when it is first asked
