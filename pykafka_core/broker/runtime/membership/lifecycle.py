@@ -107,6 +107,7 @@ class Lifecycle:
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0
+        self._told_offset = UNKNOWN
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
         """Of the registration: the offset of its record."""
@@ -191,10 +192,11 @@ class Lifecycle:
 
     def _beat(self) -> None:
         self._timer = None
+        self._told_offset = self._metadata_offset()
         request = BrokerHeartbeatRequest(
             broker_id=self._joining.identity.node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._metadata_offset(),
+            current_metadata_offset=self._told_offset,
             want_fence=False,
             want_shut_down=self._is_leaving,
         )
@@ -217,6 +219,10 @@ class Lifecycle:
             self.is_fenced = response.is_fenced
             if response.should_shut_down:
                 self._end()
+                return
+            if self.is_fenced and self._told_offset < self.epoch <= self._metadata_offset():
+                # The registration came while the heartbeat was under way, when `beat_soon` does nothing.
+                self._beat()
                 return
         self._later(self._beat)
 

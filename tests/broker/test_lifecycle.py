@@ -1,0 +1,103 @@
+"""When a broker that joins says that its metadata have reached its registration."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationResponse,
+    Message,
+)
+from pykafka_core.testing.fake_core import FakeCore
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+    from pykafka_core.broker.runtime.membership.controller_channel import (
+        ControllerApi,
+        ControllerChannel,
+    )
+
+EPOCH = 14
+"""Offset of the registration's record."""
+JOINING = Joining(Identity("cluster", 3, bytes(16)), bytes(16), (), None, -1, 2000, 9000)
+
+
+class _Core(FakeCore):
+    def registered(self, _epoch: int) -> None:
+        pass
+
+
+class _Joins:
+    """A broker whose requests wait for the test.
+
+    Attributes:
+        asked: Requests that are under way, with who takes the answer.
+        offset: What its metadata reach.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Message, Callable[[Message | None], object]]] = []
+        self.offset = EPOCH - 1
+        self.lifecycle = Lifecycle(
+            found(cast("Core", _Core())),
+            channel=cast("ControllerChannel", self),
+            joining=JOINING,
+            metadata_offset=lambda: self.offset,
+            refused=lambda _reason: None,
+        )
+        self.lifecycle.register()
+        self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
+
+    def ask(
+        self,
+        _api: "ControllerApi",
+        request: Message,
+        _timeout_ms: int,
+        answered: Callable[[Message | None], object],
+        _purpose: str,
+    ) -> None:
+        """`ControllerChannel.ask`."""
+        self.asked.append((request, answered))
+
+    def answer(self, answer: Message) -> None:
+        _, answered = self.asked.pop(0)
+        answered(answer)
+
+    @property
+    def heartbeats(self) -> list[int]:
+        """The offsets that are told in heartbeats under way."""
+        return [
+            cast("BrokerHeartbeatRequest", request).current_metadata_offset
+            for request, _ in self.asked
+        ]
+
+
+def test_a_registration_that_arrives_during_a_heartbeat_is_told_in_the_next_one_at_once() -> None:
+    broker = _Joins()
+    assert broker.heartbeats == [EPOCH - 1]
+    broker.offset = EPOCH
+    broker.lifecycle.beat_soon()
+    assert broker.heartbeats == [EPOCH - 1]
+    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    assert broker.heartbeats == [EPOCH]
+
+
+def test_a_broker_that_is_fenced_although_it_told_its_registration_waits_for_its_interval() -> None:
+    broker = _Joins()
+    broker.offset = EPOCH
+    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=True))
+    assert broker.heartbeats == []
+
+
+def test_a_registration_that_arrives_between_heartbeats_is_told_at_once() -> None:
+    broker = _Joins()
+    broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
+    assert broker.heartbeats == []
+    broker.offset = EPOCH
+    broker.lifecycle.beat_soon()
+    assert broker.heartbeats == [EPOCH]
