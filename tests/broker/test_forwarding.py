@@ -26,8 +26,8 @@ def _forwarded() -> tuple[FakeCore, Foundation, RemoteRequest]:
     asked = admitted(event, BY_KEY, foundation.core, foundation.replies)
     assert asked is not None
     foundation.requests.begin(asked)
-    channel = ControllerChannel(foundation, lambda: None)
-    Forwarding(channel, foundation.requests, TIMEOUT_MS).take(asked)
+    channel = ControllerChannel(foundation, lambda: None, TIMEOUT_MS)
+    Forwarding(channel, foundation.requests).take(asked)
     return core, foundation, asked
 
 

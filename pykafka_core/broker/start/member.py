@@ -48,9 +48,6 @@ from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
 from pykafka_core.quorum.log_state import NO_VOTERS, LogState
 from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, QuorumConfig, ReplicaKey
 
-FORWARD_MS = 30_000
-"""How long a request to the controller is tried (``request.timeout.ms``)."""
-
 _log = GuardedLogger(__name__)
 
 
@@ -110,7 +107,9 @@ class _MemberStart:
         )
         bound, endpoints = listen(core, start)
         channel = ControllerChannel(
-            self._foundation, lambda: exchange.endpoint(driver.quorum.leader_id)
+            self._foundation,
+            lambda: exchange.endpoint(driver.quorum.leader_id),
+            self._plan.settings.int("controller.socket.timeout.ms"),
         )
         control = assemble(
             self._foundation,
@@ -125,7 +124,7 @@ class _MemberStart:
                 lifecycle=(
                     self._lifecycle(channel, publisher, endpoints) if start.is_broker else None
                 ),
-                forwarding=Forwarding(channel, self._foundation.requests, FORWARD_MS),
+                forwarding=Forwarding(channel, self._foundation.requests),
                 channel=channel,
                 role=self._role(driver, publisher),
                 registration=self._registration(channel, place),

@@ -46,9 +46,6 @@ from pykafka_core.types import GROUP_TOPIC
 if TYPE_CHECKING:
     from pykafka_core._core import ProducerState
 
-TIMEOUT_MS = 30_000
-"""Kafka's default of ``request.timeout.ms``: as long as the coordinator waits for the answer."""
-
 _NOT_READY = frozenset(
     {
         CoordinatorLoadInProgressError.code,
@@ -101,7 +98,8 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain
         may_end = is_trusted or not marker.transaction_result
         response.markers.append((yield from _judge(context, marker, wanted, may_end)))
     if is_trusted:
-        return _write(response, wanted, _of_broker, TIMEOUT_MS)
+        # As long as the coordinator waits for the answer.
+        return _write(response, wanted, _of_broker, context.settings.int("request.timeout.ms"))
     commands = [DescribeLogProducers(one.topic.topic_id, one.partition) for one in wanted]
     return Maintain(commands, None, partial(_abort, response, wanted))
 

@@ -18,9 +18,6 @@ from pykafka_core.protocol.messages import Message
 if TYPE_CHECKING:
     from pykafka_core._core import Replied
 
-REQUEST_TIMEOUT_MS = 30_000
-"""Kafka's default of ``request.timeout.ms``."""
-
 
 class BrokerApi(NamedTuple):
     """An API that brokers ask each other, the versions of ours, and what its connections are for."""
@@ -77,7 +74,8 @@ class BrokerChannel:
         body = encode_message(ask.request, version)
         token = self._completions.open(partial(self._on_replied, ask, version))
         peer = ask.api.purpose, at.host, at.port
-        self._core.send(token, peer, ask.api.key, version, body, REQUEST_TIMEOUT_MS)
+        timeout_ms = max(1, settings.int("request.timeout.ms"))
+        self._core.send(token, peer, ask.api.key, version, body, timeout_ms)
 
     def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
         replied = cast("Replied", completed.answer)

@@ -50,13 +50,17 @@ class ControllerChannel:
     Args:
         foundation: Sends, knows the time, and has the timers of the next attempts.
         leader: Where the leader is; None while nobody is known to lead.
+        timeout_ms: How long a request is tried that has no time of its own.
     """
 
-    def __init__(self, foundation: Foundation, leader: Callable[[], Endpoint | None]) -> None:
+    def __init__(
+        self, foundation: Foundation, leader: Callable[[], Endpoint | None], timeout_ms: int
+    ) -> None:
         self._core = foundation.core
         self._completions = foundation.completions
         self._timers = foundation.timers
         self._leader = leader
+        self.timeout_ms = timeout_ms
 
     def ask(
         self,

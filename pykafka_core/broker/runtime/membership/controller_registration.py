@@ -27,7 +27,6 @@ from pykafka_core.protocol.messages import (
 
 REGISTRATION = ControllerApi(70, (0, 0))
 PURPOSE = "registration"
-TIMEOUT_MS = 30_000
 PAUSE_MS = 1000
 """After a request that was refused, or answered by nobody."""
 
@@ -79,7 +78,12 @@ class ControllerRegistration:
     def _register(self) -> None:
         self._is_busy = True
         self._channel.ask(
-            REGISTRATION, self._request(), TIMEOUT_MS, self._on_answer, PURPOSE, self._is_still_due
+            REGISTRATION,
+            self._request(),
+            self._channel.timeout_ms,
+            self._on_answer,
+            PURPOSE,
+            self._is_still_due,
         )
 
     def _is_still_due(self) -> bool:

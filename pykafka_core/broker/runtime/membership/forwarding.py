@@ -36,13 +36,11 @@ class Forwarding:
     Args:
         channel: To the active controller.
         requests: Where each request ends.
-        timeout_ms: How long a request is tried (``request.timeout.ms``).
     """
 
-    def __init__(self, channel: ControllerChannel, requests: OpenRequests, timeout_ms: int) -> None:
+    def __init__(self, channel: ControllerChannel, requests: OpenRequests) -> None:
         self._channel = channel
         self._requests = requests
-        self._timeout_ms = timeout_ms
 
     def take(self, asked: Asked) -> None:
         """Send on a request that is in the table of open requests."""
@@ -70,7 +68,7 @@ class Forwarding:
     ) -> None:
         """A client that went away needs no further attempt: its request's memory is given back."""
         is_wanted = partial(self._requests.is_open, asked)
-        self._channel.ask(api, request, self._timeout_ms, answered, is_wanted=is_wanted)
+        self._channel.ask(api, request, self._channel.timeout_ms, answered, is_wanted=is_wanted)
 
     def _on_enveloped(self, asked: RemoteRequest, answer: Message | None) -> None:
         response = cast("EnvelopeResponse | None", answer)

@@ -1,0 +1,43 @@
+"""How long another broker is waited for."""
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerApi, BrokerChannel
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.protocol.messages import DescribeTransactionsRequest
+from pykafka_core.testing.fake_core import FakeCore
+from tests.handlers.cluster_world import ClusterWorld
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+
+DESCRIBE = BrokerApi(65, (0, 0), "test")
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeout_ms"),
+    [
+        ({}, 30_000),
+        ({"request.timeout.ms": "1500"}, 1500),
+        ({"request.timeout.ms": "-1"}, 1),
+    ],
+)
+def test_a_request_has_as_long_as_request_timeout_ms_says(
+    settings: dict[str, str], timeout_ms: int
+) -> None:
+    core, image = FakeCore(), ClusterWorld([1, 2]).image
+    at = image.brokers[2].endpoints[0]
+    core.peers.add((DESCRIBE.purpose, at.host, at.port))
+    foundation = found(cast("Core", core))
+    named = settings | {
+        "inter.broker.listener.name": at.name,
+        "listener.security.protocol.map": f"{at.name}:PLAINTEXT",
+    }
+    publisher = cast("Any", SimpleNamespace(image=image, settings=BrokerConfigs(named)))
+    channel = BrokerChannel(foundation.core, foundation.completions, publisher)
+    channel.ask(DESCRIBE, 2, DescribeTransactionsRequest(), lambda _: None)
+    assert [sent.timeout_ms for sent in core.sent.values()] == [timeout_ms]
