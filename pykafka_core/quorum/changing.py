@@ -22,6 +22,7 @@ from pykafka_core.errors import (
     VoterNotFoundError,
 )
 from pykafka_core.quorum.events import Answer
+from pykafka_core.quorum.log.voters import VOTERS_KEY, encode_voters, recorded, updated, without
 from pykafka_core.quorum.quorum import Append
 from pykafka_core.quorum.roles import NEVER, Follower, Leader, VoterSetRequest
 from pykafka_core.quorum.rpc import (
@@ -36,7 +37,6 @@ from pykafka_core.quorum.rpc import (
 from pykafka_core.quorum.transitions import append, hear_of, to_resigned
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ReplicaKey, Voter
-from pykafka_core.quorum.voters import VOTERS_KEY, encode_voters, recorded, updated, without
 
 VOTERS_RECORD = 6
 """Type of the control record (``ControlRecordType``)."""

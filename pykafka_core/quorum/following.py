@@ -16,7 +16,7 @@ from pykafka_core.quorum.events import (
     StorePart,
     Truncate,
 )
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.roles import Download, Follower, Unattached
 from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
 from pykafka_core.quorum.transitions import hear_of, to_unattached

@@ -8,8 +8,8 @@ carries: the same value and the same event have the same outcome, anywhere.
 - ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
 - ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
 - ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: what a state does by itself, and when.
-- ``changing.py``: changes of the voter set. ``voters.py``: its records. ``static_voters.py``: sets that never change.
-- ``log_state.py``: the log as numbers, and the voter sets that it names.
+- ``changing.py``: changes of the voter set. ``static_voters.py``: sets that never change.
+- ``log``: the log as numbers, the voter sets that it names, and their records. ``wire``: messages of what replicas say.
 - ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
 
 What keeps a committed record: a voter reports in Fetch only what it has synced; a leader commits what a majority of
@@ -50,7 +50,7 @@ from pykafka_core.quorum.leading import (
     on_fetch_snapshot,
     on_proposal,
 )
-from pykafka_core.quorum.log_state import TRUNCATION, LogState
+from pykafka_core.quorum.log.state import TRUNCATION, LogState
 from pykafka_core.quorum.quorum import Appended, Proposal, VoterState
 from pykafka_core.quorum.roles import (
     NEVER,

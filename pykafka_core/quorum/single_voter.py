@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.log.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,
@@ -20,7 +21,6 @@ from pykafka_core.quorum.quorum import (
     Rejected,
     VoterState,
 )
-from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 from pykafka_core.quorum.values import VoterEndpoint
 
 

@@ -5,8 +5,16 @@ from collections.abc import Sequence
 from pykafka_core.errors import NotLeaderOrFollowerError
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.events import Answer, InDoubt
+from pykafka_core.quorum.log.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
+from pykafka_core.quorum.log.voters import (
+    KRAFT_VERSION_KEY,
+    VOTERS_KEY,
+    change_of,
+    encode_kraft_version,
+    encode_voters,
+    updated,
+)
 from pykafka_core.quorum.quorum import Append
-from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 from pykafka_core.quorum.roles import (
     NEVER,
     Candidate,
@@ -22,14 +30,6 @@ from pykafka_core.quorum.roles import (
 from pykafka_core.quorum.rpc import FetchAnswer, VoterAnswer
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import Batch, ElectionState
-from pykafka_core.quorum.voters import (
-    KRAFT_VERSION_KEY,
-    VOTERS_KEY,
-    change_of,
-    encode_kraft_version,
-    encode_voters,
-    updated,
-)
 
 ELECTION_BACKOFF_MS = 100
 """Unit of the pauses between elections, whose length doubles (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""

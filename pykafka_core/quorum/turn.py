@@ -6,7 +6,7 @@ an epoch in which a record was written.
 """
 
 from pykafka_core.quorum.events import Answer, Command, Failed, Persist, ReplicaOutput, Send
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.roles import Leader, Role
 from pykafka_core.quorum.rpc import Body
 from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey, Voter

@@ -10,8 +10,8 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import ProducerIdsRecord
-from pykafka_core.quorum.batches import cut
-from pykafka_core.quorum.records import leader_change
+from pykafka_core.quorum.log.batches import cut
+from pykafka_core.quorum.log.records import leader_change
 from pykafka_core.testing import fake_core
 from pykafka_core.types import METADATA_TOPIC_ID
 

@@ -18,8 +18,8 @@ from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
-from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import OffsetAndEpoch
+from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.cluster.clients import PATIENCE_S, eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
 

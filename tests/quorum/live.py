@@ -32,12 +32,12 @@ from pykafka_core.metadata.records.snapshot import (
 )
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum import replica
-from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.events import LogCleaned, Send, SnapshotTaken
 from pykafka_core.quorum.quorum import Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.rpc import Vote
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
 
 ROWS = {row.api_key: row for row in QUORUM_ROWS}
 SERVED = {row.api_key: row.versions for row in QUORUM_ROWS}

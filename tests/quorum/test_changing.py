@@ -26,7 +26,8 @@ from pykafka_core.quorum.events import (
     Truncate,
     Truncated,
 )
-from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.log.state import EpochStart, LogState
+from pykafka_core.quorum.log.voters import VOTERS_KEY, decode_voters
 from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.rpc import (
     AddVoter,
@@ -54,7 +55,6 @@ from pykafka_core.quorum.values import (
     VoterSet,
     VoterSetChange,
 )
-from pykafka_core.quorum.voters import VOTERS_KEY, decode_voters
 from tests.quorum.test_replica import Driven
 
 ONE, TWO, THREE = (

@@ -27,20 +27,7 @@ from pykafka_core.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from pykafka_core.quorum.batches import cut
-from pykafka_core.quorum.envelope import (
-    EPOCH_MAX,
-    Endpoint,
-    Envelope,
-    Heard,
-    QuorumRequest,
-    QuorumResponse,
-    api_versions,
-    decode_answer,
-    decode_request,
-    encode_answer,
-    encode_request,
-)
+from pykafka_core.quorum.log.batches import cut
 from pykafka_core.quorum.rpc import (
     AddVoter,
     AnswerBody,
@@ -70,6 +57,17 @@ from pykafka_core.quorum.values import (
     VoterSet,
     VoterSetChange,
 )
+from pykafka_core.quorum.wire.answers import decode_answer, encode_answer
+from pykafka_core.quorum.wire.envelope import (
+    EPOCH_MAX,
+    Endpoint,
+    Envelope,
+    Heard,
+    QuorumRequest,
+    QuorumResponse,
+    api_versions,
+)
+from pykafka_core.quorum.wire.requests import decode_request, encode_request
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 OWN = ReplicaKey(1, bytes(range(16)))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pykafka_core.quorum.log_state import TRUNCATION, EpochStart, LogState, recovered
+from pykafka_core.quorum.log.state import TRUNCATION, EpochStart, LogState, recovered
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch
 
 

@@ -41,7 +41,7 @@ from pykafka_core.quorum.events import (
     Truncate,
     Truncated,
 )
-from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.log.state import EpochStart, LogState
 from pykafka_core.quorum.quorum import Append, Appended, Committed, MetadataQuorum, Proposal
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import NEVER, Unattached

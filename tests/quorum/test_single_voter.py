@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pykafka_core.protocol.messages import Message, ProducerIdsRecord
+from pykafka_core.quorum.log.records import leader_change
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,
@@ -14,7 +15,6 @@ from pykafka_core.quorum.quorum import (
     Proposal,
     Rejected,
 )
-from pykafka_core.quorum.records import leader_change
 from pykafka_core.quorum.single_voter import SingleVoter
 
 KAFKA_STORAGE_ERROR = 56

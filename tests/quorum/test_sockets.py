@@ -9,8 +9,8 @@ import pytest
 from bench.peers.brokers import reserve_port
 from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord
-from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.quorum.live import LiveReplica
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"

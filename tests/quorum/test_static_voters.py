@@ -6,12 +6,13 @@ import pytest
 
 from pykafka_core.broker.storage import quorum_state
 from pykafka_core.errors import InvalidVoterKeyError, UnsupportedVersionError
-from pykafka_core.quorum.envelope import Envelope, encode_request
 from pykafka_core.quorum.events import Answer, Send
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log.state import LogState
 from pykafka_core.quorum.rpc import RemoveVoter, Vote, VoteAnswer
 from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
+from pykafka_core.quorum.wire.envelope import Envelope
+from pykafka_core.quorum.wire.requests import encode_request
 from pykafka_core.types import ZERO_ID
 from tests.quorum.test_replica import Driven, fetch_of
 

@@ -15,8 +15,8 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, TopicRecord
-from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.cluster.clients import create as create_led_by
 from tests.cluster.clients import eventually
 from tests.cluster.growing import growing

@@ -43,10 +43,10 @@ from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.quorum import replica
-from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
-from pykafka_core.quorum.log_state import NO_VOTERS, LogState
+from pykafka_core.quorum.log.state import NO_VOTERS, LogState
 from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
 
 _log = GuardedLogger(__name__)
 

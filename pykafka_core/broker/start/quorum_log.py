@@ -11,10 +11,10 @@ from pykafka_core.broker.storage.snapshot_parts import LoadedSnapshot
 from pykafka_core.errors import MetadataError, StorageError, error_of
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
-from pykafka_core.quorum.batches import cut
-from pykafka_core.quorum.log_state import NO_VOTERS, EpochStart, LogState, recovered
+from pykafka_core.quorum.log.batches import cut
+from pykafka_core.quorum.log.state import NO_VOTERS, EpochStart, LogState, recovered
+from pykafka_core.quorum.log.voters import after
 from pykafka_core.quorum.values import OffsetAndEpoch, VoterSet
-from pykafka_core.quorum.voters import after
 
 READ_BYTES = 64 * 1024
 WAIT_NS = 30 * 10**9

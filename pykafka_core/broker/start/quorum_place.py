@@ -13,10 +13,10 @@ from typing import NamedTuple
 from pykafka_core.broker.start.listeners import LOOPBACK
 from pykafka_core.config import Listener, StartConfig
 from pykafka_core.errors import ClusterError
-from pykafka_core.quorum.envelope import Endpoint
-from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.log.state import LogState
+from pykafka_core.quorum.log.voters import KRAFT_VERSION, recorded
 from pykafka_core.quorum.values import ElectionState, ReplicaKey, Voter, VoterEndpoint, VoterSet
-from pykafka_core.quorum.voters import KRAFT_VERSION, recorded
+from pykafka_core.quorum.wire.envelope import Endpoint
 from pykafka_core.types import ZERO_ID
 
 FIRST_BOOTSTRAP_ID = -2

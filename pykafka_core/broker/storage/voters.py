@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
-from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint, VoterSet
-from pykafka_core.quorum.voters import (
+from pykafka_core.quorum.log.voters import (
     KRAFT_VERSION,
     change_of,
     decode_voters,
@@ -13,6 +12,7 @@ from pykafka_core.quorum.voters import (
     encode_voters,
     reached_at,
 )
+from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint, VoterSet
 
 
 class VoterNode(NamedTuple):

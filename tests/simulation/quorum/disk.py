@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from random import Random
 
 from pykafka_core.quorum.events import AppendFetched, StorePart, Truncate
-from pykafka_core.quorum.log_state import EpochStart, LogState, recovered
+from pykafka_core.quorum.log.state import EpochStart, LogState, recovered
+from pykafka_core.quorum.log.voters import after
 from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, VoterSet
-from pykafka_core.quorum.voters import after
 
 
 def digest_of(batches: Iterable[Batch], before: int = 0) -> int:

@@ -13,6 +13,7 @@ from pykafka_core.quorum.events import (
     Tick,
     Truncate,
 )
+from pykafka_core.quorum.log.voters import after as after_change
 from pykafka_core.quorum.quorum import Append, Committed
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import Leader
@@ -25,7 +26,6 @@ from pykafka_core.quorum.rpc import (
     VoteAnswer,
 )
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey, VoterSet
-from pykafka_core.quorum.voters import after as after_change
 from tests.simulation.quorum.disk import Snapshot, digest_of
 from tests.simulation.quorum.node import Node
 

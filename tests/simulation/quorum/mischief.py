@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka_core.quorum.events import Persisted, Resign, Tick
-from pykafka_core.quorum.log_state import NO_VOTERS
+from pykafka_core.quorum.log.state import NO_VOTERS
 from pykafka_core.quorum.quorum import Appended
 from tests.simulation.quorum.faults import ACTIONS
 from tests.simulation.quorum.node import Node

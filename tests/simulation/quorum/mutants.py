@@ -13,15 +13,15 @@ from pykafka_core.quorum import (
     changing,
     following,
     leading,
-    log_state,
     replica,
     transitions,
-    voters,
     voting,
 )
 from pykafka_core.quorum.events import Command
 from pykafka_core.quorum.leading import fetch_error
-from pykafka_core.quorum.log_state import NO_VOTERS, LogState
+from pykafka_core.quorum.log import state as log_state
+from pykafka_core.quorum.log import voters
+from pykafka_core.quorum.log.state import NO_VOTERS, LogState
 from pykafka_core.quorum.roles import Candidate, Follower, Leader, Unattached
 from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
@@ -265,9 +265,9 @@ def the_epoch_of_a_snapshot_is_not_compared(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_start_forgets_what_its_newest_snapshot_has_committed(patch: pytest.MonkeyPatch) -> None:
-    right = log_state.LogState.loaded
+    right = LogState.loaded
     patch.setattr(
-        log_state.LogState,
+        LogState,
         "loaded",
         lambda end, epochs, first=None, newest=None, voter_sets=(NO_VOTERS,): right(
             end, epochs, first, first, voter_sets
@@ -327,12 +327,12 @@ def a_voter_set_counts_once_it_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_voter_set_that_is_truncated_still_counts(patch: pytest.MonkeyPatch) -> None:
-    right = log_state.LogState.truncating
+    right = LogState.truncating
 
     def truncating(self: LogState, end: int) -> LogState:
         return right(self, end)._replace(voter_sets=self.voter_sets)
 
-    patch.setattr(log_state.LogState, "truncating", truncating)
+    patch.setattr(LogState, "truncating", truncating)
 
 
 @wrong_rule
@@ -363,4 +363,4 @@ def a_voter_that_lags_is_added(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_snapshot_has_the_newest_voter_set(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_state.LogState, "voter_set_at", lambda self, end: self.voter_sets[-1])
+    patch.setattr(LogState, "voter_set_at", lambda self, end: self.voter_sets[-1])

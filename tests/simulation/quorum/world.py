@@ -31,7 +31,8 @@ from pykafka_core.quorum.events import (
     Truncate,
     Truncated,
 )
-from pykafka_core.quorum.log_state import NO_VOTERS
+from pykafka_core.quorum.log.state import NO_VOTERS
+from pykafka_core.quorum.log.voters import change_of
 from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import NEVER
@@ -53,7 +54,6 @@ from pykafka_core.quorum.values import (
     Voter,
     VoterSet,
 )
-from pykafka_core.quorum.voters import change_of
 from tests.simulation.quorum.disk import Snapshot
 from tests.simulation.quorum.faults import NO_FAULTS, Faults
 from tests.simulation.quorum.housekeeping import Housekeeping

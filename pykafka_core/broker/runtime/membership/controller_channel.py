@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import Message
-from pykafka_core.quorum.envelope import Endpoint
+from pykafka_core.quorum.wire.envelope import Endpoint
 
 if TYPE_CHECKING:
     from pykafka_core._core import Replied

@@ -23,18 +23,8 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import BeginQuorumEpochRequest, Message
-from pykafka_core.quorum.envelope import (
-    EPOCH_MAX,
-    Endpoint,
-    Envelope,
-    api_versions,
-    decode_answer,
-    decode_request,
-    encode_answer,
-    encode_request,
-    is_of_other_cluster,
-)
 from pykafka_core.quorum.events import Answer, Send
+from pykafka_core.quorum.log.voters import reached_at
 from pykafka_core.quorum.rpc import (
     AnswerBody,
     AskVersions,
@@ -45,7 +35,9 @@ from pykafka_core.quorum.rpc import (
     VersionsAnswer,
 )
 from pykafka_core.quorum.values import PART_BYTES_MAX, Voter
-from pykafka_core.quorum.voters import reached_at
+from pykafka_core.quorum.wire.answers import decode_answer, encode_answer, is_of_other_cluster
+from pykafka_core.quorum.wire.envelope import EPOCH_MAX, Endpoint, Envelope, api_versions
+from pykafka_core.quorum.wire.requests import decode_request, encode_request
 
 if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead, Replied

@@ -7,7 +7,7 @@ gives up when more than half of those that it can ask have said so, and none has
 from collections.abc import Callable
 
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.quorum.envelope import Endpoint
+from pykafka_core.quorum.wire.envelope import Endpoint
 
 _log = GuardedLogger(__name__)
 

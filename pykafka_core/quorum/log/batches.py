@@ -9,8 +9,8 @@ from typing import Final
 from pykafka_core._core import check_batches
 from pykafka_core._records import RecordBatchReader
 from pykafka_core.errors import CorruptMessageError, KafkaError
+from pykafka_core.quorum.log.voters import KRAFT_VERSION_KEY, VOTERS_KEY, change_of
 from pykafka_core.quorum.values import Batch, VoterSetChange
-from pykafka_core.quorum.voters import KRAFT_VERSION_KEY, VOTERS_KEY, change_of
 
 _HEADER: Final = struct.Struct(">qiibIhi")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta (docs/FORMAT.md)."""

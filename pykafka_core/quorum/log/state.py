@@ -10,8 +10,8 @@ up again (KIP-853).
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
+from pykafka_core.quorum.log.voters import after
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch, VoterSet
-from pykafka_core.quorum.voters import after
 
 TRUNCATION = -1
 """In place of an offset."""

@@ -1,18 +1,13 @@
-"""What replicas say to each other, as Kafka's messages: cluster id, topic, endpoints and versions around ``rpc.py``.
+"""Requests of replicas as messages, and what a message asks."""
 
-Pure. All messages have a directory id for each replica (KIP-853), so the versions begin there, with those of Apache
-Kafka 3.9; a request of an older version is read, and answered as one of a replica that is no voter.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar, assert_never
+from collections.abc import Callable
+from typing import Any, assert_never
 
 from pykafka_core.errors import InconsistentClusterIdError, InvalidRequestError
 from pykafka_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     ApiVersionsRequest,
-    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -28,25 +23,18 @@ from pykafka_core.protocol.messages import (
     VoteRequest,
     VoteResponse,
 )
-from pykafka_core.quorum.batches import cut
+from pykafka_core.quorum.log.voters import reached_at
 from pykafka_core.quorum.rpc import (
     AddVoter,
-    AnswerBody,
     AskVersions,
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
-    EpochAnswer,
     Fetch,
-    FetchAnswer,
     FetchSnapshot,
     RemoveVoter,
-    SnapshotAnswer,
     UpdateVoter,
-    VersionsAnswer,
     Vote,
-    VoteAnswer,
-    VoterAnswer,
     VoterRequest,
 )
 from pykafka_core.quorum.values import (
@@ -56,105 +44,18 @@ from pykafka_core.quorum.values import (
     Voter,
     VoterEndpoint,
 )
-from pykafka_core.quorum.voters import reached_at
+from pykafka_core.quorum.wire.envelope import (
+    EPOCH_MAX,
+    FETCH_BYTES_MAX,
+    AnyT,
+    Envelope,
+    QuorumRequest,
+    QuorumResponse,
+    ReplicaRequest,
+    VoterRequestMessage,
+    only_partition,
+)
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
-
-FETCH_BYTES_MAX: Final = 8 << 20
-"""Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
-
-EPOCH_MAX: Final = 2**30
-"""Believed of others: epochs are raised by one, so none comes here by itself, and what is left has to last."""
-
-AnyT = TypeVar("AnyT")
-NamedResponseT = TypeVar(
-    "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
-)
-VoterRequestMessage = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
-VoterResponseMessage = AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse
-ReplicaRequest = (
-    VoteRequest
-    | BeginQuorumEpochRequest
-    | EndQuorumEpochRequest
-    | FetchRequest
-    | FetchSnapshotRequest
-)
-"""What names topic and partition."""
-QuorumRequest = ReplicaRequest | VoterRequestMessage | ApiVersionsRequest
-ReplicaResponse = (
-    VoteResponse
-    | BeginQuorumEpochResponse
-    | EndQuorumEpochResponse
-    | FetchResponse
-    | FetchSnapshotResponse
-)
-
-
-QuorumResponse = ReplicaResponse | VoterResponseMessage | ApiVersionsResponse
-
-
-class Endpoint(NamedTuple):
-    """Where a replica is reached by the others."""
-
-    host: str
-    port: int
-
-
-class Envelope(NamedTuple):
-    """What a replica puts around all that it says.
-
-    Attributes:
-        listeners: Its own, by name: a leader tells them to voters that may not know it.
-        names: Of the listeners of controllers, in upper case, the first one first.
-    """
-
-    cluster_id: str
-    key: ReplicaKey
-    listeners: Mapping[str, Endpoint]
-    names: tuple[str, ...] = ("CONTROLLER",)
-
-
-class ApiVersions(NamedTuple):
-    """An API and the versions that can carry a request; the highest that the peer has, too, is to be used."""
-
-    api_key: int
-    min: int
-    max: int
-
-
-class Heard(NamedTuple):
-    """An answer, or None if it says nothing that a replica could use; and where the leader is, if it tells."""
-
-    answer: AnswerBody | None
-    leader: Endpoint | None
-
-
-def api_versions(body: Body) -> ApiVersions:
-    """By which API and versions a request goes. A pre-vote needs Vote 2 (KIP-996)."""
-    match body:
-        case Vote():
-            return ApiVersions(52, 2 if body.pre_vote else 1, 2)
-        case BeginQuorumEpoch():
-            return ApiVersions(53, 1, 1)
-        case EndQuorumEpoch():
-            return ApiVersions(54, 1, 1)
-        case Fetch():
-            return ApiVersions(1, 17, 18)
-        case FetchSnapshot():
-            return ApiVersions(59, 1, 1)
-        case AddVoter():
-            return ApiVersions(80, 1, 1)
-        case RemoveVoter():
-            return ApiVersions(81, 0, 0)
-        case UpdateVoter():
-            return ApiVersions(82, 0, 0)
-        case AskVersions():
-            # Older versions leave out features of which version 0 is supported (KAFKA-17011).
-            return ApiVersions(18, 4, 4)
-        case _:
-            assert_never(body)
-
-
-# Requests.
 
 
 def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
@@ -314,7 +215,7 @@ def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumR
         return _refusal(request, InconsistentClusterIdError.code)
     if isinstance(request, VoterRequestMessage):
         return _voter_body(envelope, request)
-    asked = _only_partition(request.topics)
+    asked = only_partition(request.topics)
     if asked is None or _epoch(request, asked) > EPOCH_MAX:
         return _refusal(request, InvalidRequestError.code)
     match request:
@@ -372,28 +273,6 @@ def _epoch(request: ReplicaRequest, asked: Any) -> int:
             return int(asked.leader_epoch)
         case _:
             assert_never(request)
-
-
-def _only_partition(topics: Sequence[Any]) -> Any:
-    """That of the metadata log; None if another one is there, or none."""
-    match topics:
-        case [FetchRequest.FetchTopic(topic_id=topic, partitions=[found])]:
-            place = topic, found.partition
-        case [FetchResponse.FetchableTopicResponse(topic_id=topic, partitions=[found])]:
-            place = topic, found.partition_index
-        case [FetchSnapshotRequest.TopicSnapshot(name=name, partitions=[found])]:
-            place = _id_of(name), found.partition
-        case [FetchSnapshotResponse.TopicSnapshot(name=name, partitions=[found])]:
-            place = _id_of(name), found.index
-        case [object(topic_name=name, partitions=[found])]:
-            place = _id_of(name), found.partition_index
-        case _:
-            return None
-    return found if place == (METADATA_TOPIC_ID, 0) else None
-
-
-def _id_of(topic_name: str) -> bytes:
-    return METADATA_TOPIC_ID if topic_name == METADATA_TOPIC else b""
 
 
 def _vote(key: ReplicaKey, voter_id: int, asked: VoteRequest.PartitionData) -> Vote:
@@ -458,184 +337,3 @@ def _refusal(
             return FetchSnapshotResponse(error_code=error_code)
         case _:
             assert_never(request)
-
-
-# Answers.
-
-
-def encode_answer(
-    asked: Body, answer: AnswerBody, leader: Endpoint | None, records: bytes = b""
-) -> QuorumResponse:
-    """The message of an answer.
-
-    Args:
-        asked: The request; its kind decides.
-        leader: Where the leader is that the answer names, if that is known, on the listener that was asked.
-        records: What was read of the log for it.
-    """
-    match asked, answer:
-        case Vote(), VoteAnswer():
-            return _named(VoteResponse, answer, leader, vote_granted=answer.granted)
-        case BeginQuorumEpoch(), EpochAnswer():
-            return _named(BeginQuorumEpochResponse, answer, leader)
-        case EndQuorumEpoch(), EpochAnswer():
-            return _named(EndQuorumEpochResponse, answer, leader)
-        case Fetch(), FetchAnswer():
-            return _fetch_response(answer, leader, records)
-        case FetchSnapshot(), SnapshotAnswer():
-            return _snapshot_response(answer, leader)
-        case AddVoter(), VoterAnswer(code, text=text):
-            return AddRaftVoterResponse(error_code=code, error_message=text or None)
-        case RemoveVoter(), VoterAnswer(code, text=text):
-            return RemoveRaftVoterResponse(error_code=code, error_message=text or None)
-        case UpdateVoter(), VoterAnswer():
-            return _update_response(answer, leader)
-        case _:
-            raise AssertionError("an answer is of its request's kind")
-
-
-def _named(
-    of: type[NamedResponseT], answer: VoteAnswer | EpochAnswer, leader: Endpoint | None, **more: Any
-) -> NamedResponseT:
-    message: Any = of
-    partition = message.PartitionData(
-        error_code=answer.error_code, leader_id=answer.leader_id, leader_epoch=answer.epoch, **more
-    )
-    topic = message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return of(topics=[topic], node_endpoints=_endpoints(message.NodeEndpoint, answer, leader))
-
-
-def _fetch_response(answer: FetchAnswer, leader: Endpoint | None, records: bytes) -> FetchResponse:
-    of = FetchResponse
-    partition = of.PartitionData(
-        error_code=answer.error_code,
-        high_watermark=-1 if answer.error_code else answer.high_watermark,
-        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
-        records=records,
-    )
-    if answer.diverging is not None:
-        end, epoch = answer.diverging
-        partition.diverging_epoch = of.EpochEndOffset(epoch=epoch, end_offset=end)
-    if answer.snapshot_id is not None:
-        end, epoch = answer.snapshot_id
-        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
-    topic = of.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
-
-
-def _snapshot_response(answer: SnapshotAnswer, leader: Endpoint | None) -> FetchSnapshotResponse:
-    of = FetchSnapshotResponse
-    partition = of.PartitionSnapshot(
-        error_code=answer.error_code,
-        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
-        size=answer.size,
-        position=answer.position,
-        unaligned_records=answer.part,
-    )
-    if answer.snapshot_id is not None:
-        end, epoch = answer.snapshot_id
-        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
-    topic = of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
-    return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
-
-
-def _update_response(answer: VoterAnswer, leader: Endpoint | None) -> UpdateRaftVoterResponse:
-    of = UpdateRaftVoterResponse
-    host, port = leader or ("", 0)
-    current = of.CurrentLeader(
-        leader_id=answer.leader_id, leader_epoch=answer.epoch, host=host, port=port
-    )
-    return of(error_code=answer.error_code, current_leader=current)
-
-
-def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
-    if leader is None or answer.leader_id < 0:
-        return []
-    return [of(node_id=answer.leader_id, host=leader.host, port=leader.port)]
-
-
-def is_of_other_cluster(response: QuorumResponse) -> bool:
-    """Whether a replica said that it is not of the cluster that the request names."""
-    return response.error_code == InconsistentClusterIdError.code
-
-
-def decode_answer(response: QuorumResponse) -> Heard:
-    """What was answered.
-
-    Raises:
-        CorruptMessageError: Of records that were fetched.
-    """
-    match response:
-        case ApiVersionsResponse():
-            return Heard(VersionsAnswer(response.error_code, versions=_versions(response)), None)
-        case AddRaftVoterResponse() | RemoveRaftVoterResponse():
-            return Heard(VoterAnswer(response.error_code), None)
-        case UpdateRaftVoterResponse():
-            return _updated(response)
-    topics = response.responses if isinstance(response, FetchResponse) else response.topics
-    found = None if response.error_code else _only_partition(topics)
-    if found is None:
-        return Heard(None, None)
-    answer: AnswerBody
-    match response:
-        case VoteResponse():
-            answer = VoteAnswer(
-                found.error_code, found.leader_id, found.leader_epoch, found.vote_granted
-            )
-        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-            answer = EpochAnswer(found.error_code, found.leader_id, found.leader_epoch)
-        case FetchResponse():
-            answer = _fetch_answer(found)
-        case FetchSnapshotResponse():
-            answer = _snapshot_answer(found)
-        case _:
-            assert_never(response)
-    if answer.epoch > EPOCH_MAX:
-        return Heard(None, None)
-    known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
-    return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
-
-
-def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
-    """Which ``kraft.version`` a node supports."""
-    found = (one for one in response.supported_features if one.name == "kraft.version")
-    return next(((one.min_version, one.max_version) for one in found), None)
-
-
-def _updated(response: UpdateRaftVoterResponse) -> Heard:
-    told = response.current_leader
-    if told is None or told.leader_epoch > EPOCH_MAX:
-        return Heard(VoterAnswer(response.error_code), None)
-    answer = VoterAnswer(response.error_code, told.leader_id, told.leader_epoch)
-    return Heard(answer, Endpoint(told.host, told.port) if told.host else None)
-
-
-def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
-    diverging, snapshot_id = found.diverging_epoch, found.snapshot_id
-    return FetchAnswer(
-        found.error_code,
-        found.current_leader.leader_id,
-        found.current_leader.leader_epoch,
-        max(0, found.high_watermark),
-        _end(diverging.end_offset, diverging.epoch),
-        _end(snapshot_id.end_offset, snapshot_id.epoch),
-        cut(found.records or b""),
-    )
-
-
-def _snapshot_answer(found: FetchSnapshotResponse.PartitionSnapshot) -> SnapshotAnswer:
-    snapshot_id = found.snapshot_id
-    return SnapshotAnswer(
-        found.error_code,
-        found.current_leader.leader_id,
-        found.current_leader.leader_epoch,
-        None if found.error_code else _end(snapshot_id.end_offset, snapshot_id.epoch),
-        found.size,
-        found.position,
-        found.unaligned_records or b"",
-    )
-
-
-def _end(offset: int, epoch: int) -> OffsetAndEpoch | None:
-    """Absent where both are -1."""
-    return None if (offset, epoch) == (-1, -1) else OffsetAndEpoch(offset, epoch)

@@ -1,0 +1,1 @@
+"""What replicas say to each other, as Kafka's messages."""

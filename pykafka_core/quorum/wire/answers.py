@@ -1,0 +1,227 @@
+"""Answers of replicas as messages, and what a message answers."""
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+from pykafka_core.errors import InconsistentClusterIdError
+from pykafka_core.protocol.messages import (
+    AddRaftVoterResponse,
+    ApiVersionsResponse,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochResponse,
+    FetchResponse,
+    FetchSnapshotResponse,
+    RemoveRaftVoterResponse,
+    UpdateRaftVoterResponse,
+    VoteResponse,
+)
+from pykafka_core.quorum.log.batches import cut
+from pykafka_core.quorum.rpc import (
+    AddVoter,
+    AnswerBody,
+    BeginQuorumEpoch,
+    Body,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    FetchSnapshot,
+    RemoveVoter,
+    SnapshotAnswer,
+    UpdateVoter,
+    VersionsAnswer,
+    Vote,
+    VoteAnswer,
+    VoterAnswer,
+)
+from pykafka_core.quorum.values import (
+    OffsetAndEpoch,
+)
+from pykafka_core.quorum.wire.envelope import (
+    EPOCH_MAX,
+    AnyT,
+    Endpoint,
+    Heard,
+    NamedResponseT,
+    QuorumResponse,
+    only_partition,
+)
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
+
+
+def encode_answer(
+    asked: Body, answer: AnswerBody, leader: Endpoint | None, records: bytes = b""
+) -> QuorumResponse:
+    """The message of an answer.
+
+    Args:
+        asked: The request; its kind decides.
+        leader: Where the leader is that the answer names, if that is known, on the listener that was asked.
+        records: What was read of the log for it.
+    """
+    match asked, answer:
+        case Vote(), VoteAnswer():
+            return _named(VoteResponse, answer, leader, vote_granted=answer.granted)
+        case BeginQuorumEpoch(), EpochAnswer():
+            return _named(BeginQuorumEpochResponse, answer, leader)
+        case EndQuorumEpoch(), EpochAnswer():
+            return _named(EndQuorumEpochResponse, answer, leader)
+        case Fetch(), FetchAnswer():
+            return _fetch_response(answer, leader, records)
+        case FetchSnapshot(), SnapshotAnswer():
+            return _snapshot_response(answer, leader)
+        case AddVoter(), VoterAnswer(code, text=text):
+            return AddRaftVoterResponse(error_code=code, error_message=text or None)
+        case RemoveVoter(), VoterAnswer(code, text=text):
+            return RemoveRaftVoterResponse(error_code=code, error_message=text or None)
+        case UpdateVoter(), VoterAnswer():
+            return _update_response(answer, leader)
+        case _:
+            raise AssertionError("an answer is of its request's kind")
+
+
+def _named(
+    of: type[NamedResponseT], answer: VoteAnswer | EpochAnswer, leader: Endpoint | None, **more: Any
+) -> NamedResponseT:
+    message: Any = of
+    partition = message.PartitionData(
+        error_code=answer.error_code, leader_id=answer.leader_id, leader_epoch=answer.epoch, **more
+    )
+    topic = message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return of(topics=[topic], node_endpoints=_endpoints(message.NodeEndpoint, answer, leader))
+
+
+def _fetch_response(answer: FetchAnswer, leader: Endpoint | None, records: bytes) -> FetchResponse:
+    of = FetchResponse
+    partition = of.PartitionData(
+        error_code=answer.error_code,
+        high_watermark=-1 if answer.error_code else answer.high_watermark,
+        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
+        records=records,
+    )
+    if answer.diverging is not None:
+        end, epoch = answer.diverging
+        partition.diverging_epoch = of.EpochEndOffset(epoch=epoch, end_offset=end)
+    if answer.snapshot_id is not None:
+        end, epoch = answer.snapshot_id
+        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
+    topic = of.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+
+
+def _snapshot_response(answer: SnapshotAnswer, leader: Endpoint | None) -> FetchSnapshotResponse:
+    of = FetchSnapshotResponse
+    partition = of.PartitionSnapshot(
+        error_code=answer.error_code,
+        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
+        size=answer.size,
+        position=answer.position,
+        unaligned_records=answer.part,
+    )
+    if answer.snapshot_id is not None:
+        end, epoch = answer.snapshot_id
+        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
+    topic = of.TopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    return of(topics=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+
+
+def _update_response(answer: VoterAnswer, leader: Endpoint | None) -> UpdateRaftVoterResponse:
+    of = UpdateRaftVoterResponse
+    host, port = leader or ("", 0)
+    current = of.CurrentLeader(
+        leader_id=answer.leader_id, leader_epoch=answer.epoch, host=host, port=port
+    )
+    return of(error_code=answer.error_code, current_leader=current)
+
+
+def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
+    if leader is None or answer.leader_id < 0:
+        return []
+    return [of(node_id=answer.leader_id, host=leader.host, port=leader.port)]
+
+
+def is_of_other_cluster(response: QuorumResponse) -> bool:
+    """Whether a replica said that it is not of the cluster that the request names."""
+    return response.error_code == InconsistentClusterIdError.code
+
+
+def decode_answer(response: QuorumResponse) -> Heard:
+    """What was answered.
+
+    Raises:
+        CorruptMessageError: Of records that were fetched.
+    """
+    match response:
+        case ApiVersionsResponse():
+            return Heard(VersionsAnswer(response.error_code, versions=_versions(response)), None)
+        case AddRaftVoterResponse() | RemoveRaftVoterResponse():
+            return Heard(VoterAnswer(response.error_code), None)
+        case UpdateRaftVoterResponse():
+            return _updated(response)
+    topics = response.responses if isinstance(response, FetchResponse) else response.topics
+    found = None if response.error_code else only_partition(topics)
+    if found is None:
+        return Heard(None, None)
+    answer: AnswerBody
+    match response:
+        case VoteResponse():
+            answer = VoteAnswer(
+                found.error_code, found.leader_id, found.leader_epoch, found.vote_granted
+            )
+        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+            answer = EpochAnswer(found.error_code, found.leader_id, found.leader_epoch)
+        case FetchResponse():
+            answer = _fetch_answer(found)
+        case FetchSnapshotResponse():
+            answer = _snapshot_answer(found)
+        case _:
+            assert_never(response)
+    if answer.epoch > EPOCH_MAX:
+        return Heard(None, None)
+    known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
+    return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
+
+
+def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
+    """Which ``kraft.version`` a node supports."""
+    found = (one for one in response.supported_features if one.name == "kraft.version")
+    return next(((one.min_version, one.max_version) for one in found), None)
+
+
+def _updated(response: UpdateRaftVoterResponse) -> Heard:
+    told = response.current_leader
+    if told is None or told.leader_epoch > EPOCH_MAX:
+        return Heard(VoterAnswer(response.error_code), None)
+    answer = VoterAnswer(response.error_code, told.leader_id, told.leader_epoch)
+    return Heard(answer, Endpoint(told.host, told.port) if told.host else None)
+
+
+def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
+    diverging, snapshot_id = found.diverging_epoch, found.snapshot_id
+    return FetchAnswer(
+        found.error_code,
+        found.current_leader.leader_id,
+        found.current_leader.leader_epoch,
+        max(0, found.high_watermark),
+        _end(diverging.end_offset, diverging.epoch),
+        _end(snapshot_id.end_offset, snapshot_id.epoch),
+        cut(found.records or b""),
+    )
+
+
+def _snapshot_answer(found: FetchSnapshotResponse.PartitionSnapshot) -> SnapshotAnswer:
+    snapshot_id = found.snapshot_id
+    return SnapshotAnswer(
+        found.error_code,
+        found.current_leader.leader_id,
+        found.current_leader.leader_epoch,
+        None if found.error_code else _end(snapshot_id.end_offset, snapshot_id.epoch),
+        found.size,
+        found.position,
+        found.unaligned_records or b"",
+    )
+
+
+def _end(offset: int, epoch: int) -> OffsetAndEpoch | None:
+    """Absent where both are -1."""
+    return None if (offset, epoch) == (-1, -1) else OffsetAndEpoch(offset, epoch)
