@@ -19,16 +19,16 @@ from pykafka_core.broker.arguments import (
     durability_of,
 )
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.calls import (
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.loop import ControlLoop
+from pykafka_core.broker.runtime.requests.calls import (
     alter_configs,
     create_topics,
     delete_topic,
     raise_code,
     raise_first_error,
 )
-from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.joining import HasFileno, Waited, wait_joined

@@ -13,7 +13,7 @@ from pykafka_core.broker.runtime.membership.broker_watch import (
     PURPOSE,
     BrokerWatch,
 )
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.errors import (
     DuplicateBrokerRegistrationError,
     KafkaStorageError,

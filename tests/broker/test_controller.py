@@ -321,7 +321,7 @@ def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
             return handle(context, request)
 
         monkeypatch.setattr(
-            "pykafka_core.broker.runtime.requests.handler_of", lambda _: handle_and_depose
+            "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: handle_and_depose
         )
     request = creation("orders")
     setting = CreateTopicsRequest.CreatableTopicConfig(name="retention.ms", value="1000")

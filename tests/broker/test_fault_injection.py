@@ -13,9 +13,9 @@ import pytest
 
 import pykafka_core
 from pykafka_core._core import Core, TopicsMissing, VerifyTransaction
-from pykafka_core.broker.runtime import requests as requests_module
-from pykafka_core.broker.runtime.calls import create_topics
 from pykafka_core.broker.runtime.loop import ControlLoop
+from pykafka_core.broker.runtime.requests import requests as requests_module
+from pykafka_core.broker.runtime.requests.calls import create_topics
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.registry import ROWS

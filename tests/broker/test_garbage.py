@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker.runtime.calls import alter_configs
+from pykafka_core.broker.runtime.requests.calls import alter_configs
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers.registry import ROWS
 from pykafka_core.protocol.messages import (

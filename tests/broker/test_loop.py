@@ -8,7 +8,7 @@ import pytest
 from pykafka_core._core import Request
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
@@ -18,7 +18,7 @@ from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Event
-    from pykafka_core.broker.runtime.requests import Asked
+    from pykafka_core.broker.runtime.requests.requests import Asked
 
 
 class Recorder:

@@ -5,8 +5,8 @@ from typing import cast
 import pytest
 
 from pykafka_core._core import VerifyTransaction
+from pykafka_core.broker.runtime.coordinators.verification import RETRY_NS_MAX
 from pykafka_core.broker.runtime.interbroker.question_batch import ADD_PARTITIONS_TO_TXN
-from pykafka_core.broker.runtime.verification import RETRY_NS_MAX
 from pykafka_core.protocol import decode_request, encode_message
 from pykafka_core.protocol.messages import (
     AddPartitionsToTxnRequest,

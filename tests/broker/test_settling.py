@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.runtime.settling import AT_ONCE, Settling
+from pykafka_core.broker.runtime.coordinators.settling import AT_ONCE, Settling
 from pykafka_core.handlers.outcome import Coordinated
 from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
 from pykafka_core.testing.fake_core import FakeCore

@@ -9,9 +9,7 @@ import pytest
 
 from pykafka_core import _core
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
-from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
-from pykafka_core.broker.runtime.shard_host import (
+from pykafka_core.broker.runtime.coordinators.shard_host import (
     DUE_NS,
     LOAD_BYTES,
     LOAD_PATIENCE_NS,
@@ -19,6 +17,8 @@ from pykafka_core.broker.runtime.shard_host import (
     ShardHost,
     ShardPlace,
 )
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within

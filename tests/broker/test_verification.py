@@ -6,7 +6,11 @@ from itertools import pairwise
 import pytest
 
 from pykafka_core._core import VerifyTransaction
-from pykafka_core.broker.runtime.verification import RETRY_NS, RETRY_NS_MAX, Verification
+from pykafka_core.broker.runtime.coordinators.verification import (
+    RETRY_NS,
+    RETRY_NS_MAX,
+    Verification,
+)
 from pykafka_core.errors import ConcurrentTransactionsError
 from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
 from tests.handlers.group_requests import pass_ms

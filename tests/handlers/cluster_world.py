@@ -6,7 +6,7 @@ Brokers are what they send. The image that the records make is compared with a r
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pykafka_core.broker.runtime.requests import Call
+from pykafka_core.broker.runtime.requests.requests import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.handlers.outcome import Outcome, Propose, Steps, finish

@@ -1,6 +1,6 @@
 """What a directory of a larger cluster leaves behind: partitions whose other replicas are on brokers that are gone."""
 
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
 from pykafka_core.metadata.image.image import Partition

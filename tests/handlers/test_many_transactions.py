@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.broker.runtime.transaction_markers import PARTITIONS_AT_ONCE, SLICE_NS
+from pykafka_core.broker.runtime.coordinators.transaction_markers import (
+    PARTITIONS_AT_ONCE,
+    SLICE_NS,
+)
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import EndTxnRequest, IncrementalAlterConfigsRequest
 from pykafka_core.testing.fake_core import FakeCore

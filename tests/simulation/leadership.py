@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pykafka_core.broker.runtime.topic_shards import TopicShards
+from pykafka_core.broker.runtime.coordinators.topic_shards import TopicShards
 from pykafka_core.errors import NotCoordinatorError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pykafka_core._records import RecordBatchReader
-from pykafka_core.broker.runtime.shard_host import ShardHost, _replay_one
+from pykafka_core.broker.runtime.coordinators.shard_host import ShardHost, _replay_one
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.transaction.transaction import NO_EPOCH

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.summary import GroupSummary, Page, summarize
 from pykafka_core.coordinator.group.why import GroupView, view_group

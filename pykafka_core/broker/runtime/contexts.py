@@ -5,7 +5,7 @@ from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
 

@@ -17,14 +17,14 @@ from pykafka_core import _core
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
-from pykafka_core.broker.runtime.coordinators import Coordinators
+from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies, admitted
+from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies, admitted
 from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.handlers.registry import BY_KEY, VOTER_APIS, Owner
 
@@ -171,7 +171,7 @@ class Dispatcher:
 
     def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
         # Not before: most brokers are never asked for a topic that is missing.
-        from pykafka_core.broker.runtime.auto_create import missing_topics
+        from pykafka_core.broker.runtime.requests.auto_create import missing_topics
 
         request = missing_topics(self._publisher.image, self._publisher.settings, event.names)
         if request is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import BrokerNotAvailableError

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose

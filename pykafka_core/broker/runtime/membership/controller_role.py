@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.broker_watch import BrokerWatch
 from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.leader_passes import LeaderPass, LeaderPasses
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest, admitted
+from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.requests import (
+    Asked,
+    LocalRequest,
+    RemoteRequest,
+    admitted,
+)
 from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one

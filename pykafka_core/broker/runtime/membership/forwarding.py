@@ -13,8 +13,8 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked, LocalRequest, RemoteRequest
 from pykafka_core.errors import RequestTimedOutError, UnknownServerError
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol import encode_message, is_flexible

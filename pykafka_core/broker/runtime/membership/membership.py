@@ -11,7 +11,6 @@ from functools import partial
 
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
@@ -22,7 +21,8 @@ from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.requests import Asked, RemoteRequest
+from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest
 from pykafka_core.handlers.context import ProducerIds
 
 

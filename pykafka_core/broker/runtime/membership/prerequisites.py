@@ -9,12 +9,12 @@ from functools import partial
 from typing import cast
 
 from pykafka_core.broker.runtime.foundation import Foundation
-from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
 from pykafka_core.handlers.context import ProducerIds
 from pykafka_core.handlers.outcome import Propose, Reply

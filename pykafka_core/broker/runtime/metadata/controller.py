@@ -23,11 +23,11 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort, Replaced
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (

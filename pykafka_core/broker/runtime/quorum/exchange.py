@@ -9,7 +9,7 @@ from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.snapshot_parts import Part, SnapshotParts
 from pykafka_core.errors import (

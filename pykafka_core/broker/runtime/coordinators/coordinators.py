@@ -6,19 +6,19 @@ from typing import assert_never
 
 from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
+from pykafka_core.broker.runtime.coordinators.settling import Settling
+from pykafka_core.broker.runtime.coordinators.shard_host import ShardHost, ShardPlace
+from pykafka_core.broker.runtime.coordinators.topic_shards import TopicShards
+from pykafka_core.broker.runtime.coordinators.transaction_markers import TransactionMarkers
+from pykafka_core.broker.runtime.coordinators.transaction_questions import TransactionQuestions
+from pykafka_core.broker.runtime.coordinators.verification import Verification
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.gathering import Answer, Gathering
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.broker.runtime.settling import Settling
-from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
+from pykafka_core.broker.runtime.requests.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.broker.runtime.topic_shards import TopicShards
-from pykafka_core.broker.runtime.transaction_markers import TransactionMarkers
-from pykafka_core.broker.runtime.transaction_questions import TransactionQuestions
-from pykafka_core.broker.runtime.verification import Verification
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers

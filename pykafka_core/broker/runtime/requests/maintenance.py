@@ -7,9 +7,9 @@ from typing import assert_never
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.gathering import Answer, Gathering
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import (
     RequestTimedOutError,

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
 from pykafka_core._core import Core
+from pykafka_core.broker.runtime.coordinators.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.coordinator.shard import Shard
 from pykafka_core.errors import NotCoordinatorError

@@ -22,6 +22,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
+from pykafka_core.broker.runtime.coordinators.shard_host import ShardPlace
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.batched_requests import BatchedRequests
 from pykafka_core.broker.runtime.interbroker.broker_channel import Answer, BrokerChannel
@@ -35,7 +36,6 @@ from pykafka_core.broker.runtime.interbroker.marker_batch import (
 )
 from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.shard_host import ShardPlace
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter

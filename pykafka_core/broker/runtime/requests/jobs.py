@@ -6,10 +6,10 @@ from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.contexts import Contexts
-from pykafka_core.broker.runtime.coordinators import Coordinators
-from pykafka_core.broker.runtime.maintenance import Maintenance
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
+from pykafka_core.broker.runtime.requests.maintenance import Maintenance
+from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, Slices
 

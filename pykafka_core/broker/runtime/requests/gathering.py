@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.handlers.outcome import Reply
 
 R = TypeVar("R")

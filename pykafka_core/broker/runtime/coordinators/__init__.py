@@ -1,0 +1,1 @@
+"""Shards of the coordinators, and what they ask of other nodes."""
