@@ -6,7 +6,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,14 +65,23 @@ def confluent_produce(bootstrap: str, topic: str, size: int, count: int) -> Figu
 
 def confluent_send(bootstrap: str, topic: str, size: int, count: int, acks: int) -> Figures:
     """librdkafka's producer, batches of up to 1 MB after 5 ms: records/s."""
+    seconds = _confluent_send({"bootstrap.servers": bootstrap, "acks": acks}, topic, size, count)
+    assert records_count(bootstrap, topic) == count
+    return {"records/s": count / seconds}
+
+
+def confluent_limit(size: int, count: int) -> float:
+    """Records/s of the same producer and librdkafka's mock cluster, which is in its process and keeps nothing."""
+    mock = {"bootstrap.servers": "mock", "test.mock.num.brokers": 3, "log_level": 0}
+    return count / _confluent_send(mock, "topic", size, count)
+
+
+def _confluent_send(where: Mapping[str, object], topic: str, size: int, count: int) -> float:
+    """Seconds that librdkafka's producer takes."""
     from confluent_kafka import Producer
 
-    settings = {
-        "bootstrap.servers": bootstrap,
-        "acks": acks,
-        "queue.buffering.max.messages": 1_000_000,
-    }
-    producer = Producer(settings | {"linger.ms": 5, "batch.size": 1_000_000})
+    settings = {"queue.buffering.max.messages": 1_000_000}
+    producer = Producer({**where, **settings, "linger.ms": 5, "batch.size": 1_000_000})
     value = b"v" * size
     with clock() as seconds:
         for _ in range(count):
@@ -84,8 +93,7 @@ def confluent_send(bootstrap: str, topic: str, size: int, count: int, acks: int)
                     producer.poll(0.01)
         left = producer.flush(120)
     assert left == 0
-    assert records_count(bootstrap, topic) == count
-    return {"records/s": count / seconds()}
+    return seconds()
 
 
 def records_count(bootstrap: str, topic: str) -> int:
