@@ -83,6 +83,17 @@ def test_a_damaged_quorum_state_is_an_error(tmp_path: Path, state: str) -> None:
         DataDirectory(tmp_path).election()
 
 
+@pytest.mark.parametrize(
+    "voters", ["7", '"x"', "[7]", '[{"voterId": "x"}]', "[{}]", '{"voterId": 1}', "true"]
+)
+def test_voters_of_a_damaged_quorum_state_are_an_error(tmp_path: Path, voters: str) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    state = f'{{"leaderEpoch": 3, "currentVoters": {voters}}}'
+    (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text(state)
+    with pytest.raises(StorageError, match="quorum-state"):
+        DataDirectory(tmp_path).static_voters()
+
+
 STATES = [
     ElectionState(12, 7),
     ElectionState(3),

@@ -68,6 +68,22 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
                 Broker(
                     cluster.data(found.leader), config=config | {"controller.quorum.voters": named}
                 )
+        for node_id in (1, 2, 3):
+            with pytest.raises(ClusterError, match="among several"):
+                Broker(cluster.data(node_id), config={"node.id": node_id})
+
+
+def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_metadata(
+    tmp_path: Path,
+) -> None:
+    """The two others, whose logs are empty, would elect one of themselves."""
+    with static_voters(tmp_path) as cluster:
+        with Broker(cluster.data(1), config={"node.id": 1}) as alone:
+            alone.create_topic("orders")
+        with pytest.raises(ClusterError, match="quorum add"):
+            Broker(cluster.data(1), config=cluster.config(1))
+        with Broker(cluster.data(1), config={"node.id": 1}) as alone:
+            assert alone.topics() == {"orders": 1}
 
 
 def test_what_static_voters_cannot_be_is_refused_at_once(tmp_path: Path) -> None:

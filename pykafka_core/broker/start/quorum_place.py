@@ -72,6 +72,12 @@ def quorum_place(
             f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
             "controller.quorum.voters"
         )
+    led_alone = log.end > 0 and election.leader_id == key.node_id and remembered <= {key.node_id}
+    if not log.voter_set.voters and led_alone and named - {key.node_id}:
+        raise ClusterError(
+            "this directory is of a node that was alone, and the others would begin a cluster without its metadata: "
+            "remove controller.quorum.voters, and add them one by one with `pykafka-core quorum add`"
+        )
     if not log.voter_set.voters and start.voters:
         log = log._replace(voter_sets=(_static_voters(start),))
     if not log.voter_set.voters and log.end and election.leader_id == key.node_id:

@@ -151,12 +151,16 @@ class _Startup:
         )
 
     def _check_alone(self, directory: DataDirectory, loaded: Loaded) -> None:
-        """Refuse to lead alone where the log, behind its newest snapshot, has other voters."""
+        """Refuse to lead alone where others voted: by the log, behind its newest snapshot, or by quorum-state."""
+        own = self._identity.node_id
         if loaded.quorum.voters is None:
-            return
-        from pykafka_core.broker.storage.voters import has_others  # not before: most are alone
+            followed = directory.election().leader_id
+            is_one_of_several = followed not in (-1, own) or bool(directory.static_voters() - {own})
+        else:
+            from pykafka_core.broker.storage.voters import has_others  # not before: most are alone
 
-        if has_others(loaded.quorum, self._identity.node_id):
+            is_one_of_several = has_others(loaded.quorum, own)
+        if is_one_of_several:
             raise ClusterError(among_several(directory))
 
     def _first_records(

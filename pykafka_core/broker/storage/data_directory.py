@@ -6,9 +6,9 @@ Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pykafka_core.broker.storage import quorum_state
 from pykafka_core.broker.storage.files import (
@@ -28,6 +28,8 @@ from pykafka_core.broker.storage.quorum_state import EPOCH_MAX
 from pykafka_core.broker.storage.reserve import RESERVE_FILE, Need, Reserve
 from pykafka_core.errors import StorageError
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
+
+T = TypeVar("T")
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -180,21 +182,27 @@ class DataDirectory:
         Raises:
             StorageError: quorum-state cannot be understood.
         """
+        return self._quorum_state(quorum_state.decode, ElectionState(0))
+
+    def static_voters(self) -> frozenset[int]:
+        """Node ids of the static voters that quorum-state was written with; none if it names none.
+
+        Raises:
+            StorageError: quorum-state cannot be understood.
+        """
+        return self._quorum_state(quorum_state.static_voters, frozenset())
+
+    def _quorum_state(self, decode: Callable[[bytes], T], otherwise: T) -> T:
         file = self._metadata / "quorum-state"
         content = read_file(file, QUORUM_STATE_SIZE_MAX)
         if content is None:
-            return ElectionState(0)
+            return otherwise
         try:
-            return quorum_state.decode(content)
+            return decode(content)
         except ValueError as error:
             raise StorageError(
                 f"{file} is not a quorum-state of Kafka: {error}; restore it"
             ) from error
-
-    def static_voters(self) -> frozenset[int]:
-        """Node ids of the static voters that quorum-state was written with, behind `election`."""
-        content = read_file(self._metadata / "quorum-state", QUORUM_STATE_SIZE_MAX)
-        return frozenset() if content is None else quorum_state.static_voters(content)
 
     def write_election(self, state: ElectionState, static_voters: Sequence[int] = ()) -> None:
         """Remember it: before anything is written in its epoch, or said to others.

@@ -47,12 +47,7 @@ def decode(content: bytes) -> ElectionState:
     Raises:
         ValueError: It is no quorum-state.
     """
-    try:
-        values = json.loads(content)
-    except RecursionError as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(values, dict):
-        raise ValueError("it is no object")
+    values = _object(content)
     epoch = _number(values, "leaderEpoch", 0, EPOCH_MAX)
     leader_id = _number(values, "leaderId", -1, 2**31 - 1)
     voted_id = _number(values, "votedId", -1, 2**31 - 1)
@@ -64,9 +59,25 @@ def decode(content: bytes) -> ElectionState:
 
 
 def static_voters(content: bytes) -> frozenset[int]:
-    """Node ids of the static voters that a version 0 names."""
-    voters = json.loads(content).get("currentVoters") or ()
+    """Node ids of the static voters that a version 0 names.
+
+    Raises:
+        ValueError: It is no quorum-state.
+    """
+    voters = _object(content).get("currentVoters") or []
+    if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):
+        raise ValueError("its currentVoters are no list of objects")
     return frozenset(_number(voter, "voterId", 0, 2**31 - 1) for voter in voters)
+
+
+def _object(content: bytes) -> dict[str, object]:
+    try:
+        values = json.loads(content)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(values, dict):
+        raise ValueError("it is no object")
+    return values
 
 
 def _number(values: dict[str, object], name: str, least: int, most: int) -> int:
