@@ -75,6 +75,26 @@ def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
                 cluster.start(1)
 
 
+def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_where_it_is(
+    tmp_path: Path,
+) -> None:
+    """The leader, told of another cluster there, ended itself at this start and at each one after it."""
+    with growing(tmp_path / "here", 2) as cluster, growing(tmp_path / "there", 1) as other:
+        other.begin()
+        cluster.begin()
+        cluster.format(2)
+        cluster.start(2)
+        eventually(lambda: any(one.node == 2 for one in cluster.quorum().replicas))
+        wrong = f"2@127.0.0.1:{other.controller_port(1)}"
+        ADD(cluster.bootstrap, wrong, as_json=True, dry_run=False)
+        right = f"CONTROLLER://127.0.0.1:{cluster.controller_port(2)}"
+        eventually(lambda: right in cluster.quorum().replicas[1].listeners)
+        assert cluster.up[1].healthy
+        cluster.stop(1)
+        cluster.start(1)
+        eventually(lambda: cluster.voters() == [1, 2])
+
+
 def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_path: Path) -> None:
     with growing(tmp_path) as cluster:
         cluster.begin()

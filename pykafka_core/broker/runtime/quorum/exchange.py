@@ -30,6 +30,7 @@ from pykafka_core.quorum.rpc import (
     AskVersions,
     BeginQuorumEpoch,
     Body,
+    EndQuorumEpoch,
     FetchSnapshot,
     SnapshotAnswer,
     VersionsAnswer,
@@ -247,7 +248,9 @@ class Exchange:
             body = cast("Replied", completed.answer).body
             try:
                 message = decode_response(versions.api_key, versions.max, body)
-                if is_of_other_cluster(cast("Any", message)):
+                # A cluster has elected who leads it: the address of a voter that was added is wrong.
+                leads = isinstance(sent.body, BeginQuorumEpoch | EndQuorumEpoch)
+                if is_of_other_cluster(cast("Any", message)) and not leads:
                     self._clusters.is_other(at)
                 heard = decode_answer(cast("Any", message))
             except (ProtocolError, CorruptMessageError):
