@@ -1,7 +1,8 @@
 """Which changes of feature levels are possible: KIP-584, KIP-778; ``FeatureControlManager`` in Kafka."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from typing import NamedTuple
 
 from pykafka_core.errors import InvalidUpdateVersionError
 from pykafka_core.metadata.image.features import (
@@ -33,19 +34,32 @@ class UpgradeType(Enum):
         return cls(code) if 0 <= code <= cls.UNSAFE_DOWNGRADE.value else cls.UNKNOWN
 
 
+class Supporter(NamedTuple):
+    """A node of the cluster, as errors name it, and the levels of each feature that it supports, both inclusive.
+
+    A voter that has not registered supports None.
+    """
+
+    name: str
+    features: Mapping[str, tuple[int, int]] | None
+
+
 class FeatureLevels:
     """The levels that are finalized, and those that are to be.
 
     Args:
-        node_id: Of the controller, as errors name it.
+        nodes: This controller first, then all that have to support a level.
         finalized: What is finalized; a feature that is off has no entry.
         wanted: Of all the features that are changed together.
     """
 
     def __init__(
-        self, node_id: int, finalized: Mapping[str, int], wanted: Mapping[str, int]
+        self,
+        nodes: Iterable[Supporter],
+        finalized: Mapping[str, int],
+        wanted: Mapping[str, int],
     ) -> None:
-        self._node_id = node_id
+        self._nodes = tuple(nodes)
         self._finalized = finalized
         self._wanted = wanted
 
@@ -72,8 +86,11 @@ class FeatureLevels:
             return "The controller does not support the given upgrade type."
         if level < 0:
             return "A feature version cannot be less than 0."
-        if (problem := self._not_supported(name, level)) is not None:
+        problems = (_not_supported(node, name, level) for node in self._nodes)
+        if (problem := next(filter(None, problems), None)) is not None:
             return problem
+        if name not in SUPPORTED_FEATURES:
+            return f"Feature {name} not found."
         if level < current and upgrades:
             return (
                 "Can't downgrade the version of this feature without setting the upgrade type to "
@@ -85,20 +102,21 @@ class FeatureLevels:
             return _kraft_problem(level, current)
         return self._missing(name, level)
 
-    def _not_supported(self, name: str, level: int) -> str | None:
-        low, high = SUPPORTED_FEATURES.get(name, (0, 0))
-        if low <= level <= high:
-            return None if name in SUPPORTED_FEATURES else f"Feature {name} not found."
-        reason = (
-            f"only supports versions {low}-{high}" if high else "does not support this feature."
-        )
-        return f"Local controller {self._node_id} {reason}"
-
     def _missing(self, name: str, level: int) -> str | None:
         other, needed = _NEEDS.get((name, level), (name, 0))
         if self._wanted.get(other, self._finalized.get(other, 0)) >= needed:
             return None
         return f"{name} could not be set to {level} because it depends on {other} level {needed}"
+
+
+def _not_supported(node: Supporter, name: str, level: int) -> str | None:
+    if node.features is None:
+        return f"{node.name} has not registered, and may not support this feature"
+    low, high = node.features.get(name, (0, 0))
+    if low <= level <= high:
+        return None
+    reason = f"only supports versions {low}-{high}" if high else "does not support this feature."
+    return f"{node.name} {reason}"
 
 
 def _kraft_problem(level: int, current: int) -> str | None:

@@ -6,6 +6,8 @@ from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -209,3 +211,46 @@ def test_what_the_cluster_has_as_its_least_isr_stays(broker: SimulatedBroker) ->
     commit(broker, record)
     ask(broker, (ELR, 1, UPGRADE))
     assert broker.image.configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "2"
+
+
+def registered(*features: tuple[str, int, int]) -> RegisterBrokerRecord:
+    of = RegisterBrokerRecord.BrokerFeature
+    return RegisterBrokerRecord(
+        broker_id=7,
+        incarnation_id=bytes(15) + b"\3",
+        broker_epoch=1,
+        fenced=True,
+        features=[
+            of(name=name, min_supported_version=low, max_supported_version=high)
+            for name, low, high in features
+        ],
+    )
+
+
+def test_a_level_is_supported_by_every_registered_broker_or_refused(
+    broker: SimulatedBroker,
+) -> None:
+    """A broker that is down would not understand the metadata when it comes back."""
+    ask(broker, (METADATA, 25, SAFE), (ELR, 0, SAFE))
+    commit(broker, registered((METADATA, 7, 25), (TRANSACTION, 0, 2)))
+    refused = refusal(broker, (METADATA, 29, UPGRADE))
+    assert refused == invalid(METADATA, 29, "Broker 7 only supports versions 7-25")
+    refused = refusal(broker, (ELR, 1, UPGRADE))
+    assert refused == invalid(ELR, 1, "Broker 7 does not support this feature.")
+    assert ask(broker, (METADATA, 24, SAFE)).error_code == 0
+
+
+def test_a_level_is_supported_by_every_registered_controller_or_refused(
+    broker: SimulatedBroker,
+) -> None:
+    ask(broker, (METADATA, 25, SAFE))
+    feature = RegisterControllerRecord.ControllerFeature(
+        name=METADATA, min_supported_version=7, max_supported_version=26
+    )
+    record = RegisterControllerRecord(
+        controller_id=8, incarnation_id=bytes(15) + b"\3", features=[feature]
+    )
+    commit(broker, record)
+    refused = refusal(broker, (METADATA, 29, UPGRADE))
+    assert refused == invalid(METADATA, 29, "Controller 8 only supports versions 7-26")
+    assert ask(broker, (METADATA, 26, UPGRADE)).error_code == 0

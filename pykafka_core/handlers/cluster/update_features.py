@@ -1,12 +1,18 @@
 """UpdateFeatures (57): KIP-584, KIP-778; ``FeatureControlManager.updateFeatures`` in Kafka."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pykafka_core.errors import InvalidUpdateVersionError, error_of
+from pykafka_core.handlers.cluster.controller_registration import LEVEL_MIN
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices, collect
-from pykafka_core.metadata.feature_levels import FeatureLevels, UpgradeType
-from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION
+from pykafka_core.metadata.feature_levels import FeatureLevels, Supporter, UpgradeType
+from pykafka_core.metadata.image.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
@@ -32,7 +38,7 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
         updates[update.feature] = update
     wanted = {name: update.max_version_level for name, update in updates.items()}
     finalized = {**context.image.features, KRAFT_VERSION: context.quorum.kraft_version}
-    levels = FeatureLevels(context.node.node_id, finalized, wanted)
+    levels = FeatureLevels(_supporters(context), finalized, wanted)
     try:
         for name, update in updates.items():
             yield
@@ -42,6 +48,22 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
         return _failed(error)
     records = [] if request.validate_only else _records(context, wanted)
     return Propose(records, lambda code: _response(context, request, code))
+
+
+def _supporters(context: Context) -> Iterator[Supporter]:
+    """This controller, and whoever has to know what is written at a new level, whether it runs or not."""
+    image, own = context.image, context.node.node_id
+    yield Supporter(f"Local controller {own}", SUPPORTED_FEATURES)
+    for broker in image.brokers.values():
+        yield Supporter(f"Broker {broker.node_id}", broker.features)
+    if image.features.get(METADATA_VERSION, 0) < LEVEL_MIN:
+        return  # no controller can have registered
+    for controller in image.controllers.values():
+        if controller.node_id != own:
+            yield Supporter(f"Controller {controller.node_id}", controller.features)
+    for voter in context.quorum.other_voters:
+        if voter.node_id not in image.controllers:
+            yield Supporter(f"controller {voter.node_id}", None)
 
 
 def _records(context: Context, wanted: Mapping[str, int]) -> list[Message]:
