@@ -16,9 +16,10 @@ _REPLICA_SELECTORS = tuple(
 )
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _INT_MAX = 2**31 - 1
+_PORT_MAX = 2**16 - 1
 _QUORUM = {
-    "controller.quorum.voters": (r"-?\d+@\S+:\d+", "ID@HOST:PORT"),
-    "controller.quorum.bootstrap.servers": (r"\S+:\d+", "HOST:PORT"),
+    "controller.quorum.voters": (r"(-?\d+)@[^@\s]+:(\d+)", "ID@HOST:PORT"),
+    "controller.quorum.bootstrap.servers": (r"[^@\s]+:(\d+)", "HOST:PORT"),
 }
 
 
@@ -100,7 +101,7 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     """The roles of this node, and what names the nodes of the metadata quorum."""
     for name, (pattern, form) in _QUORUM.items():
         for node in listed(given, name):
-            if not re.fullmatch(pattern, node) or _number_before_at(node) > _INT_MAX:
+            if not _names_a_node(pattern, node):
                 text = f"{name}: {node!r} names no node"
                 yield SettingProblem(name, text, f"write it as {form}")
     roles = set(listed(given, "process.roles"))
@@ -109,10 +110,13 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
         yield from _controller_only_problems(given)
 
 
-def _number_before_at(node: str) -> int:
-    """The id of ``ID@HOST:PORT``; 0 of a node that is named without one."""
-    number, at, _ = node.rpartition("@")
-    return int(number[:20]) if at else 0
+def _names_a_node(pattern: str, node: str) -> bool:
+    """Whether it has the form of ``pattern``, whose groups are an id, if there is one, and a port."""
+    match = re.fullmatch(pattern, node)
+    if match is None:
+        return False
+    *ids, port = (int(number[:20]) for number in match.groups())
+    return all(number <= _INT_MAX for number in ids) and 0 < port <= _PORT_MAX
 
 
 def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[SettingProblem]:

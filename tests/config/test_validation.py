@@ -129,6 +129,14 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
             {"controller.quorum.bootstrap.servers": "a:9093,b"},
             "controller.quorum.bootstrap.servers",
         ),
+        *(
+            ({"controller.quorum.bootstrap.servers": server}, "controller.quorum.bootstrap.servers")
+            for server in ("a:0", "a:65536", "a@b:9093", "@b:9093", "1@a:9093")
+        ),
+        *(
+            ({"node.id": "1", "controller.quorum.voters": voter}, "controller.quorum.voters")
+            for voter in ("1@a:0", "1@a:65536", "1@a@b:9093")
+        ),
         ({"process.roles": "broker", "node.id": "2"}, "controller.quorum.bootstrap.servers"),
         (
             {"process.roles": "broker", "controller.quorum.voters": "1@a:9093"},
