@@ -4,6 +4,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.cli.client import wire
 from pykafka_core.errors import (
     ClosedError,
@@ -442,3 +444,50 @@ def test_without_a_controller_a_request_is_tried_as_long_as_controller_socket_ti
         with pytest.raises(KafkaException):
             created.result(PATIENCE_S)
         assert time.monotonic() - begun < 10
+
+
+class Refusals:
+    """Stands for a disk that is full: metadata are refused as long as it says so.
+
+    Attributes:
+        times: When, in seconds.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.times: list[float] = []
+        self.goes_on = True
+        patch.setattr(Reserve, "is_kept_from", self._is_kept_from)
+
+    def _is_kept_from(self, need: Need) -> bool:
+        if self.goes_on:
+            self.times.append(time.monotonic())
+        return self.goes_on
+
+
+def test_a_cluster_whose_first_records_are_refused_begins_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusals = Refusals(monkeypatch)
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(Cluster, 3)
+        eventually(lambda: bool(refusals.times))
+        refusals.goes_on = False
+        with begun.result(PATIENCE_S) as cluster:
+            assert cluster.controller() in ALL
+
+
+def test_a_fencing_that_is_refused_is_asked_for_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was asked for again at once, which took all of a core."""
+    settings = {"broker.session.timeout.ms": 1000, "internal.gone.broker.fencing.enable": False}
+    with Cluster(3, config=settings) as cluster:
+        cluster.create_topic("orders", 1)
+        cluster.wait_isr("orders")
+        refusals = Refusals(monkeypatch)
+        gone = next(node for node in ALL if node != cluster.controller())
+        cluster.kill(gone)
+        eventually(lambda: len(refusals.times) > 1)
+        assert refusals.times[1] - refusals.times[0] > 0.5
+        refusals.goes_on = False
+        eventually(lambda: gone not in cluster.isr("orders"))

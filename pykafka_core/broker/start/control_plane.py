@@ -92,6 +92,7 @@ def assemble(
         jobs=jobs,
         faults=faults,
         reserve=reserve,
+        must_append=membership is not None,
     )
     dispatcher = Dispatcher(
         core=core,

@@ -5,7 +5,8 @@ of a broker, in an envelope. The active controller begins a cluster with its fir
 sessions ended.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_core.broker.runtime.contexts import Contexts
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 ENVELOPE = Row(58, "cluster.envelope", (0, 0), Owner.CONTROLLER)
 ROWS: Mapping[int, Row] = {row.api_key: row for row in (*QUORUM_ROWS, *CONTROLLER_ROWS, ENVELOPE)}
 """What a listener of controllers serves."""
+RETRY_MS = 1000
+"""Before records that were refused are proposed again."""
 CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
 
 
@@ -175,8 +178,16 @@ class ControllerRole:
         """All clocks start again: what the controller before knew of sessions is not in the log."""
         now_ns = self._foundation.core.now_ns()
         self._contexts.active = ActiveController(BrokerSessions(self._session_ns, now_ns))
-        self._ask(LocalRequest(self._first_records))
+        self._begin_cluster()
         self._passes.begin()
+
+    def _begin_cluster(self) -> None:
+        if self._driver.leads:
+            self._ask(LocalRequest(self._first_records, answered=self._on_begun))
+
+    def _on_begun(self, answer: Message) -> None:
+        if cast("BrokerHeartbeatResponse", answer).error_code:
+            self._later("the first records", self._begin_cluster)
 
     def _first_records(self, context: Context) -> Outcome:
         """End what another controller left open; a new cluster gets its features."""
@@ -199,7 +210,17 @@ class ControllerRole:
 
     def _fence(self) -> None:
         if self._driver.leads and self._contexts.active is not None:
-            self._ask(LocalRequest(fence_one))
+            # Refused, by a full disk for one, it is asked for again, but not at once: the session has ended already.
+            self._timer = self._later("the session of a broker", self._fence)
+            self._ask(LocalRequest(fence_one, answered=partial(self._on_fenced, self._timer)))
+
+    def _on_fenced(self, again: Timer, answer: Message) -> None:
+        if not cast("BrokerHeartbeatResponse", answer).error_code:
+            again.cancel()
+
+    def _later(self, name: str, action: Callable[[], object]) -> Timer:
+        due_ns = self._foundation.core.now_ns() + RETRY_MS * NS_PER_MS
+        return self._foundation.timers.once(name, due_ns, action)
 
     def _ask(self, request: LocalRequest) -> None:
         self._foundation.requests.begin(request)

@@ -16,7 +16,7 @@ What fails in a request alone costs that request; what proposes and commits rais
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from pykafka_core._core import Core
@@ -43,7 +43,9 @@ from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
 from pykafka_core.protocol.messages import (
+    AbortTransactionRecord,
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     Message,
     PartitionChangeRecord,
     ProducerIdsRecord,
@@ -67,9 +69,13 @@ _NEEDS = {
     BrokerRegistrationChangeRecord: Need.START,
     PartitionChangeRecord: Need.START,
     ProducerIdsRecord: Need.START,
+    AbortTransactionRecord: Need.START,
     RemoveTopicRecord: Need.DELETION,
 }
 """Of records that do not make metadata grow for long."""
+
+_OF_CLIENTS = frozenset({43, 45, 57})
+"""ElectLeaders, AlterPartitionReassignments and UpdateFeatures: such records too, as often as clients like."""
 
 Parked = Propose | Reply
 """How a request is answered once its batch is committed."""
@@ -100,12 +106,26 @@ class _Batch:
 
     def need(self) -> Need:
         """What it may take of the reserve."""
-        return max(_NEEDS.get(type(record), Need.GROWTH) for record in self.proposed.records)
+        return need_of(self._proposing(), self.proposed.records)
 
     def proposing_count(self) -> int:
         """Of how many requests it holds records."""
-        outcomes = (outcome for _, outcome in self.parked)
-        return sum(isinstance(outcome, Propose) and bool(outcome.records) for outcome in outcomes)
+        return sum(1 for _ in self._proposing())
+
+    def _proposing(self) -> Iterator[Asked]:
+        for asked, outcome in self.parked:
+            if isinstance(outcome, Propose) and outcome.records:
+                yield asked
+
+
+def need_of(asked: Iterable[Asked], records: Iterable[Message]) -> Need:
+    """What a batch of these requests may take of the reserve; ``records`` are not empty."""
+    if any(one.api_key in _OF_CLIENTS for one in asked):
+        return Need.GROWTH
+    records = tuple(records)
+    if any(isinstance(record, FeatureLevelRecord) for record in records):
+        return Need.START  # those that a cluster begins with
+    return max(_NEEDS.get(type(record), Need.GROWTH) for record in records)
 
 
 class Controller:
@@ -120,6 +140,7 @@ class Controller:
         jobs: Make and send the answers.
         faults: Takes note of what failed alone.
         reserve: Space for a batch that finds the disk full; None where there is none.
+        must_append: Whether the node ends when a batch that it proposed cannot be appended.
     """
 
     def __init__(
@@ -133,6 +154,7 @@ class Controller:
         jobs: Jobs,
         faults: Faults,
         reserve: Reserve | None,
+        must_append: bool,
     ) -> None:
         self._core = core
         self._quorum = quorum
@@ -142,6 +164,7 @@ class Controller:
         self._jobs = jobs
         self._faults = faults
         self._reserve = reserve
+        self._must_append = must_append
         self._waiting: deque[Asked] = deque()
         self._alone = 0
         """How many requests at the head of the queue get a batch of their own."""
@@ -244,15 +267,18 @@ class Controller:
             self._release(batch, NotControllerError.code)
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
-        elif (
-            batch.values and self._reserve is not None and self._reserve.is_kept_from(batch.need())
-        ):
-            # A member's log takes the rest of it for whatever was appended: its failure would end the node.
+        elif self._is_kept_from(batch):
             self._refuse(batch, KafkaStorageError.code, "the disk is full")
         elif batch.values:
             self._send(batch)
         else:
             self._release(batch, 0)
+
+    def _is_kept_from(self, batch: _Batch) -> bool:
+        """Whether it must not take what is left of the reserve, which a member's log would give it."""
+        if not batch.values or not self._must_append or self._reserve is None:
+            return False
+        return self._reserve.is_kept_from(batch.need())
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch

@@ -47,6 +47,10 @@ class Asked(Protocol):
         """What is asked, for reports."""
 
     @property
+    def api_key(self) -> int | None:
+        """The API by which another process asks; None for a request of this one."""
+
+    @property
     def owner(self) -> Owner:
         """Who decides it."""
 
@@ -181,6 +185,7 @@ class LocalRequest:
     """
 
     name = "a request of this process"
+    api_key: int | None = None
     owner = Owner.CONTROLLER
 
     def __init__(
