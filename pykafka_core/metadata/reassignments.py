@@ -16,9 +16,12 @@ def in_progress(partition: Partition) -> bool:
 
 
 def assigned(partition: Partition, target: Sequence[int]) -> Partition:
-    """The partition with the reassignment to ``target`` in progress."""
+    """The partition with the reassignment to ``target`` in progress.
+
+    What an earlier one in progress was adding is added still, so that `reverted` does not leave it.
+    """
     removing = tuple(sorted(set(partition.replicas) - set(target)))
-    adding = tuple(sorted(set(target) - set(partition.replicas)))
+    adding = tuple(sorted(set(target) - set(without(partition.replicas, partition.adding))))
     if not removing and not adding:
         is_over = set(target) <= set(partition.isr)
         changed = partition._replace(replicas=tuple(target))

@@ -223,6 +223,21 @@ def test_rule_44_a_reassignment_that_only_removes_waits_for_who_stays() -> None:
     assert completed(begun._replace(isr=(1, 2, 3))).replicas == (1, 2)
 
 
+def test_a_reassignment_that_is_asked_for_again_still_adds_what_it_added() -> None:
+    begun = assigned(partition((1, 2)), (1, 3))
+    again = assigned(begun, (1, 3))
+    assert (again.replicas, again.removing, again.adding) == ((1, 3, 2), (2,), (3,))
+    other = assigned(begun, (3, 2))
+    assert (other.replicas, other.removing, other.adding) == ((3, 2, 1), (1,), (3,))
+    assert set(reverted(other).replicas) == {1, 2}
+    back = assigned(begun, (1, 2))
+    assert (back.replicas, back.removing, back.adding) == ((1, 2, 3), (3,), ())
+    assert completed(back).replicas == (1, 2)
+    both = assigned(begun, (1, 2, 3))
+    assert (both.removing, both.adding) == ((), (3,))
+    assert completed(both) == both
+
+
 def test_going_back_loses_records_when_only_new_replicas_are_complete() -> None:
     begun = partition((3, 1), isr=(3,), removing=(1,), adding=(3,), leader=3)
     assert loses_records(begun, reverted(begun))
