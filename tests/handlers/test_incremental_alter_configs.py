@@ -5,6 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from pykafka_core.broker.runtime.requests.requests import Call
+from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.configs.changes import Operation, plan_all
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
@@ -403,6 +405,19 @@ def test_one_broker_written_in_two_ways_is_one_resource() -> None:
 @pytest.mark.parametrize("name", [" 1", "1_0", "١", "9" * 30, "2", "-1"])
 def test_what_is_no_number_of_this_broker_is_refused(name: str) -> None:
     assert altered_brokers(name) == ([], [42])
+
+
+def test_the_controller_takes_what_brokers_send_on_of_every_node_that_is_registered() -> None:
+    """Kafka's tools alter a broker's settings at that broker, which the controller refused."""
+    context = new_context(settings=BrokerConfigs({"controller.listener.names": "CONTROLLER"}))
+    context = context._replace(node=context.node._replace(node_id=9))
+    row = ("log.retention.ms", SET, "1")
+    refused = alter(context, row, kind=BROKER, name="1")
+    assert refused == ([], 42, "Unexpected broker id, expected 9, but received 1")
+    sent_on = context._replace(caller=Call(1, listener="CONTROLLER"))
+    assert alter(sent_on, row, kind=BROKER, name="1") == ([("log.retention.ms", "1")], 0, None)
+    unknown = alter(sent_on, row, kind=BROKER, name="2")
+    assert unknown == ([], 102, "No node with id 2 found.")
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (BROKER, "")])

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pykafka_core.config import VALUE_TOO_LONG, Scope, TopicConfigs, is_too_long, settings
 from pykafka_core.errors import (
+    BrokerIdNotRegisteredError,
     InvalidConfigError,
     InvalidRequestError,
     KafkaError,
@@ -244,14 +245,24 @@ def _check_resource(context: Context, asked: Asked) -> None:
         check_topic_name(name)
         if name not in context.image.topics.by_name:
             raise UnknownTopicOrPartitionError(f"The topic '{name}' does not exist.")
-    elif kind == RESOURCE_BROKER and name and node_id(name) != context.node.node_id:
-        raise InvalidRequestError(
-            f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
-        )
+    elif kind == RESOURCE_BROKER and name:
+        _check_node(context, name)
     elif kind == RESOURCE_CLIENT_METRICS and not name:
         raise InvalidRequestError("Subscription name can't be empty")
     elif kind == RESOURCE_GROUP and not name:
         raise InvalidRequestError("Default group resources are not allowed.")
+
+
+def _check_node(context: Context, name: str) -> None:
+    """Clients alter a node's settings at that node, which sends the request on to the controller."""
+    asked = node_id(name)
+    if context.caller.listener.upper() in context.settings.start.controller_names:
+        if asked not in context.image.brokers and asked not in context.image.controllers:
+            raise BrokerIdNotRegisteredError(f"No node with id {asked} found.")
+    elif asked != context.node.node_id:
+        raise InvalidRequestError(
+            f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
+        )
 
 
 def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
