@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core import Cluster
 from pykafka_core.cli import main
 from pykafka_core.cli.client.reassignment import Move, PartitionOf, plan
-from tests.cluster.clients import PATIENCE_S, consume, eventually, produce
+from tests.cluster.clients import consume, create_placed, eventually, produce
 
 Capture = pytest.CaptureFixture[str]
 
@@ -30,15 +29,8 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def create(cluster: Cluster, name: str, *replicas: list[int]) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    topic = NewTopic(name, len(replicas), replica_assignment=list(replicas))
-    admin.create_topics([topic])[name].result(PATIENCE_S)
-    eventually(lambda: all(name in broker.topics() for broker in cluster.brokers))
-
-
 def test_replicas_move_to_other_nodes_with_their_records(cluster: Cluster, capsys: Capture) -> None:
-    create(cluster, "moving", [0, 1], [1, 0])
+    create_placed(cluster, "moving", [0, 1], [1, 0])
     values = [str(number) for number in range(20)]
     produce(cluster.bootstrap_servers, "moving", values)
     asked = "topics", "reassign", "moving", "--to", "1,2", "-b", cluster.bootstrap_servers
@@ -59,7 +51,7 @@ def test_replicas_move_to_other_nodes_with_their_records(cluster: Cluster, capsy
 def test_a_topic_gets_more_replicas_by_a_plan_of_kafkas_form(
     cluster: Cluster, tmp_path: Path, capsys: Capture
 ) -> None:
-    create(cluster, "growing", [0])
+    create_placed(cluster, "growing", [0])
     file = tmp_path / "plan.json"
     wanted = {"topic": "growing", "partition": 0, "replicas": [0, 2, 1]}
     file.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
@@ -74,7 +66,7 @@ def test_a_move_that_cannot_end_is_shown_and_cancelled(capsys: Capture) -> None:
     with Cluster(3) as cluster:
         gone = next(node for node in range(3) if node != cluster.controller())
         first, second = (node for node in range(3) if node != gone)
-        create(cluster, "stuck", [first, second])
+        create_placed(cluster, "stuck", [first, second])
         cluster.pause(gone)
         at = "-b", cluster.bootstrap_servers.split(",")[cluster.controller()]
         asked = "topics", "reassign", "stuck", "--to", f"{first},{gone}", "--no-wait"
@@ -91,7 +83,7 @@ def test_a_move_that_cannot_end_is_shown_and_cancelled(capsys: Capture) -> None:
 
 
 def test_the_preferred_replica_leads_again(cluster: Cluster, capsys: Capture) -> None:
-    create(cluster, "preferred", [0, 1, 2])
+    create_placed(cluster, "preferred", [0, 1, 2])
     cluster.wait_isr("preferred")
     cluster.stop(0)
     assert cluster.wait_leader("preferred", other_than=0) == 1
@@ -107,7 +99,7 @@ def test_the_preferred_replica_leads_again(cluster: Cluster, capsys: Capture) ->
 
 def test_a_replica_that_is_not_in_sync_leads_where_that_is_wanted(capsys: Capture) -> None:
     with Cluster(3) as cluster:
-        create(cluster, "lost", [0, 1])
+        create_placed(cluster, "lost", [0, 1])
         cluster.wait_isr("lost")
         cluster.kill(1)
         cluster.wait_isr("lost", 0, [0])
@@ -126,6 +118,12 @@ def test_a_replica_that_is_not_in_sync_leads_where_that_is_wanted(capsys: Captur
     [
         (["reassign"], "not clear"),
         (["reassign", "--cancel", "--to", "1"], "not clear"),
+        (["reassign", "--cancel", "--throttle", "1"], "nothing is copied"),
+        (["reassign", "--to", "0", "--throttle", "-1"], "-1"),
+        (["reassign", "--to", "0", "--throttle", str(2**63)], str(2**63)),
+        (["reassign", "--list", "--preserve-throttles"], "no throttle would be removed"),
+        (["reassign", "--verify"], "name topics"),
+        (["reassign", "--verify", "no-such"], "no topic no-such"),
         (["reassign", "--to", "0,9"], "no broker 9"),
         (["reassign", "--to", "x"], "names no nodes"),
         (["reassign", "--replication-factor", "4"], "there are 3 nodes"),
@@ -138,7 +136,7 @@ def test_what_makes_no_sense_is_refused(
     cluster: Cluster, capsys: Capture, asked: list[str], said: str
 ) -> None:
     if "any" not in cluster.brokers[0].topics():
-        create(cluster, "any", [0])
+        create_placed(cluster, "any", [0])
     assert run("topics", *asked, "-b", cluster.bootstrap_servers) in (1, 2)
     assert said in capsys.readouterr().err
 

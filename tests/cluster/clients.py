@@ -13,6 +13,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
+from pykafka_core import Cluster
+
 PATIENCE_S = 60
 
 
@@ -39,6 +41,14 @@ def create(bootstrap: str, name: str, *leaders: int) -> None:
             return
 
 
+def create_placed(cluster: Cluster, name: str, *replicas: list[int]) -> None:
+    """A topic with a partition for each list of replicas; every node that is up knows it on return."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    topic = NewTopic(name, len(replicas), replica_assignment=list(replicas))
+    admin.create_topics([topic])[name].result(PATIENCE_S)
+    eventually(lambda: all(name in broker.topics() for broker in cluster.brokers))
+
+
 def leaders_of(bootstrap: str, name: str) -> list[int]:
     """Of each partition; -1 where nobody leads it. A node learns of a topic soon after it was made."""
     return [partition.leader for partition in _partitions(bootstrap, name)]
@@ -47,6 +57,11 @@ def leaders_of(bootstrap: str, name: str) -> list[int]:
 def isr_of(bootstrap: str, name: str) -> list[list[int]]:
     """Of each partition, sorted."""
     return [sorted(partition.isrs) for partition in _partitions(bootstrap, name)]
+
+
+def replicas_of(bootstrap: str, name: str) -> list[list[int]]:
+    """Of each partition, sorted; during a reassignment the old and the new ones."""
+    return [sorted(partition.replicas) for partition in _partitions(bootstrap, name)]
 
 
 def _partitions(bootstrap: str, name: str) -> list[PartitionMetadata]:

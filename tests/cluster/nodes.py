@@ -50,7 +50,7 @@ class Formatted:
     def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
         """What a node's disk holds of a topic: segments by partition and name."""
         found = sorted(self.data(node_id).glob(f"{topic}-*/*.log"))
-        return {f"{file.parent.name}/{file.name}": _batches(file.read_bytes()) for file in found}
+        return {f"{file.parent.name}/{file.name}": batches(file.read_bytes()) for file in found}
 
     def config(self, node_id: int) -> dict[str, object]:
         broker, controller = self._ports[node_id]
@@ -70,8 +70,8 @@ class Formatted:
         }
 
 
-def _batches(segment: bytes) -> bytes:
-    """Without the zeros that are reserved behind the last batch while a log is written."""
+def batches(segment: bytes) -> bytes:
+    """A segment without the zeros that are reserved behind its last batch while it is written."""
     end = 0
     while size := int.from_bytes(segment[end + 8 : end + 12], "big"):
         end += 12 + size

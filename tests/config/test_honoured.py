@@ -31,8 +31,11 @@ def python_code() -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
 
-def test_honoured_topic_settings_are_read_by_the_log() -> None:
-    assert honoured(Scope.TOPIC) - read_by_rust("rust/log/src/config.rs") == set()
+OF_TOPICS = ("rust/log/src/config.rs", "rust/broker/src/seam/image/throttled.rs")
+
+
+def test_honoured_topic_settings_are_read_by_the_log_or_the_image() -> None:
+    assert honoured(Scope.TOPIC) - set().union(*map(read_by_rust, OF_TOPICS)) == set()
 
 
 def test_honoured_broker_settings_are_read_or_give_topics_their_defaults() -> None:
@@ -48,5 +51,5 @@ def test_what_rust_reads_of_the_broker_can_be_set_and_is_honoured() -> None:
 
 
 def test_what_rust_reads_of_a_topic_can_be_set() -> None:
-    dotted = {name for name in read_by_rust("rust/log/src/config.rs") if "." in name}
+    dotted = {name for name in set().union(*map(read_by_rust, OF_TOPICS)) if "." in name}
     assert dotted - TOPICS.keys() == set()

@@ -128,6 +128,20 @@ REFUSED: list[tuple[int, str, list[Row], int, str | None]] = [
     ),
     (
         BROKER,
+        "",
+        [("leader.replication.throttled.rate", SET, "-1")],
+        42,
+        "Invalid value -1 for configuration leader.replication.throttled.rate: Value must be at least 0",
+    ),
+    (
+        BROKER,
+        "1",
+        [("follower.replication.throttled.rate", SET, str(2**63))],
+        42,
+        f"Invalid value {2**63} for configuration follower.replication.throttled.rate: Not a number of type LONG",
+    ),
+    (
+        BROKER,
         "x",
         [("log.retention.ms", SET, "1")],
         42,

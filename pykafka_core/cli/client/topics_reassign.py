@@ -1,10 +1,12 @@
 """``topics reassign``: move replicas to other nodes, and watch them arrive. KIP-455."""
 
 import json
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,6 +23,8 @@ from pykafka_core.protocol.messages import (
 
 from . import wire
 from .reassignment import Move, PartitionOf, plan
+from .throttle import RATE_MAX, Ongoing, copied, lift, remove, sources
+from .throttle import throttle as throttle_copies
 
 ALTER, ALTER_VERSION = 45, 0
 LIST, LIST_VERSION = 46, 0
@@ -55,6 +59,26 @@ def reassign(
     progress: Annotated[
         bool, typer.Option("--list", help="Only show what is in progress.")
     ] = False,
+    throttle: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=RATE_MAX,
+            metavar="BYTES",
+            help="Copy so many bytes a second, to and from each node.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Show what is in progress of NAMES; if nothing is, remove their throttle.",
+        ),
+    ] = False,
+    preserve_throttles: Annotated[
+        bool,
+        typer.Option("--preserve-throttles", help="With --cancel: leave the throttle as it is."),
+    ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until all are where they are to be.")] = True,
     bootstrap: Bootstrap = None,
     as_json: Json = False,
@@ -63,22 +87,37 @@ def reassign(
 
     As many replicas as possible stay where they are. Ctrl-C ends the wait, not the move: see --cancel. For example, to
     empty node 3: `pykafka-core topics reassign --to 1,2,4 --dry-run`, then the same without --dry-run.
+
+    A --throttle ends when the wait for the move does, or with --cancel. After Ctrl-C or --no-wait it stays until a
+    --verify that finds nothing in progress any more. What removes it removes the rates that each broker has of its own.
     """
     given = [
         to is not None or replication_factor is not None,
         plan_file is not None,
         cancel,
         progress,
+        verify,
     ]
     if sum(given) != 1:
-        advice = "give --to or --replication-factor, --plan, --cancel or --list"
+        advice = "give --to or --replication-factor, --plan, --cancel, --verify or --list"
         raise CliError("what is to be done is not clear", advice, exit_code=USAGE)
+    if throttle is not None and (cancel or progress or verify):
+        raise CliError("nothing is copied by that", "give --throttle with a move", exit_code=USAGE)
+    if verify and not names:
+        raise CliError("what is to be verified is not clear", "name topics", exit_code=USAGE)
+    if preserve_throttles and not cancel:
+        raise CliError("no throttle would be removed", "it belongs to --cancel", exit_code=USAGE)
     with wire.cluster(bootstrap, _CANNOT) as cluster:
-        if progress:
-            _show_progress(_in_progress(cluster, names), as_json=as_json)
+        if progress or verify:
+            moving = _in_progress(cluster, names)
+            if verify and not moving:
+                lift(cluster, cluster.partitions(names))
+            _show_progress(moving, as_json=as_json)
         elif cancel:
             moving = _in_progress(cluster, names)
             _alter(cluster, dict.fromkeys(moving))
+            if not preserve_throttles:
+                lift(cluster, [*(at.topic for at in moving), *(names or ())])
             _said("cancelled", list(moving), as_json=as_json)
         else:
             moves = (
@@ -86,12 +125,20 @@ def reassign(
                 if plan_file is not None
                 else _planned(cluster, names, to, replication_factor)
             )
-            _move(cluster, moves, dry_run=dry_run, wait=wait, as_json=as_json)
+            how = _How(dry_run=dry_run, wait=wait, as_json=as_json, throttle=throttle)
+            _move(cluster, moves, how)
 
 
-def _move(
-    cluster: wire.Cluster, moves: Sequence[Move], *, dry_run: bool, wait: bool, as_json: bool
-) -> None:
+class _How(NamedTuple):
+    """How replicas are moved."""
+
+    dry_run: bool
+    wait: bool
+    as_json: bool
+    throttle: int | None
+
+
+def _move(cluster: wire.Cluster, moves: Sequence[Move], how: _How) -> None:
     rows = [
         {
             "topic": move.at.topic,
@@ -102,29 +149,73 @@ def _move(
         }
         for move in moves
     ]
-    if not as_json:
+    if not how.as_json:
         print_table(rows, empty="nothing has to move")
-    if moves and not dry_run:
-        _alter(cluster, {move.at: move.then for move in moves})
-        if wait:
-            _wait(cluster, [move.at for move in moves], quiet=as_json)
-    if as_json:
-        print_json({"moves": rows, "dry_run": dry_run})
+    if moves and not how.dry_run:
+        with _throttled(cluster, moves, how):
+            _alter(cluster, {move.at: move.then for move in moves})
+            if how.wait:
+                _wait(cluster, [move.at for move in moves], quiet=how.as_json)
+    if how.as_json:
+        print_json({"moves": rows, "dry_run": how.dry_run})
+
+
+@contextmanager
+def _throttled(cluster: wire.Cluster, moves: Sequence[Move], how: _How) -> Iterator[None]:
+    """Throttle what is copied within, if that is wanted; the throttle outlives moves that go on."""
+    if how.throttle is None:
+        yield
+        return
+    topics = sorted({move.at.topic for move in moves})
+    try:
+        throttle_copies(cluster, copied(moves, _in_progress(cluster, topics)), how.throttle)
+        yield
+    except CliError:
+        if _in_progress(cluster, None):
+            _say_it_stays(topics)
+        else:
+            remove(cluster, topics)
+        raise
+    except BaseException:
+        _say_it_stays(topics)
+        raise
+    if how.wait:
+        remove(cluster, topics)
+    else:
+        _say_it_stays(topics)
+
+
+def _say_it_stays(topics: Sequence[str]) -> None:
+    """On stderr, beside a result in JSON."""
+    names = " ".join(topics)
+    print(
+        "the throttle stays. Once all are where they are to be, remove it by:\n"
+        f"  pykafka-core topics reassign --verify {names}\n"
+        "It goes at once, and what is in progress is given up, by:\n"
+        f"  pykafka-core topics reassign --cancel {names}",
+        file=sys.stderr,
+    )
 
 
 def _planned(
     cluster: wire.Cluster, names: Sequence[str] | None, to: str | None, factor: int | None
 ) -> list[Move]:
+    """Of partitions that are being moved, from where they were before; those that are to stay there go back."""
     nodes = sorted(cluster.nodes) if to is None else _ids(to)
     if unknown := set(nodes) - set(cluster.nodes):
         raise CliError(
             f"there is no broker {min(unknown)}", "see `cluster status`", exit_code=USAGE
         )
-    replicas = cluster.replicas(names or None)
+    replicas = {PartitionOf(*at): now for at, now in cluster.replicas(names or None).items()}
+    ongoing = _in_progress(cluster, names)
+    before = {at: sources(one) for at, one in ongoing.items() if at in replicas}
     try:
-        return plan({PartitionOf(*at): found for at, found in replicas.items()}, nodes, factor)
+        moves = plan({**replicas, **before}, nodes, factor)
     except ValueError as error:
         raise CliError(str(error), "name more nodes by --to", exit_code=USAGE) from error
+    moved = {move.at for move in moves}
+    back = [Move(at, ongoing[at].replicas, then) for at, then in before.items() if at not in moved]
+    return sorted([*moves, *back])
 
 
 def _ids(text: str) -> list[int]:
@@ -185,9 +276,7 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
         raise CliError("\n  ".join([f"{_CANNOT}:", *failed]))
 
 
-def _in_progress(
-    cluster: wire.Cluster, names: Sequence[str] | None
-) -> dict[PartitionOf, ListPartitionReassignmentsResponse.OngoingPartitionReassignment]:
+def _in_progress(cluster: wire.Cluster, names: Sequence[str] | None) -> dict[PartitionOf, Ongoing]:
     request = ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
     answer = cluster.any().ask(LIST, LIST_VERSION, request, ListPartitionReassignmentsResponse)
     wire.check(answer.error_code, _CANNOT)
@@ -200,7 +289,7 @@ def _in_progress(
 
 
 def _show_progress(
-    moving: Mapping[PartitionOf, ListPartitionReassignmentsResponse.OngoingPartitionReassignment],
+    moving: Mapping[PartitionOf, Ongoing],
     *,
     as_json: bool,
 ) -> None:

@@ -16,6 +16,7 @@ pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod produce;
 pub(crate) mod quota;
 pub(crate) mod replica;
+pub(crate) mod replication_throttle;
 pub(crate) mod reply;
 mod topic_name;
 

@@ -141,10 +141,16 @@ impl Broker {
         // The lag clock takes 0 for "long ago".
         self.clock.advance_ms(1);
         self.register(&[(1, 5), (2, 5), (3, 5), (4, 5)]);
-        let settings = [("inter.broker.listener.name", REPLICATION)];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        self.apply(ImageDelta { broker_settings: Some(settings.into()), ..ImageDelta::default() });
+        self.set(&[]);
         self
+    }
+
+    /// Replaces the broker's settings, but for the listener for brokers.
+    pub(crate) fn set(&mut self, settings: &[(&str, &str)]) {
+        let settings = settings.iter().chain(&[("inter.broker.listener.name", REPLICATION)]);
+        let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let broker_settings = Some(settings.collect());
+        self.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
     }
 
     /// Replaces the registered brokers: node ids and broker epochs.

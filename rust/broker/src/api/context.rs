@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use crate::api::fetch_session::FetchSessions;
 use crate::api::quota::{Mute, Rates};
+use crate::api::replication_throttle::ReplicationThrottles;
 use crate::api::reply::Reply;
 use crate::network::connections::Connections;
 use crate::network::gate::Gates;
@@ -54,6 +55,7 @@ pub struct Context {
     pub fetch_sessions: FetchSessions,
     pub(crate) memory: Memory,
     pub(crate) rates: Rates,
+    pub(crate) replication_throttles: ReplicationThrottles,
     pub(crate) requests: ParkedRequests,
     pub(crate) verifications: Verifications,
     pub(crate) connections: Connections,
@@ -108,6 +110,7 @@ impl Context {
             clock: options.clock,
             statistics: Statistics::default(),
             rates: Rates::default(),
+            replication_throttles: ReplicationThrottles::default(),
             requests: ParkedRequests::new(memory.requests.clone()),
             verifications: Verifications::new(),
             memory,

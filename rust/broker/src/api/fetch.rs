@@ -207,7 +207,7 @@ fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
 
 fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {
     let limits = answer.limits;
-    let found = answer.targets.read(&limits, memory_max);
+    let found = answer.read(memory_max);
     if limits.wait_ms <= 0 || found.is_enough(limits.bytes_min) {
         answer.encode(&found.fetched).in_room(room)
     } else {

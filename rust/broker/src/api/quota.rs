@@ -8,7 +8,7 @@
 //! A produce request counts with its size when it begins. A fetch counts with the records it would bring; one that exceeds the
 //! limit brings none, and does not count (contract/kafka.md#33).
 
-mod rate;
+pub(crate) mod rate;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

@@ -18,6 +18,7 @@
 //! - A partition whose log is slow is left out of the next Fetch, once the others have waited a moment for it.
 //! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: that of the partition if the error
 //!   is, else that of the task. What a new leader does not know yet it knows in a moment.
+//! - While a throttle is exceeded, what it is for is left out of Fetches (`api/replication_throttle.rs`).
 //! - A partition whose log fails, or whose epoch the leader has left behind, stops until the image changes it.
 
 mod assigned;

@@ -71,6 +71,13 @@ impl Partition {
     }
 }
 
+impl Partition {
+    /// Whether a replica is in the ISR, or about to join it, as far as is known here.
+    pub(crate) fn is_in_sync(&self, broker_id: i32) -> bool {
+        self.turn().replication.is_in_sync(broker_id)
+    }
+}
+
 /// Whether followers that Python was told of are told of again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {

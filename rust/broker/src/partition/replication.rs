@@ -172,6 +172,11 @@ impl Replication {
         &self.isr
     }
 
+    /// Whether a replica is in the maximal ISR.
+    pub fn is_in_sync(&self, broker_id: i32) -> bool {
+        self.isr.maximal_contains(broker_id)
+    }
+
     /// Exclusive end of what is committed.
     pub fn high_watermark(&self) -> i64 {
         self.high_watermark

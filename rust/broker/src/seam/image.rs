@@ -6,6 +6,7 @@
 pub(crate) mod client_quotas;
 pub(crate) mod delta;
 pub(crate) mod step;
+pub(crate) mod throttled;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use pykafka_log::LogConfig;
 use pykafka_record::LeaderEpoch;
 
 use crate::seam::image::client_quotas::ClientQuotas;
+use crate::seam::image::throttled::ThrottledReplicas;
 use crate::seam::settings::Settings;
 use crate::seam::shared::{Indexed, Pages, Shards};
 
@@ -92,6 +94,8 @@ pub struct TopicEntry {
     pub overrides: BTreeMap<String, String>,
     /// Effective: `defaults` with the overrides.
     pub config: Arc<LogConfig>,
+    /// By the overrides.
+    pub throttled: Arc<ThrottledReplicas>,
     /// The broker's defaults when a step named the topic last.
     defaults: Arc<LogConfig>,
 }

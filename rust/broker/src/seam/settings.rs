@@ -59,6 +59,8 @@ pub struct Settings {
     pub replica_lag_ms_max: u64,
     /// How followers fetch.
     pub replica_fetch: ReplicaFetch,
+    /// How fast replicas that are throttled may be copied.
+    pub replication_throttle: ReplicationThrottle,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
     pub auto_create_topics_enable: bool,
     /// `log.cleaner.enable`: whether logs are compacted.
@@ -92,6 +94,50 @@ pub struct ReplicaFetch {
     pub wait_ms_max: i32,
     /// `replica.socket.timeout.ms`: a leader that takes longer to answer is given up; negative as 0.
     pub timeout_ms: i32,
+}
+
+/// Limits of replication (KIP-73); the defaults are Kafka's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicationThrottle {
+    /// `leader.replication.throttled.rate`: bytes per second to followers that are not in sync; the largest number is no limit.
+    pub leader_rate_max: i64,
+    /// `follower.replication.throttled.rate`: bytes per second from leaders; the largest number is no limit.
+    pub follower_rate_max: i64,
+    /// `replication.quota.window.num`.
+    pub windows: usize,
+    /// `replication.quota.window.size.seconds`.
+    pub window_ms: u64,
+}
+
+/// As what a broker replicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What followers fetch from it.
+    Leader,
+    /// What it fetches from leaders.
+    Follower,
+}
+
+impl ReplicationThrottle {
+    /// Bytes per second; `None` for no limit.
+    pub fn limit(&self, side: Side) -> Option<i64> {
+        let bytes_per_second = match side {
+            Side::Leader => self.leader_rate_max,
+            Side::Follower => self.follower_rate_max,
+        };
+        (bytes_per_second != i64::MAX).then_some(bytes_per_second)
+    }
+}
+
+impl Default for ReplicationThrottle {
+    fn default() -> ReplicationThrottle {
+        ReplicationThrottle {
+            leader_rate_max: i64::MAX,
+            follower_rate_max: i64::MAX,
+            windows: 11,
+            window_ms: 1_000,
+        }
+    }
 }
 
 impl Default for ReplicaFetch {
@@ -131,6 +177,7 @@ impl Default for Settings {
             reads_in_rack: false,
             replica_lag_ms_max: 30_000,
             replica_fetch: ReplicaFetch::default(),
+            replication_throttle: ReplicationThrottle::default(),
             auto_create_topics_enable: true,
             cleaner_enable: true,
             cleaner_backoff_ms: 15_000,
@@ -208,6 +255,16 @@ impl Settings {
             "replica.fetch.response.max.bytes" => self.replica_fetch.bytes_max = parse(value)?,
             "replica.fetch.wait.max.ms" => self.replica_fetch.wait_ms_max = parse(value)?,
             "replica.socket.timeout.ms" => self.replica_fetch.timeout_ms = parse(value)?,
+            "leader.replication.throttled.rate" => {
+                self.replication_throttle.leader_rate_max = parse(value)?;
+            }
+            "follower.replication.throttled.rate" => {
+                self.replication_throttle.follower_rate_max = parse(value)?;
+            }
+            "replication.quota.window.num" => self.replication_throttle.windows = parse(value)?,
+            "replication.quota.window.size.seconds" => {
+                self.replication_throttle.window_ms = 1_000 * u64::from(parse::<u32>(value)?);
+            }
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
             "log.cleaner.enable" => self.cleaner_enable = parse(value)?,
             "log.cleaner.backoff.ms" => self.cleaner_backoff_ms = parse(value)?,

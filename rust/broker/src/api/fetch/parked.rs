@@ -85,7 +85,7 @@ fn read_again(
     room: Share,
 ) -> ControlFlow<Outcome, (Answer, Watches)> {
     let (limits, parked) = (answer.limits, &watches.parked);
-    let found = answer.targets.read(&limits, memory_max);
+    let found = answer.read(memory_max);
     if parked.is_expired() || found.is_enough(limits.bytes_min) {
         drop(watches);
         return ControlFlow::Break(answer.encode(&found.fetched).in_room(room));

@@ -709,3 +709,75 @@ fn only_partitions_with_followers_are_scanned() {
     assert_eq!(listed(&broker), 1);
     broker.ctx.partitions.close(&MayWait::as_documented());
 }
+
+/// Node 1 leads `t`-0 for nodes 1 to 3, throttled as leader, by `bytes_per_second`.
+fn throttled_leader(isr: &[i32], replicas: &str, bytes_per_second: &str) -> Broker {
+    let mut broker = leader(isr, &[("leader.replication.throttled.replicas", replicas)]);
+    broker.set(&[("leader.replication.throttled.rate", bytes_per_second)]);
+    broker
+}
+
+#[test]
+fn a_throttled_follower_out_of_sync_gets_nothing_while_the_rate_is_above_the_limit() {
+    let broker = throttled_leader(&[1, 2], "0:1", "100");
+    broker.append_waiting_for_nobody(&batch(&[&"a".repeat(1_000)]));
+    assert_eq!(values_count(&fetch(3, 0).answer(&broker)), 1, "the rate is known once it was sent");
+    let held = fetch(3, 0).answer(&broker);
+    assert_eq!((held.error_code, values_count(&held)), (0, 0));
+    assert_eq!((held.high_watermark, held.log_start_offset), (0, 0));
+    // One in the ISR is not held back, but counts.
+    assert_eq!(values_count(&fetch(2, 0).answer(&broker)), 1);
+    let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
+    fetch(2, 1).answer(&broker);
+    assert_eq!(values_count(&answer(broker.fetch(17, &of_client))), 1, "nor is a client");
+    broker.clock.advance_ms(11_000);
+    assert_eq!(values_count(&fetch(3, 0).answer(&broker)), 1);
+}
+
+#[test]
+fn only_replicas_that_are_named_are_throttled() {
+    for (replicas, expected) in [("0:1", 0), ("*", 0), ("0:2", 1), ("1:1", 1), ("", 1)] {
+        let broker = throttled_leader(&[1, 2], replicas, "0");
+        broker.append_waiting_for_nobody(&batch(&["a"]));
+        fetch(3, 0).answer(&broker);
+        assert_eq!(values_count(&fetch(3, 0).answer(&broker)), expected, "{replicas:?}");
+    }
+}
+
+/// That there are more records than may be sent is no reason to answer: the follower would ask without end.
+#[test]
+fn a_follower_that_is_held_back_waits_at_the_leader() {
+    let broker = throttled_leader(&[1, 2], "*", "100");
+    broker.append_waiting_for_nobody(&batch(&[&"a".repeat(1_000)]));
+    fetch(3, 0).answer(&broker);
+    let mut waiting = pending(fetch(3, 0).waiting(1).of(&broker));
+    broker.append_waiting_for_nobody(&batch(&["b"]));
+    assert!(poll(&mut waiting).is_none());
+    broker.clock.advance_ms(60_000);
+    broker.expire();
+    let Some(outcome) = poll(&mut waiting) else { panic!("its time is over, and so is the rate") };
+    assert_eq!(values_count(&answer(outcome)), 2);
+}
+
+#[test]
+fn a_throttle_that_is_removed_ends_at_the_next_look() {
+    let mut broker = throttled_leader(&[1, 2], "*", "0");
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(3, 0).answer(&broker);
+    let mut waiting = pending(fetch(3, 0).waiting(1).of(&broker));
+    broker.set(&[]);
+    broker.append_waiting_for_nobody(&batch(&["b"]));
+    let Some(outcome) = poll(&mut waiting) else { panic!("nothing holds it back") };
+    assert_eq!(values_count(&answer(outcome)), 2);
+}
+
+/// What a follower lacks it is told whether it is held back or not.
+#[test]
+fn a_follower_that_is_held_back_is_refused_what_is_out_of_range() {
+    let broker = throttled_leader(&[1, 2], "*", "0");
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(3, 0).answer(&broker);
+    assert_eq!(fetch(3, 9).error_code(&broker), OFFSET_OUT_OF_RANGE);
+    let stale = fetch(3, 0).with(|partition| partition.current_leader_epoch = 1);
+    assert_eq!(stale.error_code(&broker), UNKNOWN_LEADER_EPOCH);
+}

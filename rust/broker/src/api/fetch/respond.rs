@@ -12,15 +12,17 @@ use pykafka_wire::structs::LeaderIdAndEpoch;
 use pykafka_wire::{Chunks, Records};
 
 use super::Limits;
-use super::target::{Fetched, SessionUse, Target, Targets};
+use super::target::{Fetched, Found, SessionUse, Target, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Context, Outcome};
 use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::api::leader_hint::{endpoints_of, leader_of};
 use crate::api::quota::Client;
+use crate::api::replication_throttle;
 use crate::api::reply::{Reply, StoredRecords};
 use crate::kafka_error::KafkaError;
 use crate::partition::{Read, Replica};
+use crate::seam::settings::Side;
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;
@@ -107,6 +109,29 @@ impl Answer {
         self
     }
 
+    /// Reads all within the limits; see [`Targets::read`].
+    pub(super) fn read(&self, memory_max: usize) -> Found {
+        self.targets.read(&self.limits, memory_max, self.holds_back())
+    }
+
+    /// Whether throttled partitions are held back from a follower that is not in sync.
+    fn holds_back(&self) -> bool {
+        let is_throttled = self.replica.is_some() && self.targets.has_throttled;
+        is_throttled && {
+            let image = self.ctx.image.load();
+            replication_throttle::held_back(&self.ctx, &image.settings, Side::Leader).is_some()
+        }
+    }
+
+    /// Counts the records that a follower gets of throttled partitions.
+    fn count_replicated(&self, fetched: &[Fetched]) {
+        if self.replica.is_some() && self.targets.has_throttled {
+            let bytes = self.targets.throttled_bytes(fetched);
+            let image = self.ctx.image.load();
+            replication_throttle::record(&self.ctx, &image.settings, Side::Leader, bytes);
+        }
+    }
+
     /// Tells the session what is answered, leaves out what it may, and encodes.
     pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
         let throttle_ms = match self.replica {
@@ -116,6 +141,7 @@ impl Answer {
         if throttle_ms > 0 {
             return self.throttled(throttle_ms);
         }
+        self.count_replicated(fetched);
         let (session_id, told) = self.tell_session(fetched);
         let image = self.ctx.image.load();
         let mut leaders: Vec<i32> = Vec::new();

@@ -16,8 +16,9 @@ use crate::api::fetch_session::{
 };
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
-use crate::partition::{Partition, Read, ReadRequest, Replica};
+use crate::partition::{Isolation, Partition, Read, ReadRequest, Replica};
 use crate::seam::image::{Image, TopicEntry, TopicId};
+use crate::seam::settings::Side;
 
 /// First version that names topics by id.
 const TOPIC_ID_VERSION_MIN: i16 = 13;
@@ -181,6 +182,8 @@ pub(super) struct Target {
     pub(super) spec: FetchSpec,
     pub(super) topic_id: TopicId,
     pub(super) partition: Result<Arc<Partition>, KafkaError>,
+    /// Whether its leader, if that is this broker, throttles it; false without a limit.
+    is_throttled: bool,
     /// What the partition's deletion means to this client.
     deleted_as: KafkaError,
 }
@@ -191,12 +194,16 @@ pub(super) struct Targets {
     pub(super) list: Vec<Target>,
     /// Brokers in the rack of the client, where it may read from followers.
     nearby: Vec<i32>,
+    /// Whether any of them is throttled.
+    pub(super) has_throttled: bool,
 }
 
 impl Targets {
     /// Looks every partition up.
     pub(super) fn resolve(ctx: &Context, image: &Image, opened: Opened) -> Targets {
         let Opened { mut session, specs } = opened;
+        let throttles = image.settings.replication_throttle.limit(Side::Leader).is_some();
+        let mut has_throttled = false;
         let mut list = Vec::with_capacity(specs.len());
         for (key, spec) in specs {
             let entry = find_topic(image, &key.topic);
@@ -213,9 +220,13 @@ impl Targets {
             let partition =
                 entry.ok_or(deleted_as).and_then(|entry| ctx.partitions.find(entry, key.index));
             let topic_id = entry.map_or([0; 16], |entry| entry.id);
-            list.push(Target { key, spec, topic_id, partition, deleted_as });
+            let is_throttled = throttles
+                && entry
+                    .is_some_and(|entry| entry.throttled.leader.contains(key.index, ctx.node_id));
+            has_throttled |= is_throttled;
+            list.push(Target { key, spec, topic_id, partition, is_throttled, deleted_as });
         }
-        Targets { session, list, nearby: Vec::new() }
+        Targets { session, list, nearby: Vec::new(), has_throttled }
     }
 
     /// The same for a client that is to be sent to replicas on `nearby` brokers.
@@ -228,14 +239,24 @@ impl Targets {
         self.list.iter().filter_map(|target| target.partition.as_ref().ok())
     }
 
+    /// Bytes of records that were `fetched` of those that are throttled.
+    pub(super) fn throttled_bytes(&self, fetched: &[Fetched]) -> usize {
+        let throttled = self.list.iter().zip(fetched).filter(|(target, _)| target.is_throttled);
+        throttled
+            .filter_map(|(_, fetched)| fetched.as_ref().ok())
+            .map(|read| read.records.len())
+            .sum()
+    }
+
     /// Has the leaders book what `replica` has.
     pub(super) fn book(&mut self, limits: &Limits, replica: &Replica) {
         self.list.iter_mut().for_each(|target| target.book(limits, replica));
     }
 
     /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left. Records
-    /// that come to lie in memory take `memory_max` together; the last of them may go beyond.
-    pub(super) fn read(&self, limits: &Limits, memory_max: usize) -> Found {
+    /// that come to lie in memory take `memory_max` together; the last of them may go beyond. Throttled ones give nothing where
+    /// `holds_back` is true, unless the follower is in sync.
+    pub(super) fn read(&self, limits: &Limits, memory_max: usize, holds_back: bool) -> Found {
         let mut bytes_left = limits.bytes_max;
         let mut memory_left = memory_max as i64;
         let mut is_first = true;
@@ -243,7 +264,11 @@ impl Targets {
         let mut fetched = Vec::with_capacity(self.list.len());
         for target in &self.list {
             let bytes_max = target.in_memory(bytes_left, memory_left);
-            let read = target.read(limits, &self.nearby, bytes_max, is_first);
+            let read = if holds_back && target.is_held_back(limits.isolation) {
+                target.read_nothing(limits)
+            } else {
+                target.read(limits, &self.nearby, bytes_max, is_first)
+            };
             bytes += target.counted(&read, bytes_left);
             if let Ok(read) = &read
                 && !read.records.is_empty()
@@ -289,6 +314,20 @@ impl Target {
         let partition = self.partition.as_ref().map_err(|error| *error)?;
         let request = ReadRequest { at_least_one, nearby, ..self.request(limits, bytes_left) };
         partition.read(&request).map_err(|error| self.named(error))
+    }
+
+    /// Whether a throttle keeps records from the follower that reads.
+    fn is_held_back(&self, isolation: Isolation) -> bool {
+        let (Isolation::Replica(broker_id), Ok(partition)) = (isolation, &self.partition) else {
+            return false;
+        };
+        self.is_throttled && !partition.is_in_sync(broker_id)
+    }
+
+    /// What is answered beside records. That there are more is no reason for an answer.
+    fn read_nothing(&self, limits: &Limits) -> Fetched {
+        let read = self.read(limits, &[], 0, false)?;
+        Ok(Read { has_more: false, ..read })
     }
 
     fn request(&self, limits: &Limits, bytes_left: i64) -> ReadRequest<'static> {

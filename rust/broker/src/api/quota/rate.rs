@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 /// How a rate is measured: `quota.window.num` samples of `quota.window.size.seconds` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Windows {
-    pub(super) count: usize,
-    pub(super) ms: u64,
+pub(crate) struct Windows {
+    pub(crate) count: usize,
+    pub(crate) ms: u64,
 }
 
 impl Windows {
     /// After this long without an event nothing of a rate is left.
-    pub(super) fn total_ms(self) -> u64 {
+    pub(crate) fn total_ms(self) -> u64 {
         (self.count as u64).saturating_mul(self.ms)
     }
 }
@@ -25,13 +25,13 @@ struct Sample {
 
 /// Bytes of the last windows.
 #[derive(Debug, Default)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     samples: VecDeque<Sample>,
 }
 
 impl Rate {
     /// Adds `bytes`; what was added in vain is taken back as negative ones.
-    pub(super) fn record(&mut self, bytes: i64, now_ms: u64, windows: Windows) {
+    pub(crate) fn record(&mut self, bytes: i64, now_ms: u64, windows: Windows) {
         match self.samples.back_mut() {
             Some(last) if now_ms.saturating_sub(last.start_ms) < windows.ms => {
                 last.bytes += bytes;
@@ -48,7 +48,7 @@ impl Rate {
     }
 
     /// How long a client must keep silent so that its rate is `bytes_per_second` again; 0 if it is no higher.
-    pub(super) fn throttle_ms(
+    pub(crate) fn throttle_ms(
         &mut self,
         bytes_per_second: f64,
         now_ms: u64,
@@ -62,8 +62,25 @@ impl Rate {
         excess_ms.round() as u64
     }
 
+    /// For how long nothing may be added so that the rate is `bytes_per_second` again, the largest number if only the end of
+    /// the windows makes it so; 0 if it is no higher. It stands for one window at least, as Kafka's `SimpleRate`.
+    pub(crate) fn excess_ms(
+        &mut self,
+        bytes_per_second: f64,
+        now_ms: u64,
+        windows: Windows,
+    ) -> u64 {
+        self.forget(now_ms, windows);
+        let bytes: i64 = self.samples.iter().map(|sample| sample.bytes).sum();
+        let Some(oldest) = self.samples.front().filter(|_| bytes > 0) else { return 0 };
+        let elapsed_ms = now_ms.saturating_sub(oldest.start_ms).max(windows.ms);
+        let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms as f64;
+        // Negative becomes 0, and what is too large the largest.
+        excess_ms.ceil() as u64
+    }
+
     /// Whether nothing of it counts any more.
-    pub(super) fn is_over(&mut self, now_ms: u64, windows: Windows) -> bool {
+    pub(crate) fn is_over(&mut self, now_ms: u64, windows: Windows) -> bool {
         self.forget(now_ms, windows);
         self.samples.is_empty()
     }

@@ -59,16 +59,27 @@ pub(super) struct Assigned {
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) stage: Stage,
     pub(super) pause: Pause,
+    /// Until when a throttle keeps it out of Fetches.
+    pub(super) held_until: Option<Instant>,
+    /// As the leader told last.
+    pub(super) leader_high_watermark: Option<i64>,
 }
 
 impl Assigned {
     pub(super) fn new(partition: Arc<Partition>, leader_epoch: LeaderEpoch) -> Assigned {
-        Assigned { partition, leader_epoch, stage: Stage::Beginning, pause: Pause::default() }
+        Assigned {
+            partition,
+            leader_epoch,
+            stage: Stage::Beginning,
+            pause: Pause::default(),
+            held_until: None,
+            leader_high_watermark: None,
+        }
     }
 
     /// What a fetch wants of it; `None` if it has no part in one now.
     pub(super) fn spec(&self, now: Instant) -> Option<Spec> {
-        if self.pause.until(now).is_some() {
+        if self.waits_until(now).is_some() {
             return None;
         }
         self.standing()
@@ -83,12 +94,24 @@ impl Assigned {
     /// Whether it stays as it is until an answer or the image changes it.
     pub(super) fn rests(&self, now: Instant) -> bool {
         let rests = matches!(self.stage, Stage::Fetching(_) | Stage::Stopped);
-        rests && self.pause.until(now).is_none()
+        rests && self.waits_until(now).is_none()
     }
 
-    /// When its pause ends, if it waits for that.
+    /// When its pause ends, or the throttle, if it waits for that.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let waits = matches!(self.stage, Stage::Beginning | Stage::Fetching(_));
-        self.pause.until(now).filter(|_| waits)
+        self.waits_until(now).filter(|_| waits)
+    }
+
+    /// When the pause or the throttle ends that keeps it out of Fetches.
+    fn waits_until(&self, now: Instant) -> Option<Instant> {
+        let held = self.held_until.filter(|until| *until > now);
+        self.pause.until(now).into_iter().chain(held).max()
+    }
+
+    /// Whether it lacks records that are committed, as far as is known.
+    pub(super) fn lags(&self) -> bool {
+        let Stage::Fetching(position) = self.stage else { return false };
+        self.leader_high_watermark.is_none_or(|end| position.log_end_offset < end)
     }
 }

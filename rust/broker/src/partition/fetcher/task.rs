@@ -20,13 +20,14 @@ use tokio::time::{Instant, sleep_until};
 use super::assigned::{Assigned, Pause, Stage};
 use super::session::{Ask, Session};
 use crate::api::context::Context;
+use crate::api::replication_throttle::{self, held_back};
 use crate::partition::Partition;
 use crate::partition::follower_log::{FollowError, Position};
 use crate::partition::work::Writer;
-use crate::seam::image::PartitionId;
+use crate::seam::image::{Image, PartitionId};
 use crate::seam::log_ring::Level;
 use crate::seam::peers::PeerClient;
-use crate::seam::settings::ReplicaFetch;
+use crate::seam::settings::{ReplicaFetch, Side};
 
 const TARGET: &str = "broker.fetcher";
 /// The newest version of Fetch that is spoken here, and the oldest: from it on answers say where logs part (KIP-595).
@@ -153,6 +154,7 @@ impl Fetcher {
 
     /// What the next Fetch says; `None` if there is nothing to fetch.
     fn next_ask(&mut self) -> Option<Ask> {
+        self.hold_back();
         let now = Instant::now();
         let partitions = &self.partitions;
         let spec = |id: &PartitionId| partitions.get(id).and_then(|assigned| assigned.spec(now));
@@ -161,6 +163,29 @@ impl Fetcher {
             |id: &PartitionId| partitions.get(id).is_none_or(|assigned| assigned.rests(now));
         self.restless.retain(|id| !rests(id));
         ask
+    }
+
+    /// While the throttle is exceeded, keeps out of the next Fetch what it is for (`api/replication_throttle.rs`).
+    fn hold_back(&mut self) {
+        let image = self.ctx.image.load();
+        let Some(held) = held_back(&self.ctx, &image.settings, Side::Follower) else { return };
+        let (node_id, until) = (self.ctx.node_id, Instant::now() + held);
+        for (id, assigned) in &mut self.partitions {
+            let is_held = is_throttled(&image, node_id, id) && assigned.lags();
+            if is_held && !assigned.partition.is_in_sync(node_id) {
+                assigned.held_until = Some(until);
+                self.restless.insert(*id);
+            }
+        }
+    }
+
+    /// Counts records that came for a partition.
+    fn count(&self, id: &PartitionId, bytes: usize) {
+        let image = self.ctx.image.load();
+        let has_limit = image.settings.replication_throttle.limit(Side::Follower).is_some();
+        if has_limit && is_throttled(&image, self.ctx.node_id, id) {
+            replication_throttle::record(&self.ctx, &image.settings, Side::Follower, bytes);
+        }
     }
 
     /// Those of the restless that are there.
@@ -436,6 +461,12 @@ fn ended(answered: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) 
         Ok(Err(error)) => Ended::Failed(error),
         Err(_) => Ended::Failed(SendError::Closed),
     }
+}
+
+/// Whether a partition is throttled where it follows, which is here.
+fn is_throttled(image: &Image, node_id: i32, id: &PartitionId) -> bool {
+    let topic = image.topic_by_id(&id.0);
+    topic.is_some_and(|topic| topic.throttled.follower.contains(id.1, node_id))
 }
 
 fn duration(ms: i32) -> Duration {

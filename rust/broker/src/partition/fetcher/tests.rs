@@ -43,6 +43,15 @@ impl Pair {
         partitions: i32,
         prepare: impl FnOnce(&mut Broker, &mut Broker),
     ) -> Pair {
+        Pair::of(durability, &|| of_t(partitions), prepare)
+    }
+
+    /// The same for topics that `topics` makes.
+    fn of(
+        durability: Durability,
+        topics: &dyn Fn() -> ImageDelta,
+        prepare: impl FnOnce(&mut Broker, &mut Broker),
+    ) -> Pair {
         let engine = Engine::shared().unwrap();
         let runtime = engine.handle().clone();
         let mut leader = Broker::in_memory().in_cluster();
@@ -52,7 +61,7 @@ impl Pair {
         let listens = Listens { name: Arc::from(REPLICATION), controller_apis: None };
         let accepting = listener::accept(leader.ctx.clone(), listens, listener);
         let listening = runtime.spawn(accepting);
-        leader.apply(of_t(partitions));
+        leader.apply(topics());
 
         let mut follower = Broker::on_disk_of(FOLLOWER, durability).in_cluster();
         prepare(&mut leader, &mut follower);
@@ -72,7 +81,7 @@ impl Pair {
         let at_port =
             BrokerEndpoint { listener: Arc::from(REPLICATION), port, ..endpoint(NODE, 5) };
         let brokers = Some(vec![at_port, endpoint(FOLLOWER, 5)]);
-        let step = follower.step(ImageDelta { brokers, ..of_t(partitions) });
+        let step = follower.step(ImageDelta { brokers, ..topics() });
         let changes = fetchers.changes_of(&step);
         follower.ctx.carry_out(step);
         fetchers.carry_out(changes);
@@ -86,6 +95,15 @@ impl Pair {
         let answer = replied(self.leader.produce_request(9, &request));
         let answer = pykafka_wire::produce::Response::decode(9, &answer).unwrap();
         assert_eq!(answer.responses[0].partitions[0].error_code, 0);
+    }
+
+    /// Produces to a partition of which the leader is the ISR, and waits for the follower.
+    fn produce_alone(&self, index: i32) {
+        self.produce(index);
+        let end = self.leader.ctx.partitions.get(&TOPIC, index).unwrap().high_watermark();
+        while self.log(index).log_end_offset() < end {
+            thread::yield_now();
+        }
     }
 
     fn log(&self, index: i32) -> Arc<Log> {
@@ -217,4 +235,56 @@ fn a_log_that_is_refused_a_descriptor_is_tried_again() {
     assert!(poll(&mut waiting).is_none());
     pair.follower.gate.heal();
     replied(crate::api::context::Outcome::Pending(waiting));
+}
+
+/// `t`-0 is throttled to nothing where it follows: one answer goes through, and brings the first of three batches. Only the
+/// leader is in sync.
+fn held_back(partitions: i32) -> Pair {
+    let topics = || {
+        let alone = |index| PartitionEntry { index, ..replicated(0, &[NODE, FOLLOWER], &[NODE]) };
+        let partitions = (0..partitions).map(alone).collect();
+        let throttled = [("follower.replication.throttled.replicas", "0:2")];
+        let topic = TopicImage { partitions, ..topic("t", TOPIC, 0, &throttled) };
+        ImageDelta { topics: vec![topic], ..ImageDelta::default() }
+    };
+    let pair = Pair::of(Durability::Os, &topics, |leader, follower| {
+        for _ in 0..3 {
+            leader.append(&batch(&["a"]));
+        }
+        let one_batch = ("replica.fetch.max.bytes", "1");
+        follower.set(&[("follower.replication.throttled.rate", "0"), one_batch]);
+    });
+    let log = pair.log(0);
+    while log.log_end_offset() < 1 {
+        thread::yield_now();
+    }
+    pair
+}
+
+#[test]
+fn a_follower_that_is_throttled_to_nothing_goes_on_when_the_windows_are_over() {
+    let pair = held_back(2);
+    let log = pair.log(0);
+    for _ in 0..2 {
+        // Other partitions go on meanwhile.
+        pair.produce_alone(1);
+    }
+    assert_eq!(log.log_end_offset(), 1);
+    pair.follower.clock.advance_ms(11_000);
+    while log.log_end_offset() < 2 {
+        // The leader's clock stands still: only news end a Fetch that it keeps.
+        pair.produce_alone(1);
+    }
+    pair.produce_alone(1);
+    assert_eq!(log.log_end_offset(), 2);
+}
+
+#[test]
+fn a_throttle_that_is_removed_frees_the_follower_that_it_held_back() {
+    let mut pair = held_back(1);
+    assert_eq!(pair.log(0).log_end_offset(), 1);
+    pair.follower.set(&[]);
+    while pair.log(0).log_end_offset() < 3 {
+        thread::yield_now();
+    }
 }

@@ -7,6 +7,7 @@ use pykafka_log::{ConfigError, LogConfig};
 
 use super::client_quotas::ClientQuotas;
 use super::delta::{ImageDelta, TopicImage};
+use super::throttled::ThrottledReplicas;
 use super::{BrokerEndpoint, Image, PartitionEntry, Registration, TopicEntry, TopicId};
 use crate::seam::settings::{SettingError, Settings};
 
@@ -157,8 +158,18 @@ impl Image {
         let config = config(&defaults, &topic.overrides, &topic.name, refusals);
         let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
         let name = Arc::from(topic.name);
-        let entry =
-            TopicEntry { name, id, internal, hidden, partitions, overrides, config, defaults };
+        let throttled = Arc::new(ThrottledReplicas::of(&overrides));
+        let entry = TopicEntry {
+            name,
+            id,
+            internal,
+            hidden,
+            partitions,
+            overrides,
+            config,
+            throttled,
+            defaults,
+        };
         Some(Changed { topic: self.store(entry, finished), partitions: changed })
     }
 

@@ -186,9 +186,11 @@ impl Fetcher {
             Some(Records::Room(_)) | None => Bytes::new(),
         };
         let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
+        assigned.leader_high_watermark = Some(high_watermark);
         if records.is_empty() && log_start_offset <= spec.log_start_offset {
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
+        self.count(&id, records.len());
         let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
         self.work(id, move |partition, writer| {
             partition.append_as_follower(leader_epoch, &answered, writer)

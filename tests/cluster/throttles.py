@@ -1,0 +1,90 @@
+"""Replication throttles (KIP-73), as tests of clusters see them."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from pykafka_core import Cluster
+from pykafka_core.cli.client import wire
+from pykafka_core.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from tests.cluster.clients import PATIENCE_S, create_placed
+from tests.cluster.nodes import batches
+
+ONE_BATCH = {"replica.fetch.max.bytes": 1}
+"""An answer brings one batch of a partition, so that a rate of 0 lets one batch through in eleven seconds."""
+BATCHES = 20
+"""As many as take minutes at that rate."""
+LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+
+
+def create_filled(cluster: Cluster, name: str, *replicas: list[int]) -> None:
+    """A topic with a partition for each list of replicas, each with `BATCHES` batches of a record."""
+    create_placed(cluster, name, *replicas)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0})
+    for number in range(BATCHES):
+        for partition in range(len(replicas)):
+            producer.produce(name, str(number), partition=partition)
+        assert producer.flush(PATIENCE_S) == 0
+
+
+def records(count: int = BATCHES) -> list[str]:
+    """What `create_filled` wrote, as `tests.cluster.clients.consume` returns it."""
+    return sorted(str(number) for number in range(count))
+
+
+def throttles(cluster: Cluster, topic: str) -> dict[str, str]:
+    """What is set of throttles: of a topic by name, of a broker as ``NAME@BROKER``, of all brokers as ``NAME@``."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    nodes = [str(node) for node in range(len(cluster.brokers))]
+    resources = [ConfigResource(ResourceType.BROKER, node) for node in nodes]
+    described: dict[ConfigResource, Future[dict[str, ConfigEntry]]] = {}
+    # librdkafka asks one broker a call.
+    for resource in (ConfigResource(ResourceType.TOPIC, topic), *resources):
+        described |= admin.describe_configs([resource])
+    found = {}
+    for resource, future in described.items():
+        at = {
+            ConfigSource.DYNAMIC_TOPIC_CONFIG: "",
+            ConfigSource.DYNAMIC_BROKER_CONFIG: f"@{resource.name}",
+            ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "@",
+        }
+        for name, entry in future.result(PATIENCE_S).items():
+            source = ConfigSource(entry.source)
+            if ".replication.throttled." in name and source in at:
+                found[name + at[source]] = entry.value
+    return found
+
+
+def alter(
+    cluster: Cluster, kind: int, name: str, settings: Mapping[str, str] | Mapping[str, None]
+) -> None:
+    """Set settings of a topic, or with an empty name of all brokers, which librdkafka cannot; None deletes one."""
+    of = IncrementalAlterConfigsRequest
+    configs = [
+        of.AlterableConfig(name=setting, config_operation=1 if value is None else 0, value=value)
+        for setting, value in settings.items()
+    ]
+    resource = of.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    with wire.cluster(cluster.bootstrap_servers, "cannot alter") as found:
+        request = of(resources=[resource])
+        answer = found.any().ask(44, 1, request, IncrementalAlterConfigsResponse)
+    assert [one.error_message for one in answer.responses] == [None]
+
+
+def copied(data: Path, node: int, topic: str) -> int:
+    """Bytes of batches that a node's disk holds of partition 0."""
+    files = (data / str(node) / f"{topic}-0").glob("*.log")
+    return sum(len(batches(file.read_bytes())) for file in files)
