@@ -36,8 +36,15 @@ class Levels:
         if event.state == "read_only":
             import shlex  # for a shell, and not at every start
 
-            where = shlex.quote(os.path.join(self._log_dir, name))
-            advice = f"; it refuses records: stop the broker and run pykafka-core repair {where}"
+            repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
+            if topic is not None and len(topic.partitions[event.partition].replicas) > 1:
+                advice = (
+                    "; what it lacks is fetched from its leader. If this broker leads it, nobody replicates it: "
+                    "stop the broker, and have another replica elected (pykafka-core topics elect --unclean), "
+                    f"or run {repair}"
+                )
+            else:
+                advice = f"; it refuses records: stop the broker and run {repair}"
         else:
             advice = ""
         _log.error("partition %s is %s: %s%s", name, event.state, event.reason, advice)

@@ -158,6 +158,8 @@ struct Inner {
     survey: Option<Survey>,
     /// Whether the last attempt to open the log was refused, and the next use tries again.
     is_opening_refused: bool,
+    /// Whether a batch could not be read while it followed: all of them are looked at before it goes on.
+    is_suspect: bool,
     config: Arc<LogConfig>,
     queue: WorkQueue,
     waiters: Waiters,
@@ -229,6 +231,7 @@ impl Partition {
             log: LogSlot::Unopened,
             survey: None,
             is_opening_refused: false,
+            is_suspect: false,
             config,
             queue: WorkQueue::default(),
             waiters: Waiters::default(),

@@ -135,6 +135,21 @@ impl Log {
         Ok(recovery)
     }
 
+    /// Opens a log again of which this process may still have files mapped, and checks every batch. With [`OnDamage::Cut`] it
+    /// does what [`Log::repair`] does.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub(crate) fn reopen(
+        options: LogOptions,
+        on_damage: OnDamage,
+    ) -> Result<(Log, Recovery), OpenError> {
+        let options = LogOptions { on_damage, ..options };
+        let plan = Plan::of(&options).checking_all();
+        let found = Log::look(&options, plan)?.cut_by_copy().told_by_recovery_point();
+        Ok(recovery::apply::apply(found, options)?)
+    }
+
     /// The partition's directory.
     pub fn dir(&self) -> &Path {
         &self.shared.dir

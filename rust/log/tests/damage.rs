@@ -100,6 +100,18 @@ impl Home {
         }
     }
 
+    /// Syncs everything.
+    fn sync(&self) {
+        self.disk.sync_dir(&self.dir).unwrap();
+        if self.disk.exists(&self.partition()) {
+            for entry in self.disk.list(&self.partition()).unwrap() {
+                let path = self.partition().join(entry.name);
+                self.disk.open(&path, OpenMode::Write).unwrap().sync_data().unwrap();
+            }
+            self.disk.sync_dir(&self.partition()).unwrap();
+        }
+    }
+
     /// Where the batches of a segment begin, and where the last one ends.
     fn boundaries(&self, path: &Path) -> Vec<usize> {
         let bytes = self.disk.read(path).unwrap();
@@ -237,6 +249,80 @@ fn synced_records_that_are_missing_make_the_log_read_only_at_each_open() {
             }
         }
     }
+}
+
+/// docs/design/0020-damaged-replicas.md.
+#[test]
+fn a_follower_gives_up_a_log_from_the_damage_on_and_the_next_open_finds_it_whole() {
+    for clean in [true, false] {
+        for (what, hurt, end) in LOSSES {
+            for flush_messages in [1, i64::MAX] {
+                let home = Home::new(flush_messages);
+                home.filled(clean);
+                hurt(&home);
+                let (directory, damaged, recovery) = home.open();
+                assert!(recovery.damage.is_some(), "{what}");
+                let (log, recovery) = directory.give_up_damage(&damaged, ID).unwrap();
+                assert!(matches!(damaged.write_error(), Some(StorageError::Closed)), "{what}");
+                assert_eq!((recovery.damage, log.damage()), (None, None), "{what}");
+                assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, end), "{what}");
+                assert_eq!(directory.high_watermark("t", 0), Some(end), "{what}");
+                drop((directory, damaged, log));
+                let (_, log, recovery) = home.open();
+                assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
+                assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
+            }
+        }
+    }
+}
+
+/// docs/design/0020-damaged-replicas.md.
+#[test]
+fn a_power_cut_while_damage_is_given_up_leaves_damage_or_what_is_left() {
+    for (what, hurt, end) in LOSSES {
+        for operation in 0.. {
+            let disk = FaultyDisk::default();
+            let home = Home { disk: Arc::new(disk.clone()), ..Home::new(1) };
+            home.filled(true);
+            hurt(&home);
+            home.sync();
+            let (directory, damaged, _) = home.open();
+            disk.arm(Fault::PowerCut, Operations::All, operation);
+            if directory.give_up_damage(&damaged, ID).is_ok() {
+                assert!(operation > 3, "{what}: it has {operation} operations only");
+                break;
+            }
+            let left = disk.after_power_cut(operation);
+            let home = Home { disk: Arc::new(left), ..Home::new(1) };
+            let (directory, log, recovery) = home.open();
+            if let Some(damage) = recovery.damage {
+                assert!(damage.offset() <= end, "{what}, {operation}: {damage}");
+                directory.give_up_damage(&log, ID).unwrap();
+            }
+            drop((directory, log));
+            let (_, log, recovery) = home.open();
+            let left = (recovery.damage, log.log_start_offset());
+            assert_eq!(left, (None, 0), "{what}, {operation}");
+            assert!(log.log_end_offset() <= end, "{what}, {operation}");
+        }
+    }
+}
+
+/// docs/design/0020-damaged-replicas.md.
+#[test]
+fn a_log_that_is_looked_at_again_is_the_same_or_damaged() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    let (log, recovery) = directory.look_again(&log, ID).unwrap();
+    assert_eq!((recovery.damage, log.log_end_offset()), (None, 30));
+    assert_eq!(append(&log, 3, NOW_MS).first_offset, 30);
+    home.flip(1, 100);
+    let (log, recovery) = directory.look_again(&log, ID).unwrap();
+    assert!(matches!(recovery.damage, Some(Damage::Batch { .. })), "{recovery:?}");
+    assert!(log.append_as_leader(&mut batch(1, 10, NOW_MS), LEADER).is_err());
+    drop((directory, log));
+    assert!(matches!(home.open().2.damage, Some(Damage::Batch { .. })));
 }
 
 #[test]

@@ -19,6 +19,8 @@
 //! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: that of the partition if the error
 //!   is, else that of the task. What a new leader does not know yet it knows in a moment.
 //! - While a throttle is exceeded, what it is for is left out of Fetches (`api/replication_throttle.rs`).
+//! - A partition whose log is damaged is fetched from the damage on, again and again, until that may be given up
+//!   ([`crate::partition::follower_log`]).
 //! - A partition whose log fails, or whose epoch the leader has left behind, stops until the image changes it.
 
 mod assigned;

@@ -5,11 +5,17 @@
 //! appended before a transition lies before the beginning of the next epoch (contract/replication.md#8, #16, #23).
 //!
 //! The log is the one truth about where the next fetch begins: every change ends with its [`Position`].
+//!
+//! # A damaged log
+//! It is fetched from its first record that cannot be read, and what comes is not written: so the leader learns what this
+//! replica lacks, and has it leave the ISR. Once neither ISR nor ELR name this broker, and the leader has answered a fetch
+//! from there, the log is given up from the damage on, and fetched again ([`Partition::give_up_damage`]). Before that it
+//! stays as it is, so that whoever is elected because of the ISR does not lead with less: a damaged log leads nobody.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_log::{AppendError, Log, StorageError};
+use pykafka_log::{AppendError, Damage, Log, OpenError, Recovery, StorageError};
 use pykafka_record::LeaderEpoch;
 
 use super::replication::Role;
@@ -18,6 +24,7 @@ use super::turn::Turn;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey, TARGET};
 use crate::kafka_error::KafkaError;
+use crate::seam::event::PartitionStateKind;
 use crate::seam::log_ring::Level;
 
 /// Where a follower's log stands: what its next fetch says.
@@ -38,6 +45,14 @@ impl Position {
 
     fn of(log: &Log) -> Position {
         let offsets = log.offsets();
+        let damaged_at = log.damage().map_or(i64::MAX, |damage| damage.offset());
+        if damaged_at < offsets.log_start_offset {
+            return Position {
+                log_start_offset: damaged_at,
+                log_end_offset: damaged_at,
+                latest_epoch: None,
+            };
+        }
         Position {
             log_start_offset: offsets.log_start_offset,
             log_end_offset: offsets.log_end_offset,
@@ -88,8 +103,84 @@ impl Partition {
             return Ok(Position::NOTHING);
         }
         let log = self.log_to_follow(writer)?;
-        self.sync_as_promised(&log)?;
+        if log.damage().is_none() {
+            self.sync_as_promised(&log)?;
+        }
         Ok(Position::of(&log))
+    }
+
+    /// The log that is to be changed by what the leader answered, undamaged.
+    fn log_to_change(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
+        let was_suspect = self.turn().is_suspect;
+        let log = self.log_to_follow(writer)?;
+        match log.damage() {
+            None => Ok(log),
+            // The fetch that was answered said something else.
+            Some(damage) if was_suspect => Err(FollowError::Refused(damage.to_string())),
+            Some(damage) => self.give_up_damage(&log, &damage, writer),
+        }
+    }
+
+    /// Gives up what is behind the damage, once nobody would be elected for having it. The leader has answered a fetch from
+    /// there: one that has this broker in its ISR refuses it.
+    fn give_up_damage(
+        &self,
+        log: &Log,
+        damage: &Damage,
+        writer: &Writer,
+    ) -> Result<Arc<Log>, FollowError> {
+        if self.turn().replication.assignment().may_elect(self.host.node_id) {
+            let text = format!(
+                "its log is damaged ({damage}), and is fetched again once this node is in neither ISR nor ELR"
+            );
+            return Err(FollowError::Refused(text));
+        }
+        let given_up = self.host.directory.give_up_damage(log, self.topic_id);
+        let (left, recovery) = self.replace_log(given_up, writer)?;
+        let (end, bytes) = (left.log_end_offset(), recovery.truncated_bytes);
+        self.note(Level::Warning, || {
+            format!("gives up {bytes} bytes and goes on at {end}, as its log was damaged: {damage}")
+        });
+        Ok(left)
+    }
+
+    /// Reads all of a log of which a batch could not be read.
+    fn look_again(&self, log: &Log, writer: &Writer) -> Result<Arc<Log>, FollowError> {
+        let found = self.host.directory.look_again(log, self.topic_id);
+        let (log, recovery) = self.replace_log(found, writer)?;
+        self.turn().is_suspect = false;
+        self.report_recovery(&recovery);
+        Ok(log)
+    }
+
+    /// Goes on with another log in the place of the one that was closed.
+    fn replace_log(
+        &self,
+        opened: Result<(Arc<Log>, Recovery), OpenError>,
+        _writer: &Writer,
+    ) -> Result<(Arc<Log>, Recovery), FollowError> {
+        let mut turn = self.turn();
+        let (log, recovery) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let text = error.to_string();
+                turn.fail(&text);
+                return Err(turn.failed_or_refused(text));
+            }
+        };
+        if !matches!(turn.log, LogSlot::Open(_)) {
+            log.discard();
+            return Err(turn.failed_or_refused("it was closed".to_owned()));
+        }
+        turn.log = LogSlot::Open(log.clone());
+        log.update_config(turn.config.clone());
+        let ends = turn.ends(&log);
+        turn.replication.truncated(ends);
+        turn.version += 1;
+        if let Some(damage) = &recovery.damage {
+            turn.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
+        }
+        Ok((log, recovery))
     }
 
     /// Appends what the leader answered, as it is, and takes its high watermark and log start as far as the log reaches
@@ -108,7 +199,7 @@ impl Partition {
         writer: &Writer,
     ) -> Result<Position, FollowError> {
         self.turn().check_follower(leader_epoch)?;
-        let log = self.log_to_follow(writer)?;
+        let log = self.log_to_change(writer)?;
         if log.log_end_offset() != answered.fetch_offset {
             return Ok(Position::of(&log));
         }
@@ -156,6 +247,12 @@ impl Partition {
         if self.turn().syncs_every_append() { self.stored(log.flush()) } else { Ok(()) }
     }
 
+    /// Whether the log is damaged, or may be: it is not enough to follow the high watermark.
+    pub(super) fn is_doubtful(&self) -> bool {
+        let turn = self.turn();
+        turn.is_suspect || turn.opened().is_some_and(|log| log.damage().is_some())
+    }
+
     /// Takes a high watermark of the leader's that came without records.
     pub(super) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
         let mut turn = self.turn();
@@ -193,7 +290,7 @@ impl Partition {
         writer: &Writer,
     ) -> Result<Position, FollowError> {
         self.turn().check_follower(leader_epoch)?;
-        let log = self.log_to_follow(writer)?;
+        let log = self.log_to_change(writer)?;
         let log_end_offset = log.log_end_offset();
         let own_end = log.end_offset_for_epoch(epoch).map_or(log_end_offset, |(_, end)| end);
         self.truncate_follower_to(&log, own_end.min(end_offset).min(log_end_offset))
@@ -211,7 +308,7 @@ impl Partition {
         writer: &Writer,
     ) -> Result<Position, FollowError> {
         self.turn().check_follower(leader_epoch)?;
-        let log = self.log_to_follow(writer)?;
+        let log = self.log_to_change(writer)?;
         let own_end = log.log_end_offset();
         if log_end_offset < own_end {
             return self.truncate_follower_to(&log, log_end_offset);
@@ -256,7 +353,8 @@ impl Partition {
     }
 
     fn log_to_follow(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
-        self.open_log(writer).map_err(|error| self.failed_or_refused(error))
+        let log = self.open_log(writer).map_err(|error| self.failed_or_refused(error))?;
+        if self.turn().is_suspect { self.look_again(&log, writer) } else { Ok(log) }
     }
 
     fn stored(&self, result: Result<(), StorageError>) -> Result<(), FollowError> {
@@ -315,7 +413,7 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use pykafka_log::Durability;
+    use pykafka_log::{Durability, OpenMode};
     use pykafka_record::BatchMut;
 
     use super::*;
@@ -467,6 +565,84 @@ mod tests {
         assert_eq!(partition.high_watermark(), 2);
         assert_eq!(truncate(1, 1), Ok(at(1, 1)));
         assert_eq!(append(&partition, 3, (1, 3), 2), Ok(at(2, 3)));
+    }
+
+    /// A damaged log with the records 0 to 4, of which 2 cannot be read, as it follows in epoch 3 again.
+    fn damaged_follower(isr: &[i32], elr: &[i32]) -> (Broker, Arc<Partition>) {
+        let mut broker = Broker::on_disk(Durability::Fsync).in_cluster();
+        assigned(&mut broker, OTHER, EPOCH.get());
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        for offset in 0..5 {
+            append(&partition, 3, (offset, 3), offset).unwrap();
+        }
+        let size = partition.opened_log().unwrap().size_bytes() / 5;
+        drop(partition);
+        let directory = &broker.ctx.partitions.host().directory;
+        let path = directory.path().join("t-0").join(format!("{:020}.log", 0));
+        let file = directory.disk().open(&path, OpenMode::Write).unwrap();
+        file.write_at(&[0x55; 4], 3 * size - 4).unwrap();
+        let mut broker = broker.killed_and_restarted(Durability::Fsync).in_cluster();
+        let entry = replicated(3, &[NODE, OTHER], isr);
+        let (leader, leader_epoch, elr) = (OTHER, EPOCH, elr.to_vec());
+        broker.replicate(PartitionEntry { leader, leader_epoch, elr, ..entry }, &[]);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert_eq!(begin(&partition, 3), Ok(at(2, 3)));
+        (broker, partition)
+    }
+
+    /// docs/DURABILITY.md.
+    #[test]
+    fn a_damaged_log_is_kept_while_isr_or_elr_name_its_broker() {
+        for (isr, elr) in [(&[NODE, OTHER][..], &[][..]), (&[OTHER], &[NODE])] {
+            let (_broker, partition) = damaged_follower(isr, elr);
+            let refused = append(&partition, 3, (2, 3), 5);
+            assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
+            assert!(partition.opened_log().unwrap().damage().is_some());
+        }
+    }
+
+    /// docs/DURABILITY.md.
+    #[test]
+    fn a_damaged_log_is_given_up_from_the_damage_on_and_goes_on_there() {
+        let (broker, partition) = damaged_follower(&[OTHER], &[]);
+        for offset in 2..6 {
+            assert_eq!(append(&partition, 3, (offset, 3), 5), Ok(at(offset + 1, 3)));
+        }
+        assert_eq!(partition.high_watermark(), 5);
+        drop(partition);
+        let mut broker = broker.killed_and_restarted(Durability::Fsync).in_cluster();
+        assigned(&mut broker, OTHER, 4);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert_eq!(begin(&partition, 4), Ok(at(6, 3)));
+        assert_eq!(partition.opened_log().unwrap().damage(), None);
+    }
+
+    /// docs/DURABILITY.md.
+    #[test]
+    fn a_batch_that_cannot_be_read_has_the_whole_log_looked_at() {
+        let (mut broker, partition) = follower();
+        for offset in 0..5 {
+            append(&partition, 3, (offset, 3), offset).unwrap();
+        }
+        let log = partition.opened_log().unwrap();
+        log.flush().unwrap();
+        let path = log.dir().join(format!("{:020}.log", 0));
+        let file =
+            broker.ctx.partitions.host().directory.disk().open(&path, OpenMode::Write).unwrap();
+        // The size of the third batch.
+        file.write_at(&[0x55; 4], 2 * log.size_bytes() / 5 + 8).unwrap();
+        let truncated = writing(&partition, |partition, writer| {
+            partition.truncate_as_follower(EPOCH, (EPOCH, 4), writer)
+        });
+        assert!(matches!(truncated, Err(FollowError::Refused(_))), "{truncated:?}");
+        assert!(partition.is_doubtful());
+        assert_eq!(begin(&partition, 3), Ok(at(2, 3)));
+        assert_eq!(log.write_error().map(|error| error.to_string()), Some("log is closed".into()));
+        let refused = append(&partition, 3, (2, 3), 5);
+        assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
+        let entry = replicated(9, &[NODE, OTHER], &[OTHER]);
+        broker.replicate(PartitionEntry { leader: OTHER, leader_epoch: EPOCH, ..entry }, &[]);
+        assert_eq!(append(&partition, 3, (2, 3), 5), Ok(at(3, 3)));
     }
 
     /// contract/replication.md#8.

@@ -234,5 +234,6 @@ fn assignment_of(entry: &PartitionEntry) -> Assignment {
         partition_epoch: entry.partition_epoch,
         replicas: entry.replicas.clone(),
         isr: entry.isr.clone(),
+        elr: entry.elr.clone(),
     }
 }

@@ -41,7 +41,8 @@ impl Partition {
     /// # Errors
     /// The epoch errors and `NOT_LEADER_OR_FOLLOWER` first; then `UNKNOWN_LEADER_EPOCH` for a broker outside of the
     /// assignment; `OFFSET_OUT_OF_RANGE` as for a read; `NOT_LEADER_OR_FOLLOWER` for one that fetches under an older
-    /// registration than is known. Nothing is booked then.
+    /// registration than is known; `KAFKA_STORAGE_ERROR` of a damaged log. Nothing is booked then. `NOT_LEADER_OR_FOLLOWER` for
+    /// one that is in the ISR without what is committed, which is booked (docs/DURABILITY.md).
     pub fn follower_fetched(
         &self,
         replica: &Replica,
@@ -51,8 +52,14 @@ impl Partition {
         debug_assert_eq!(request.isolation, Isolation::Replica(replica.broker_id));
         let (mut turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
         turn.replication.follower(replica.broker_id)?;
+        if log.damage().is_some() {
+            // It does not know what it lacks: followers would give up what they have.
+            return Err(KafkaError::KafkaStorageError);
+        }
         let offsets = turn.offsets(&log);
-        if diverging_epoch(&log, &offsets, request)?.is_some() {
+        // One that lacks what is committed is not asked where the logs part.
+        let has_lost = turn.replication.has_lost(replica.broker_id, request.fetch_offset);
+        if !has_lost && diverging_epoch(&log, &offsets, request)?.is_some() {
             return Ok(());
         }
         if replica.is_stale() {
@@ -64,10 +71,11 @@ impl Partition {
             broker_epoch: replica.broker_epoch,
             arrived_ns: replica.arrived_ns,
         };
-        turn.replication.follower_fetched(replica.broker_id, fetch, offsets.log_end_offset)?;
+        let (id, end) = (replica.broker_id, offsets.log_end_offset);
+        let booked = turn.replication.follower_fetched(id, fetch, end).map(drop);
         turn.progress(&log);
         turn.tell_standings(Repeat::No);
-        Ok(())
+        booked
     }
 }
 

@@ -45,6 +45,15 @@ pub struct Assignment {
     pub replicas: Vec<i32>,
     /// Committed in-sync replicas.
     pub isr: Vec<i32>,
+    /// Eligible leader replicas (KIP-966).
+    pub elr: Vec<i32>,
+}
+
+impl Assignment {
+    /// Whether `broker_id` may be elected because of what it is taken to have.
+    pub fn may_elect(&self, broker_id: i32) -> bool {
+        self.isr.contains(&broker_id) || self.elr.contains(&broker_id)
+    }
 }
 
 /// The local log's ends, read together.
@@ -137,6 +146,7 @@ impl Replication {
             partition_epoch: -1,
             replicas: Vec::new(),
             isr: Vec::new(),
+            elr: Vec::new(),
         };
         Replication {
             node_id,
@@ -392,21 +402,29 @@ impl Replication {
         moved
     }
 
+    /// Whether a follower that fetches from `fetch_offset` has lost what it had: members of the ISR, pending ones too, have
+    /// all that is committed (contract/replication.md#1).
+    pub fn has_lost(&self, broker_id: i32, fetch_offset: i64) -> bool {
+        fetch_offset < self.high_watermark && self.isr.maximal_contains(broker_id)
+    }
+
     /// Takes a follower's fetch (its divergence already excluded, contract/replication.md#12).
     ///
     /// # Errors
     /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24); `NOT_LEADER_OR_FOLLOWER` if it fetches
-    /// under an older registration than one already seen (27).
+    /// under an older registration than one already seen (27), or has lost what it had: it is booked, and answered once it
+    /// is in the ISR no more, so that whoever gets an answer is not taken to have what it asks for (D5).
     pub fn follower_fetched(
         &mut self,
         broker_id: i32,
         fetch: FollowerFetch,
         leader_log_end: i64,
     ) -> Result<&Follower, KafkaError> {
+        let has_lost = self.has_lost(broker_id, fetch.fetch_offset);
         let follower = (self.followers.iter_mut())
             .find(|follower| follower.broker_id == broker_id)
             .ok_or(KafkaError::UnknownLeaderEpoch)?;
-        if !follower.fetched(fetch, leader_log_end) {
+        if !follower.fetched(fetch, leader_log_end) || has_lost {
             return Err(KafkaError::NotLeaderOrFollower);
         }
         Ok(follower)
@@ -422,13 +440,16 @@ impl Replication {
     }
 
     /// How `follower` stands (contract/replication.md#25, #26, #28). A member of the ISR is judged by its lag, as what it
-    /// lacks holds the high watermark back; any other one by whether it may join.
+    /// lacks holds the high watermark back, and lags at once if it lacks what is committed; any other one by whether it may
+    /// join.
     pub fn standing(&self, follower: &Follower, view: &View<'_>) -> Standing {
         let registered = view.eligible.get(&follower.broker_id).copied();
         let is_stale = registered.is_none() || registered != follower.broker_epoch;
         let is_member = self.isr.committed().0.contains(&follower.broker_id);
         let (state, asks) = if is_member {
-            match view.is_caught_up(follower) {
+            let has_lost = follower.has_fetched()
+                && self.has_lost(follower.broker_id, follower.log_end_offset);
+            match view.is_caught_up(follower) && !has_lost {
                 false => (ReplicaStateKind::Lagging, true),
                 true if follower.has_fetched() && is_stale => (ReplicaStateKind::StaleEpoch, false),
                 true => (ReplicaStateKind::CaughtUp, false),

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::append::{Append, AppendOutcome};
 use super::replication::Replication;
 use super::replication::follower::Follower;
-use super::replication::{LogEnds, View};
+use super::replication::{LogEnds, Role, View};
 use super::sync::Begun;
 use super::threads::contained::contained;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
@@ -358,6 +358,9 @@ impl<'a> Turn<'a> {
                 let Partition { topic, index, .. } = self.partition();
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
+                let is_malformed = matches!(error, StorageError::Malformed { .. });
+                self.inner.is_suspect |=
+                    is_malformed && self.inner.replication.role() == Role::Follower;
                 KafkaError::KafkaStorageError
             }
             StorageError::Damaged { .. }

@@ -3,7 +3,7 @@
 //! - A recovery point is checkpointed after the data below it was synced: it is never ahead of the disk.
 //! - A log start offset is checkpointed before `DeleteRecords` is acknowledged, and before retention renames a file: no
 //!   crash brings deleted records back, and segments below the checkpoint are never missed.
-//! - Where a log is truncated, the checkpoints give its records up first.
+//! - Where a log is truncated, the checkpoints give its records up first; where damage is given up, afterwards.
 //! - Where a compaction ended is checkpointed after its segments were replaced: without that it is repeated.
 //!
 //! So the log starts are written before the recovery points: a log whose first segments went is never compared with a
@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
@@ -21,8 +22,8 @@ use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::disk::{DirEntry, Disk};
 use crate::log::sync::Round;
 use crate::log::{
-    Checkpointed, CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OpenError,
-    StorageError,
+    Checkpointed, CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OnDamage,
+    OpenError, Recovery, StorageError,
 };
 
 /// What the checkpoints of a data directory tell.
@@ -185,6 +186,11 @@ impl Checkpoints {
         [recovery_points, log_starts, high_watermarks, cleaner_offsets]
     }
 
+    /// What tells of the end of logs.
+    fn promised_mut(&mut self) -> [&mut PartitionOffsets; 3] {
+        [&mut self.recovery_points, &mut self.high_watermarks, &mut self.cleaner_offsets]
+    }
+
     pub(super) fn offsets(&self, name: &str) -> &PartitionOffsets {
         match name {
             checkpoint::LOG_START_OFFSET_FILE => &self.log_starts,
@@ -326,6 +332,61 @@ impl LogDirectory {
         }
         self.lower_cleaner_offset(log, offset);
         self.record_log_starts([log])
+    }
+
+    /// Reads every batch of `log`, which something contradicts, and returns the log that takes its place: the same, or one
+    /// that is damaged and not written any more. The next open finds that damage too.
+    ///
+    /// # Errors
+    /// As [`Log::close`] and [`Log::open`]. `log` is closed all the same.
+    pub fn look_again(
+        &self,
+        log: &Log,
+        topic_id: [u8; 16],
+    ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        log.close()?;
+        // What was synced is missed if it is gone.
+        self.checkpoint(&[])?;
+        let key = partition_key(log.dir());
+        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
+        let (found, recovery) = Log::reopen(options, OnDamage::Keep)?;
+        let found = Arc::new(found);
+        self.state.lock().logs.insert(key, found.clone());
+        self.checkpoint(&[])?;
+        Ok((found, recovery))
+    }
+
+    /// Gives up the records of `log` from the first one on that cannot be read, and returns the log that is left, which takes
+    /// its place and is written again. A log that lacks its beginning is empty then, and begins where it did.
+    ///
+    /// Every batch is read: a disk that has lost some is not believed about others. The checkpoints follow the cut; a
+    /// process that ends before they do finds a log that lacks its end.
+    ///
+    /// # Errors
+    /// As [`Log::open`]. `log` is closed all the same.
+    pub fn give_up_damage(
+        &self,
+        log: &Log,
+        topic_id: [u8; 16],
+    ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        let key = partition_key(log.dir());
+        log.discard();
+        let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
+        let begins_at = options.checkpointed.log_start_offset.unwrap_or(0);
+        let (left, recovery) = Log::reopen(options, OnDamage::Cut)?;
+        if left.log_start_offset() > begins_at {
+            left.truncate_fully_and_start_at(begins_at)?;
+        }
+        let (end, left) = (left.log_end_offset(), Arc::new(left));
+        {
+            let mut state = self.state.lock();
+            state.logs.insert(key.clone(), left.clone());
+            for offsets in state.offsets.promised_mut() {
+                lower(offsets, &key, end);
+            }
+        }
+        self.checkpoint(&[])?;
+        Ok((left, recovery))
     }
 
     /// Lowers the checkpoints of `log` to `offset` at most. What is returned keeps its recovery point there.

@@ -1,5 +1,5 @@
 //! Seeded histories of brokers that replicate one partition: messages are lost, late and out of order, disks lose what was
-//! not synced, brokers are fenced and come back, and the controller moves the leadership (contract/replication.md#1–#32).
+//! not synced, logs lose their middle, brokers are fenced and come back, and the controller moves the leadership (contract/replication.md#1–#32).
 //!
 //! [`Replication`](super::Replication) and `EpochCache` are those that brokers run. Around them logs are lists, and the
 //! controller is the part of it that decides about one partition. One seed is one history, step by step, and after each
@@ -42,9 +42,17 @@ enum Wrong {
     ElectOutsideOfIsr,
     /// The controller does what a leader asked for before it asked again, and was refused.
     AnswerWhoGaveUp,
+    /// A damaged replica gives up what is behind the damage and stays in the ISR.
+    DamagedStaysInIsr,
+    /// A damaged replica leads by what it can read.
+    DamagedLeads,
+    /// A damaged replica gives up what is behind the damage once its leader answers, whatever it knows of the ISR.
+    DamagedBelievesAnswers,
+    /// A leader answers members of the ISR, and who is about to join it, that lack what is committed.
+    AnswerWhoHasLost,
 }
 
-const WRONG_RULES: [Wrong; 11] = [
+const WRONG_RULES: [Wrong; 15] = [
     Wrong::TruncateToHighWatermark,
     Wrong::ForgetLastFetchedEpoch,
     Wrong::IgnorePendingAdds,
@@ -56,13 +64,18 @@ const WRONG_RULES: [Wrong; 11] = [
     Wrong::RestartLeadsInOldEpoch,
     Wrong::ElectOutsideOfIsr,
     Wrong::AnswerWhoGaveUp,
+    Wrong::DamagedStaysInIsr,
+    Wrong::DamagedLeads,
+    Wrong::DamagedBelievesAnswers,
+    Wrong::AnswerWhoHasLost,
 ];
 /// Of a history, before all faults end.
 const STEPS: usize = 800;
 /// In which a wrong rule is found.
 const SEEDS_MAX: u64 = 2_000;
-/// In which [`Wrong::AnswerWhoGaveUp`] is: the member that was refused has to be fenced, to come back, and to lack what was
-/// committed meanwhile.
+/// In which two are that need more: of [`Wrong::AnswerWhoGaveUp`] the member that was refused has to be fenced, to come back, and
+/// to lack what was committed meanwhile; of [`Wrong::DamagedBelievesAnswers`] the leader has to be new, and its high watermark
+/// behind that of the one before.
 const SEEDS_MAX_OF_LATE: u64 = 200_000;
 
 /// A whole history.
@@ -119,7 +132,7 @@ fn each_wrong_rule_is_found() {
             let outcome = catch_unwind(AssertUnwindSafe(|| history(*seed, Some(wrong))));
             !matches!(outcome, Ok(Ok(())))
         };
-        let late = wrong == Wrong::AnswerWhoGaveUp;
+        let late = matches!(wrong, Wrong::AnswerWhoGaveUp | Wrong::DamagedBelievesAnswers);
         let seeds = if late { SEEDS_MAX_OF_LATE } else { SEEDS_MAX };
         let found = (0..seeds).find(breaks);
         println!("{wrong:?}: seed {found:?}");

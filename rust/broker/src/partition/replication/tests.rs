@@ -6,7 +6,8 @@ use super::*;
 
 fn assignment(leader: i32, leader_epoch: i32, partition_epoch: i32, isr: &[i32]) -> Assignment {
     let leader_epoch = LeaderEpoch::new(leader_epoch);
-    Assignment { leader, leader_epoch, partition_epoch, replicas: vec![1, 2, 3], isr: isr.to_vec() }
+    let (replicas, isr) = (vec![1, 2, 3], isr.to_vec());
+    Assignment { leader, leader_epoch, partition_epoch, replicas, isr, elr: Vec::new() }
 }
 
 fn leader_of(isr: &[i32]) -> Replication {
@@ -60,6 +61,36 @@ fn pending_add_holds_the_high_watermark_back() {
     assert!(!replication.advance_high_watermark(ends(9), 1, &NOBODY));
     assert!(replication.settle(proposal, IsrOutcome::Rejected));
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
+}
+
+/// docs/DURABILITY.md.
+#[test]
+fn a_member_without_what_is_committed_gets_no_answer_and_lags_at_once() {
+    let mut replication = leader_of(&[1, 2]);
+    replication.follower_fetched(2, fetch(5), 5).unwrap();
+    assert!(replication.advance_high_watermark(ends(5), 1, &NOBODY));
+    let refused = replication.follower_fetched(2, fetch(4), 5).map(drop);
+    assert_eq!(refused, Err(KafkaError::NotLeaderOrFollower));
+    let eligible = all_eligible();
+    let view = View { log_end_offset: 5, now_ns: 1, lag_ns_max: u64::MAX, eligible: &eligible };
+    let news = replication.news(&view, false);
+    assert_eq!(news.len(), 1);
+    assert_eq!((news[0].1.state, news[0].1.asks), (ReplicaStateKind::Lagging, true));
+    replication.assign(assignment(1, 0, 1, &[1]), 1);
+    assert_eq!(replication.follower_fetched(2, fetch(4), 5).unwrap().log_end_offset, 4);
+}
+
+/// docs/DURABILITY.md.
+#[test]
+fn who_is_to_join_and_lacks_what_is_committed_gets_no_answer() {
+    let mut replication = leader_of(&[1]);
+    replication.advance_high_watermark(ends(4), 1, &NOBODY);
+    replication.follower_fetched(2, fetch(4), 4).unwrap();
+    let isr = [1, 2].map(|broker_id| BrokerState { broker_id, broker_epoch: 7 }).to_vec();
+    let proposal = replication.propose(LeaderEpoch::ZERO, 0, isr, &all_eligible()).unwrap();
+    assert!(replication.follower_fetched(2, fetch(3), 4).is_err());
+    assert!(replication.settle(proposal, IsrOutcome::Rejected));
+    assert!(replication.follower_fetched(2, fetch(3), 4).is_ok());
 }
 
 /// contract/replication.md#2.

@@ -154,6 +154,22 @@ impl Recovered {
         self.changes.removed_segments.append(&mut self.segments);
     }
 
+    /// The same, and no file is shortened in place.
+    pub(crate) fn cut_by_copy(mut self) -> Recovered {
+        for segment in &mut self.segments {
+            segment.cut = segment.cut.and(Some(Cut::ByCopy));
+        }
+        self
+    }
+
+    /// The same; where a batch is damaged that is believed at other opens, the recovery point has it read at the next one.
+    pub(crate) fn told_by_recovery_point(mut self) -> Recovered {
+        if let Some(Damage::Batch { offset }) = self.verdict.damage {
+            self.recovery_point = offset.min(self.recovery_point);
+        }
+        self
+    }
+
     /// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
     pub(super) fn keep_damage(&mut self, plan: &Plan, damage: Damage) {
         self.recovery_point = plan.kept_recovery_point;

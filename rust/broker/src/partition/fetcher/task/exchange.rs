@@ -187,7 +187,10 @@ impl Fetcher {
         };
         let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
         assigned.leader_high_watermark = Some(high_watermark);
-        if records.is_empty() && log_start_offset <= spec.log_start_offset {
+        let changes_log = !records.is_empty()
+            || log_start_offset > spec.log_start_offset
+            || assigned.partition.is_doubtful();
+        if !changes_log {
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
         self.count(&id, records.len());

@@ -79,6 +79,7 @@ impl Controller {
                 partition_epoch: 0,
                 replicas: replicas.to_vec(),
                 isr: replicas.to_vec(),
+                elr: Vec::new(),
             },
             wrong,
         };

@@ -52,6 +52,8 @@ pub(super) struct Disk {
     pub(super) synced: usize,
     /// `replication-offset-checkpoint`.
     pub(super) checkpoint: i64,
+    /// Whether it is known to have lost what it had behind its end.
+    pub(super) is_damaged: bool,
 }
 
 impl Disk {
@@ -187,9 +189,28 @@ impl Node {
         self.progress(now_ns)
     }
 
+    /// What its log had from `offset` on cannot be read any more.
+    pub(super) fn damage(&mut self, offset: i64) {
+        self.disk.truncate(offset);
+        self.disk.is_damaged = !self.settings.is(Wrong::DamagedStaysInIsr);
+        let at = ends(&self.disk, self.settings);
+        if let Some(life) = &mut self.life {
+            life.replication.truncated(at);
+        }
+    }
+
+    fn is_leading_refused(&self) -> bool {
+        self.disk.is_damaged && !self.settings.is(Wrong::DamagedLeads)
+    }
+
     fn begin_epoch(&mut self) {
+        let is_refused = self.is_leading_refused();
         let Some(life) = &mut self.life else { return };
         let end = self.disk.end();
+        if is_refused {
+            return life.replication.begin_leader_epoch(end);
+        }
+        self.disk.is_damaged = false;
         self.disk.epochs.assign(life.replication.assignment().leader_epoch, end);
         let start = if self.settings.is(Wrong::ExpandWithoutEpochStart) { 0 } else { end };
         life.replication.begin_leader_epoch(start);
@@ -210,6 +231,9 @@ impl Node {
 
     /// Appends for a client that waits for all in-sync replicas, if there are enough.
     pub(super) fn produce(&mut self, value: u32, now_ns: u64) -> Vec<Waiting> {
+        if self.disk.is_damaged {
+            return Vec::new();
+        }
         let Some(life) = &mut self.life else { return Vec::new() };
         let enough = life.replication.has_enough_replicas(self.settings.min_isr);
         if life.replication.role() != Role::Leader || !enough {
@@ -264,7 +288,11 @@ impl Node {
     ) -> Result<(Fetched, Vec<Waiting>), KafkaError> {
         let life = self.life.as_mut().ok_or(KafkaError::NotLeaderOrFollower)?;
         life.replication.check_leader(Some(fetch.leader_epoch))?;
+        if self.disk.is_damaged {
+            return Err(KafkaError::KafkaStorageError);
+        }
         let end = self.disk.end();
+        let has_lost = life.replication.has_lost(follower, fetch.offset);
         let nothing = Fetched {
             offset: fetch.offset,
             leader_epoch: fetch.leader_epoch,
@@ -272,7 +300,7 @@ impl Node {
             records: Vec::new(),
             high_watermark: life.replication.high_watermark(),
         };
-        if let Some(last_fetched) = fetch.last_fetched_epoch {
+        if let (Some(last_fetched), false) = (fetch.last_fetched_epoch, has_lost) {
             let known = self.disk.epochs.end_offset_for(last_fetched, end);
             let (epoch, end_offset) = known.ok_or(KafkaError::OffsetOutOfRange)?;
             if epoch < last_fetched || end_offset < fetch.offset {
@@ -293,7 +321,12 @@ impl Node {
             broker_epoch: fetch.broker_epoch,
             arrived_ns: now_ns,
         };
-        life.replication.follower_fetched(follower, booked, end)?;
+        let refused = life.replication.follower_fetched(follower, booked, end).err();
+        if let Some(error) =
+            refused.filter(|_| !has_lost || !self.settings.is(Wrong::AnswerWhoHasLost))
+        {
+            return Err(error);
+        }
         let acknowledged = self.progress(now_ns);
         let from = usize::try_from(fetch.offset).expect("an offset");
         let records = self.disk.records[from..].iter().take(RECORDS_MAX).copied().collect();
@@ -312,6 +345,13 @@ impl Node {
             && life.replication.assignment().leader_epoch == answer.leader_epoch;
         if !follows || self.disk.end() != answer.offset {
             return Ok(());
+        }
+        if self.disk.is_damaged {
+            let looks = !self.settings.is(Wrong::DamagedBelievesAnswers);
+            if looks && life.replication.assignment().may_elect(self.id) {
+                return Ok(());
+            }
+            self.disk.is_damaged = false;
         }
         if let Some((epoch, end_offset)) = answer.parting {
             let end = self.disk.end();

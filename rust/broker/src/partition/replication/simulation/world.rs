@@ -110,7 +110,8 @@ impl World {
             88..=91 => self.session_ends(node),
             92..=96 => self.join(node),
             97 => self.elect(node),
-            _ => self.replace_disk(node)?,
+            98 => self.replace_disk(node)?,
+            _ => self.lose_middle(node),
         }
         self.check()
     }
@@ -121,6 +122,10 @@ impl World {
     /// What does not hold, or does not come within the rounds.
     pub(super) fn heal(&mut self) -> Result<(), String> {
         for round in 0..ROUNDS_MAX {
+            if self.is_lost() {
+                return Ok(());
+            }
+            self.depose_damaged();
             for node in 0..self.nodes.len() {
                 self.start(node);
                 if self.nodes[node].life.as_ref().is_some_and(|life| life.broker_epoch.is_none()) {
@@ -150,6 +155,7 @@ impl World {
         partition.isr.len() == self.nodes.len()
             && self.nodes.iter().all(|node| {
                 node.disk.records == *everything
+                    && !node.disk.is_damaged
                     && node.high_watermark() == node.disk.end()
                     && node.role() != Role::None
             })
@@ -385,6 +391,38 @@ impl World {
         Ok(())
     }
 
+    /// The log of a broker that does not lead is damaged, while others in the ISR are not; it may run.
+    fn lose_middle(&mut self, node: usize) {
+        let id = self.nodes[node].id;
+        let end = self.nodes[node].disk.records.len();
+        let partition = &self.controller.partition;
+        let others = partition.isr.iter().filter(|member| **member != id);
+        let are_whole =
+            others.clone().any(|member| !self.nodes[self.index(*member)].disk.is_damaged);
+        if end == 0 || !are_whole || self.nodes[node].role() == Role::Leader {
+            return;
+        }
+        let offset = self.random.below(end) as i64;
+        self.nodes[node].damage(offset);
+        // What it took for committed it does not have any more.
+        self.marks[node].1 = 0;
+        self.tell(|_| format!("{id} is damaged at {offset}"));
+    }
+
+    /// Whether nobody in the ISR has what it had: the partition stays offline.
+    fn is_lost(&self) -> bool {
+        let isr = &self.controller.partition.isr;
+        isr.iter().all(|member| self.nodes[self.index(*member)].disk.is_damaged)
+    }
+
+    /// A leader whose log is damaged is stopped, so that another one leads.
+    fn depose_damaged(&mut self) {
+        let leader = self.controller.partition.leader;
+        if leader != -1 && self.nodes[self.index(leader)].disk.is_damaged {
+            self.controller.fence(leader);
+        }
+    }
+
     fn acknowledge(&mut self, node: usize, acknowledged: Vec<Waiting>) -> Result<(), String> {
         self.commit(node)?;
         for Waiting { offset, value } in acknowledged {
@@ -420,7 +458,8 @@ impl World {
     /// - `SingleLeader`: nobody leads in another's leader epoch.
     /// - `LeaderInIsr`.
     /// - `ValidHighWatermark`, and `MonotonicHighWatermark` in a broker's life.
-    /// - `StrongIsr`, `CommittedDataSurvives`: what is committed is on the disk of each that the controller has in sync.
+    /// - `StrongIsr`, `CommittedDataSurvives`: what is committed is on the disk of each that the controller has in sync, but for
+    ///   those that know that they are damaged.
     /// - `MonotonicEpoch`: of a broker in its life, and of the records in a log.
     fn check(&mut self) -> Result<(), String> {
         for node in 0..self.nodes.len() {
@@ -444,8 +483,10 @@ impl World {
             return Err(format!("the leader is out of sync: {partition:?}"));
         }
         for member in &partition.isr {
-            let durable = self.nodes[self.index(*member)].durable();
-            if !durable.starts_with(&self.committed) {
+            let node = &self.nodes[self.index(*member)];
+            let durable = node.durable();
+            // One that is damaged leads nobody.
+            if !node.disk.is_damaged && !durable.starts_with(&self.committed) {
                 let committed = &self.committed;
                 return Err(format!("{member} is in sync with {durable:?}: not {committed:?}"));
             }

@@ -1,0 +1,210 @@
+"""A replica whose log is damaged fetches it again, and leads nobody with what is left (docs/DURABILITY.md)."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Cluster
+from pykafka_core.cli.client.wire import Connection
+from pykafka_core.protocol.messages import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    FetchRequest,
+    FetchResponse,
+)
+from tests.cluster.clients import consume, eventually, produce
+
+ALL = (0, 1, 2)
+TOPIC = "orders"
+BATCHES = 8
+VALUE_BYTES = 300_000
+"""Three batches fill a segment."""
+SIZE_POSITION = 8
+"""Of a batch's size, in the batch."""
+CONFIG = {"segment.bytes": "1048576", "flush.messages": "1", "min.insync.replicas": "1"}
+
+
+GivenUp = Callable[[], list[str]]
+
+
+@pytest.fixture
+def given_up(caplog: pytest.LogCaptureFixture) -> GivenUp:
+    """Log lines of replicas that gave records up."""
+    return lambda: [text for text in caplog.messages if "as its log was damaged" in text]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3) as cluster:
+        cluster.create_topic(TOPIC, 1, config=CONFIG)
+        cluster.wait_isr(TOPIC)
+        yield cluster
+
+
+def write(cluster: Cluster, batches: int = BATCHES) -> list[str]:
+    """Batches of one record each, which all replicas have on return."""
+    values = [f"{number} of {batches} ".ljust(VALUE_BYTES, "x") for number in range(batches)]
+    for value in values:
+        produce(cluster.bootstrap_servers, TOPIC, [value])
+    wait_equal(cluster)
+    return values
+
+
+def wait_equal(cluster: Cluster) -> None:
+    """All replicas are in sync, with the same bytes."""
+    cluster.wait_isr(TOPIC)
+    eventually(lambda: len({content(cluster, node) for node in ALL}) == 1)
+
+
+def directory(cluster: Cluster, node: int) -> Path:
+    data = cluster.brokers[node].data_dir
+    assert data is not None
+    return data / f"{TOPIC}-0"
+
+
+def segments(cluster: Cluster, node: int) -> list[Path]:
+    return sorted(directory(cluster, node).glob("*.log"))
+
+
+def content(cluster: Cluster, node: int) -> bytes:
+    """All batches, without what is reserved behind the last one."""
+    return b"".join(path.read_bytes().rstrip(b"\0") for path in segments(cluster, node))
+
+
+def flip(path: Path) -> None:
+    """Change a byte of the records in the first half of a file."""
+    found = bytearray(path.read_bytes())
+    found[100] ^= 0x55
+    path.write_bytes(found)
+
+
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: VALUE_BYTES * 3 // 2])
+
+
+def read_at(cluster: Cluster, node: int, offset: int) -> int:
+    """Have a node read for a consumer, whether it leads or follows; the error code of its answer."""
+    of = FetchRequest
+    partition = of.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
+    topic = of.FetchTopic(topic=TOPIC, partitions=[partition])
+    request = of(replica_id=-1, max_wait_ms=0, min_bytes=0, topics=[topic])
+    host, port = cluster.brokers[node].bootstrap_servers.split(":")
+    with Connection(host, int(port)) as connection:
+        answer = connection.ask(1, 12, request, FetchResponse)
+    return answer.responses[0].partitions[0].error_code
+
+
+def elect_uncleanly(cluster: Cluster, node: int) -> None:
+    of = ElectLeadersRequest
+    partitions = [of.TopicPartitions(topic=TOPIC, partitions=[0])]
+    request = of(election_type=1, topic_partitions=partitions, timeout_ms=30_000)
+    host, port = cluster.brokers[node].bootstrap_servers.split(":")
+    with Connection(host, int(port)) as connection:
+        answer = connection.ask(43, 2, request, ElectLeadersResponse)
+    assert answer.error_code == 0
+    assert answer.replica_election_results[0].partition_result[0].error_code == 0
+
+
+def followers(cluster: Cluster) -> list[int]:
+    leader = cluster.wait_leader(TOPIC)
+    return [node for node in ALL if node != leader]
+
+
+def assert_whole(cluster: Cluster, values: list[str]) -> None:
+    wait_equal(cluster)
+    assert consume(cluster.bootstrap_servers, TOPIC, len(values)) == sorted(values)
+
+
+def test_killed_followers_with_a_changed_byte_fetch_from_there_again(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    values = write(cluster)
+    others = followers(cluster)
+    cluster.kill(*others)
+    for node, place in zip(others, (0, -1), strict=True):
+        # Without it all segments are read, as those are that were written in the last seconds.
+        data = directory(cluster, node).parent
+        (data / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+        flip(segments(cluster, node)[place])
+    cluster.start(*others)
+    assert_whole(cluster, values)
+    eventually(lambda: len(given_up()) == 2)
+
+
+def test_followers_that_lost_a_segment_fetch_from_the_one_that_is_whole(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    values = write(cluster)
+    others = followers(cluster)
+    cluster.stop(*others)
+    segments(cluster, others[0])[1].unlink()
+    shorten(segments(cluster, others[1])[1])
+    cluster.start(*others)
+    assert_whole(cluster, values)
+    eventually(lambda: len(given_up()) == 2)
+    values += write(cluster, 1)
+    assert_whole(cluster, values)
+
+
+def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    values = write(cluster)
+    node = followers(cluster)[0]
+    cluster.stop(node)
+    shutil.rmtree(directory(cluster, node))
+    cluster.start(node)
+    eventually(lambda: bool(given_up()))
+    cluster.kill(node)
+    cluster.start(node)
+    assert_whole(cluster, values)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_of_three_stopped_nodes_the_damaged_one_takes_nothing_from_the_others(
+    cluster: Cluster, first: bool, given_up: GivenUp, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last one is the ISR, and stays offline rather than lead. A damaged index costs no record."""
+    values = write(cluster)
+    others = followers(cluster)
+    last = next(node for node in ALL if node not in others)
+    order = [*others, last]
+    cluster.stop(*order)
+    whole = content(cluster, order[1])
+    damaged = order[0] if first else last
+    segments(cluster, damaged)[1].unlink()
+    for index in directory(cluster, order[1]).glob("*.*index"):
+        index.write_bytes(b"\x55" * 7)
+    cluster.start(*ALL)
+    if first:
+        assert_whole(cluster, values)
+        eventually(lambda: len(given_up()) == 1)
+        return
+    assert cluster.wait_leader(TOPIC) == last
+    refused = f"{TOPIC}-0 does not follow node {last} now: KAFKA_STORAGE_ERROR"
+    eventually(lambda: refused in caplog.text)
+    assert [content(cluster, node) for node in order[:2]] == [whole, whole]
+    assert cluster.isr(TOPIC) == (last,)
+    cluster.stop(last)
+    elect_uncleanly(cluster, order[0])
+    cluster.start(last)
+    assert_whole(cluster, values)
+    eventually(lambda: bool(given_up()))
+
+
+def test_a_member_of_the_isr_that_finds_damage_while_it_runs_leaves_it_and_comes_back(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    values = write(cluster)
+    node = followers(cluster)[0]
+    path = segments(cluster, node)[1]
+    with path.open("r+b") as file:  # in place: the node may have it mapped
+        file.seek(SIZE_POSITION)
+        file.write(b"\x55" * 4)
+    assert read_at(cluster, node, int(path.stem)) != 0
+    eventually(lambda: bool(given_up()))
+    assert_whole(cluster, values)
+    values += write(cluster, 1)
+    assert_whole(cluster, values)
