@@ -32,8 +32,9 @@ struct Note {
 }
 
 impl Note {
+    /// By a wall clock, which may have been set: one that went back holds no longer than one that went on.
     fn holds(self, now_ms: i64) -> bool {
-        now_ms < self.at_ms.saturating_add(HOLDS_MS)
+        now_ms.saturating_sub(self.at_ms).saturating_abs() < HOLDS_MS
     }
 }
 
@@ -84,5 +85,19 @@ impl Refused {
             Ok(Check::Duplicate(_)) | Err(_) => false,
         };
         is_behind && note.epoch == batch.producer_epoch && note.holds(now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_holds_for_its_time_whether_the_clock_went_on_or_was_set_back() {
+        let note = Note { epoch: ProducerEpoch::new(0), base_sequence: 0, at_ms: 1_000_000_000 };
+        let holds = |after_ms: i64| note.holds(note.at_ms + after_ms);
+        assert!([0, -1, HOLDS_MS - 1, 1 - HOLDS_MS].map(holds).iter().all(|holds| *holds));
+        assert!([HOLDS_MS, -HOLDS_MS, -3_600_000].map(holds).iter().all(|holds| !*holds));
+        assert!(!note.holds(i64::MIN) && !note.holds(i64::MAX));
     }
 }
