@@ -59,6 +59,10 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
         voter = f"4@127.0.0.1:1:{id_text(bytes(range(16)))}"
         with pytest.raises(CliError, match="UNSUPPORTED_VERSION"):
             quorum.add(cluster.bootstrap, voter, listener="CONTROLLER", as_json=True, dry_run=False)
+        with pytest.raises(CliError, match="are static"):
+            quorum.remove(cluster.bootstrap, "3", as_json=True, dry_run=True)
+        with pytest.raises(CliError, match="are static"):
+            quorum.add(cluster.bootstrap, voter, listener="CONTROLLER", as_json=True, dry_run=True)
         # Alone it would lead a second quorum, with what the other two go on without.
         cluster.kill(1, 2, 3)
         config = cluster.config(found.leader)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pykafka_core.broker.storage.identity import NODE_ID_MAX
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster import features
 from pykafka_core.cli.cluster.describe_quorum import (
     SILENT_MS_MAX,
     Described,
@@ -19,6 +20,7 @@ from pykafka_core.cli.cluster.describe_quorum import (
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
+from pykafka_core.metadata.image.features import KRAFT_VERSION
 from pykafka_core.protocol.messages import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -136,6 +138,8 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
         found = look(broker)
+        if dry_run:
+            _check_voters_change(broker)
         observers = [one for one in found.replicas if one.status == "Observer"]
         directory = _directory(node_id, wanted[4], observers, "observers")
         ids = sorted(one.node for one in found.voters)
@@ -172,6 +176,8 @@ def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         broker = cluster.any()
         found = look(broker)
+        if dry_run:
+            _check_voters_change(broker)
         directory = _directory(node_id, wanted[2], found.voters, "voters")
         ids = sorted(one.node for one in found.voters)
         text = f"remove voter {node_id}, directory {directory}"
@@ -208,6 +214,17 @@ def _node_id(text: str) -> int:
     if int(text) > NODE_ID_MAX:
         raise CliError(f"{text} is no node id", f"node ids are 0 to {NODE_ID_MAX}", exit_code=USAGE)
     return int(text)
+
+
+def _check_voters_change(broker: wire.Connection) -> None:
+    """Whether the set of voters is one that changes.
+
+    Raises:
+        CliError: They are static.
+    """
+    _, levels = features.look(broker)
+    if not any(one.name == KRAFT_VERSION and one.finalized for one in levels):
+        raise _refused("the voters are static (controller.quorum.voters), and never change")
 
 
 def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
