@@ -160,6 +160,8 @@ struct Inner {
     is_opening_refused: bool,
     /// Whether a batch could not be read while it followed: all of them are looked at before it goes on.
     is_suspect: bool,
+    /// The leader epoch in which it was found damaged though it had followed: fetches from behind the damage may be on their way.
+    damaged_in: Option<LeaderEpoch>,
     config: Arc<LogConfig>,
     queue: WorkQueue,
     waiters: Waiters,
@@ -232,6 +234,7 @@ impl Partition {
             survey: None,
             is_opening_refused: false,
             is_suspect: false,
+            damaged_in: None,
             config,
             queue: WorkQueue::default(),
             waiters: Waiters::default(),

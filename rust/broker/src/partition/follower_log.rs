@@ -11,6 +11,10 @@
 //! replica lacks, and has it leave the ISR. Once neither ISR nor ELR name this broker, and the leader has answered a fetch
 //! from there, the log is given up from the damage on, and fetched again ([`Partition::give_up_damage`]). Before that it
 //! stays as it is, so that whoever is elected because of the ISR does not lead with less: a damaged log leads nobody.
+//!
+//! Of a log that is found damaged while it follows, fetches from behind the damage may be on their way still, and their leader
+//! would take them for what this replica has. So it is given up in a later leader epoch, or after a restart, which has another
+//! broker epoch.
 
 use std::sync::Arc;
 
@@ -129,10 +133,19 @@ impl Partition {
         damage: &Damage,
         writer: &Writer,
     ) -> Result<Arc<Log>, FollowError> {
-        if self.turn().replication.assignment().may_elect(self.host.node_id) {
-            let text = format!(
-                "its log is damaged ({damage}), and is fetched again once this node is in neither ISR nor ELR"
-            );
+        let waits_for = {
+            let turn = self.turn();
+            let assignment = turn.replication.assignment();
+            if assignment.may_elect(self.host.node_id) {
+                Some("once this node is in neither ISR nor ELR")
+            } else if turn.damaged_in == Some(assignment.leader_epoch) {
+                Some("after a restart, or with the next leader epoch")
+            } else {
+                None
+            }
+        };
+        if let Some(event) = waits_for {
+            let text = format!("its log is damaged ({damage}), and is fetched again {event}");
             return Err(FollowError::Refused(text));
         }
         let given_up = self.host.directory.give_up_damage(log, self.topic_id);
@@ -148,7 +161,11 @@ impl Partition {
     fn look_again(&self, log: &Log, writer: &Writer) -> Result<Arc<Log>, FollowError> {
         let found = self.host.directory.look_again(log, self.topic_id);
         let (log, recovery) = self.replace_log(found, writer)?;
-        self.turn().is_suspect = false;
+        let mut turn = self.turn();
+        turn.is_suspect = false;
+        turn.damaged_in =
+            log.damage().map(|_| turn.replication.assignment().leader_epoch).or(turn.damaged_in);
+        drop(turn);
         self.report_recovery(&recovery);
         Ok(log)
     }
@@ -642,7 +659,12 @@ mod tests {
         assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
         let entry = replicated(9, &[NODE, OTHER], &[OTHER]);
         broker.replicate(PartitionEntry { leader: OTHER, leader_epoch: EPOCH, ..entry }, &[]);
-        assert_eq!(append(&partition, 3, (2, 3), 5), Ok(at(3, 3)));
+        let refused = append(&partition, 3, (2, 3), 5);
+        assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
+        let (entry, leader_epoch) = (replicated(10, &[NODE, OTHER], &[OTHER]), LeaderEpoch::new(4));
+        broker.replicate(PartitionEntry { leader: OTHER, leader_epoch, ..entry }, &[]);
+        assert_eq!(begin(&partition, 4), Ok(at(2, 3)));
+        assert_eq!(append(&partition, 4, (2, 3), 5), Ok(at(3, 3)));
     }
 
     /// contract/replication.md#8.

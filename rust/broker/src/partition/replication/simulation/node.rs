@@ -96,6 +96,8 @@ pub(super) struct Life {
     pub(super) waiting: Vec<Waiting>,
     /// The change of the ISR under way.
     pub(super) wish: Option<(u64, Wish)>,
+    /// The leader epoch in which it was found damaged while it ran.
+    pub(super) damaged_in: Option<LeaderEpoch>,
 }
 
 /// Settings of all brokers.
@@ -138,6 +140,7 @@ impl Node {
             fetch: None,
             waiting: Vec::new(),
             wish: None,
+            damaged_in: None,
         });
     }
 
@@ -196,6 +199,7 @@ impl Node {
         let at = ends(&self.disk, self.settings);
         if let Some(life) = &mut self.life {
             life.replication.truncated(at);
+            life.damaged_in = Some(life.replication.assignment().leader_epoch);
         }
     }
 
@@ -321,12 +325,7 @@ impl Node {
             broker_epoch: fetch.broker_epoch,
             arrived_ns: now_ns,
         };
-        let refused = life.replication.follower_fetched(follower, booked, end).err();
-        if let Some(error) =
-            refused.filter(|_| !has_lost || !self.settings.is(Wrong::AnswerWhoHasLost))
-        {
-            return Err(error);
-        }
+        life.replication.follower_fetched(follower, booked, end)?;
         let acknowledged = self.progress(now_ns);
         let from = usize::try_from(fetch.offset).expect("an offset");
         let records = self.disk.records[from..].iter().take(RECORDS_MAX).copied().collect();
@@ -349,6 +348,10 @@ impl Node {
         if self.disk.is_damaged {
             let looks = !self.settings.is(Wrong::DamagedBelievesAnswers);
             if looks && life.replication.assignment().may_elect(self.id) {
+                return Ok(());
+            }
+            let forgets = self.settings.is(Wrong::DamagedForgetsFetches);
+            if !forgets && life.damaged_in == Some(answer.leader_epoch) {
                 return Ok(());
             }
             self.disk.is_damaged = false;

@@ -126,7 +126,13 @@ impl World {
                 return Ok(());
             }
             self.depose_damaged();
+            if round % 20 == 10 {
+                self.outrun_damaged()?;
+            }
             for node in 0..self.nodes.len() {
+                if self.waits_for_restart(node) {
+                    self.end(node);
+                }
                 self.start(node);
                 if self.nodes[node].life.as_ref().is_some_and(|life| life.broker_epoch.is_none()) {
                     self.controller.fence(self.nodes[node].id);
@@ -420,6 +426,23 @@ impl World {
         let leader = self.controller.partition.leader;
         if leader != -1 && self.nodes[self.index(leader)].disk.is_damaged {
             self.controller.fence(leader);
+        }
+    }
+
+    /// Whether a replica was found damaged while it ran, and is out of the ISR.
+    fn waits_for_restart(&self, node: usize) -> bool {
+        let node = &self.nodes[node];
+        let was_running = node.life.as_ref().is_some_and(|life| life.damaged_in.is_some());
+        node.disk.is_damaged && was_running && !self.controller.partition.isr.contains(&node.id)
+    }
+
+    /// A damaged member of the ISR that has as much as its leader is asked for nothing before there is more.
+    fn outrun_damaged(&mut self) -> Result<(), String> {
+        let leader = self.nodes.iter().position(|node| node.role() == Role::Leader);
+        let is_one_damaged = self.nodes.iter().any(|node| node.disk.is_damaged);
+        match leader {
+            Some(leader) if is_one_damaged => self.produce(leader),
+            _ => Ok(()),
         }
     }
 
