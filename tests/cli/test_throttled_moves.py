@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.cluster.throttles import (
 
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS
+IDLE_MS = 500
 
 
 def run(*arguments: str) -> int:
@@ -42,7 +44,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(data: Path) -> Iterator[Cluster]:
-    config = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
+    idle = {"connections.max.idle.ms": IDLE_MS}
+    config = {**ONE_BATCH, **idle, "auto.leader.rebalance.enable": False}
     with Cluster(3, data=data, config=config) as cluster:
         yield cluster
 
@@ -108,6 +111,26 @@ def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
     moved.wait_throttles({})
     assert moved.cluster.wait_isr(moved.name, 0, [0, 2]) == (0, 2)
     assert consume(moved.cluster.bootstrap_servers, moved.name, BATCHES) == records()
+
+
+def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
+    moved: Moved,
+) -> None:
+    """The rates stayed on every broker, and nothing said how they go."""
+
+    def go_on() -> None:
+        servers = moved.cluster.bootstrap_servers
+        eventually(lambda: replicas_of(servers, moved.name) == [[0, 1, 2]])
+        begun = time.monotonic()
+        eventually(lambda: time.monotonic() > begun + 2 * IDLE_MS / 1000)
+        for node in range(3):
+            alter(moved.cluster, RESOURCE_BROKER, str(node), dict.fromkeys(RATES, "100000000"))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    assert moved.move("--throttle", "0") == 0
+    thread.join()
+    moved.wait_throttles({})
 
 
 def test_a_move_that_is_asked_for_again_goes_on_at_the_new_rate(moved: Moved) -> None:

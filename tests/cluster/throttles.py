@@ -19,6 +19,7 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from pykafka_core.types import RESOURCE_BROKER
 from tests.cluster.clients import PATIENCE_S, create_placed
 from tests.cluster.nodes import batches
 
@@ -71,7 +72,7 @@ def throttles(cluster: Cluster, topic: str) -> dict[str, str]:
 def alter(
     cluster: Cluster, kind: int, name: str, settings: Mapping[str, str] | Mapping[str, None]
 ) -> None:
-    """Set settings of a topic, or with an empty name of all brokers, which librdkafka cannot; None deletes one."""
+    """Set settings of a topic, of a broker, or with an empty name of all brokers; None deletes one."""
     of = IncrementalAlterConfigsRequest
     configs = [
         of.AlterableConfig(name=setting, config_operation=1 if value is None else 0, value=value)
@@ -80,7 +81,8 @@ def alter(
     resource = of.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     with wire.cluster(cluster.bootstrap_servers, "cannot alter") as found:
         request = of(resources=[resource])
-        answer = found.any().ask(44, 1, request, IncrementalAlterConfigsResponse)
+        asked = found.node(int(name)) if kind == RESOURCE_BROKER and name else found.any()
+        answer = asked.ask(44, 1, request, IncrementalAlterConfigsResponse)
     assert [one.error_message for one in answer.responses] == [None]
 
 

@@ -159,12 +159,17 @@ def _alter_topics(cluster: wire.Cluster, settings: Mapping[str, _Settings]) -> l
 
 
 def _alter_nodes(cluster: wire.Cluster, nodes: Iterable[int], settings: _Settings) -> list[str]:
-    """Alter settings of those of ``nodes`` that are there, and say what failed."""
+    """Alter settings of those of ``nodes`` that are there, and say what failed.
+
+    Over new connections: a broker closes those that are not used while a move is waited for, or has restarted.
+    """
     failed = []
     for node in sorted(set(nodes) & set(cluster.nodes)):
         resource = _resource(RESOURCE_BROKER, str(node), settings)
+        found = cluster.nodes[node]
         try:
-            failed += _alter(cluster.node(node), [resource])
+            with wire.Connection(found.host, found.port) as connection:
+                failed += _alter(connection, [resource])
         except OSError as error:
             failed.append(f"broker {node}: {error}")
     return failed
