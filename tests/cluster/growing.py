@@ -39,6 +39,10 @@ class Growing(Nodes):
     def controller_port(self, node_id: int) -> int:
         return self._ports[node_id][1]
 
+    def move_controller(self, node_id: int, port: int) -> None:
+        """Have a node listen elsewhere as a controller, from its next start on."""
+        self._ports = {**self._ports, node_id: (self._ports[node_id][0], port)}
+
     def config(self, node_id: int) -> dict[str, object]:
         """The first knows itself alone."""
         alone = {"controller.quorum.bootstrap.servers": ""} if node_id == 1 else {}

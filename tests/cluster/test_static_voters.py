@@ -84,8 +84,18 @@ def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_met
     with static_voters(tmp_path) as cluster:
         with Broker(cluster.data(1), config={"node.id": 1}) as alone:
             alone.create_topic("orders")
+        config = cluster.config(1)
         with pytest.raises(ClusterError, match="quorum add"):
-            Broker(cluster.data(1), config=cluster.config(1))
+            Broker(cluster.data(1), config=config)
+        listeners = str(config["listeners"]).split(",")[0]
+        others = ",".join(str(config["controller.quorum.voters"]).split(",")[1:])
+        broker_only = {
+            "process.roles": "broker",
+            "listeners": listeners,
+            "controller.quorum.voters": others,
+        }
+        with pytest.raises(ClusterError, match="quorum add"):
+            Broker(cluster.data(1), config=config | broker_only)
         with Broker(cluster.data(1), config={"node.id": 1}) as alone:
             assert alone.topics() == {"orders": 1}
 

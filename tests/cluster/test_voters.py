@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.quorum.values import ReplicaKey
-from tests.cluster.clients import consume, create, eventually, produce
+from tests.cluster.clients import PATIENCE_S, consume, create, eventually, produce
 from tests.cluster.growing import Growing, growing
 
 ADD = partial(quorum.add, listener="CONTROLLER")
@@ -93,6 +94,25 @@ def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_
         cluster.stop(1)
         cluster.start(1)
         eventually(lambda: cluster.voters() == [1, 2])
+
+
+def test_voters_find_each_other_after_one_has_moved_while_none_was_there(tmp_path: Path) -> None:
+    """The log has its old address; it is elected, and says where it is."""
+    with growing(tmp_path, 3) as cluster:
+        cluster.begin()
+        cluster.format(2)
+        cluster.start(2)
+        cluster.add(2)
+        eventually(lambda: cluster.quorum().max_follower_lag == 0)
+        cluster.stop(1)
+        cluster.stop(2)
+        moved = cluster.controller_port(3)
+        cluster.move_controller(2, moved)
+        with ThreadPoolExecutor(2) as pool:
+            for started in [pool.submit(cluster.start, node_id) for node_id in (1, 2)]:
+                started.result(PATIENCE_S)
+        at = f"CONTROLLER://127.0.0.1:{moved}"
+        eventually(lambda: cluster.quorum().replicas[1].listeners == [at])
 
 
 def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_path: Path) -> None:

@@ -63,7 +63,13 @@ def quorum_place(
         key, _own_endpoints(start, bound, recorded(log.voter_set.voters, key)), (0, KRAFT_VERSION)
     )
     others = dict(_others(start, own))
+    led_alone = log.end > 0 and election.leader_id == key.node_id and remembered <= {key.node_id}
     if not start.is_controller:
+        if not log.voter_set.voters and led_alone:
+            raise ClusterError(
+                "this directory is of a node that was alone, and holds the metadata of its cluster: start it as a "
+                "controller too, and add the others with `pykafka-core quorum add`"
+            )
         return QuorumPlace(log, None, others, tuple(others))
     named = frozenset(voter.node_id for voter in start.voters)
     if not log.voter_set.voters and remembered - {key.node_id} and remembered != named:
@@ -72,7 +78,6 @@ def quorum_place(
             f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
             "controller.quorum.voters"
         )
-    led_alone = log.end > 0 and election.leader_id == key.node_id and remembered <= {key.node_id}
     if not log.voter_set.voters and led_alone and named - {key.node_id}:
         raise ClusterError(
             "this directory is of a node that was alone, and the others would begin a cluster without its metadata: "

@@ -26,9 +26,10 @@ from pykafka_core.quorum import events
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Follower, Leader
-from pykafka_core.quorum.rpc import AnswerBody
+from pykafka_core.quorum.rpc import AnswerBody, BeginQuorumEpoch
 from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
+from pykafka_core.quorum.wire.envelope import Endpoint
 
 
 class ReplicaDriver:
@@ -129,7 +130,15 @@ class ReplicaDriver:
         heard = self._exchange.hear(asked)
         if heard is not None:
             now_ms = heard.received_ns // NS_PER_MS
+            if heard.leader_at is not None and isinstance(heard.body, BeginQuorumEpoch):
+                self._learn_leader(heard.body, heard.leader_at)
             self.handle(events.Request(now_ms, heard.number, heard.body))
+
+    def _learn_leader(self, begin: BeginQuorumEpoch, at: Endpoint) -> None:
+        """Believe a leader that is about to be followed where it is: the voter set may have an old address of it."""
+        epoch, known = self._replica.leader_epoch, self._replica.leader_id
+        if begin.epoch > epoch or (begin.epoch == epoch and known in (-1, begin.leader_id)):
+            self._exchange.learn(begin.leader_id, at)
 
     def tell(self, event: events.SnapshotTaken | events.LogCleaned) -> None:
         """What this node did with its snapshots, from any thread."""

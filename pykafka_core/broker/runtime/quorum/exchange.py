@@ -34,6 +34,7 @@ from pykafka_core.quorum.rpc import (
     FetchSnapshot,
     SnapshotAnswer,
     VersionsAnswer,
+    Vote,
 )
 from pykafka_core.quorum.values import PART_BYTES_MAX, Voter
 from pykafka_core.quorum.wire.answers import decode_answer, encode_answer, is_of_other_cluster
@@ -65,11 +66,15 @@ class AskedQuorum(Asked, Protocol):
 
 
 class Heard(NamedTuple):
-    """A request of another replica: when it came, its number for the answer, and what it asks."""
+    """A request of another replica: when it came, its number for the answer, and what it asks.
+
+    A leader says where it is in BeginQuorumEpoch.
+    """
 
     received_ns: int
     number: int
     body: Body
+    leader_at: Endpoint | None = None
 
 
 class Exchange:
@@ -136,21 +141,24 @@ class Exchange:
         if not isinstance(body, Body):
             self._respond(asked, body)
             return None
-        if isinstance(body, BeginQuorumEpoch):
-            self._learn_leader(body.leader_id, message)
+        leader_at = None
+        if isinstance(body, BeginQuorumEpoch) and (leader_at := self._told_at(message)):
+            # Where no voter set of the own log has named it yet.
+            self._endpoints.setdefault(body.leader_id, leader_at)
         number = next(self._numbers)
         self._open[number] = asked, body
         self._requests.when_over(asked, partial(self._open.pop, number, None))
-        return Heard(asked.caller.received_ns, number, body)
+        return Heard(asked.caller.received_ns, number, body, leader_at)
 
-    def _learn_leader(self, leader_id: int, message: BeginQuorumEpochRequest) -> None:
-        """Where a leader is that no voter set of the own log has named yet; it says so itself."""
+    def learn(self, leader_id: int, at: Endpoint) -> None:
+        """Take in where a leader is that this replica follows: its address may have changed."""
+        self._endpoints[leader_id] = at
+
+    def _told_at(self, message: BeginQuorumEpochRequest) -> Endpoint | None:
         at = {
             told.name.upper(): Endpoint(told.host, told.port) for told in message.leader_endpoints
         }
-        found = next((at[name] for name in self._envelope.names if name in at), None)
-        if found is not None:
-            self._endpoints.setdefault(leader_id, found)
+        return next((at[name] for name in self._envelope.names if name in at), None)
 
     def answer(self, answer: Answer, is_current: Callable[[], bool]) -> None:
         """Answer a request that is still open.
@@ -248,10 +256,8 @@ class Exchange:
             body = cast("Replied", completed.answer).body
             try:
                 message = decode_response(versions.api_key, versions.max, body)
-                # A cluster has elected who leads it: the address of a voter that was added is wrong.
-                leads = isinstance(sent.body, BeginQuorumEpoch | EndQuorumEpoch)
-                if is_of_other_cluster(cast("Any", message)) and not leads:
-                    self._clusters.is_other(at)
+                if is_of_other_cluster(cast("Any", message)):
+                    self._clusters.is_other(at, is_begun=_is_of_begun_cluster(sent.body))
                 heard = decode_answer(cast("Any", message))
             except (ProtocolError, CorruptMessageError):
                 pass  # as if it had not answered: it is asked again
@@ -263,3 +269,10 @@ class Exchange:
                     self._endpoints[answer.leader_id] = heard.leader
         is_gone = completed.error_code == ListenerNotFoundError.code
         replied(sent.correlation, answer, is_gone)
+
+
+def _is_of_begun_cluster(body: Body) -> bool:
+    """Whether who says this was elected, or has what an elected leader wrote: the address of a voter is wrong."""
+    if isinstance(body, Vote):
+        return body.last.epoch > 0
+    return isinstance(body, BeginQuorumEpoch | EndQuorumEpoch)

@@ -37,8 +37,12 @@ class OtherClusters:
         """A replica has answered as one of this cluster."""
         self._is_known = True
 
-    def is_other(self, at: Endpoint) -> None:
-        """A replica has answered that it is of another cluster."""
+    def is_other(self, at: Endpoint, *, is_begun: bool = False) -> None:
+        """A replica has answered that it is of another cluster.
+
+        Args:
+            is_begun: This node's own cluster has begun: it is the other one's address that is wrong.
+        """
         place = f"{at.host}:{at.port}"
         if at not in self._foreign:
             self._foreign.add(at)
@@ -46,7 +50,7 @@ class OtherClusters:
                 "the controller at %s is not of this node's cluster %s", place, self._cluster_id
             )
         peers = self._peers()
-        if not self._is_known and 2 * len(self._foreign & peers) > len(peers):
+        if not is_begun and not self._is_known and 2 * len(self._foreign & peers) > len(peers):
             places = ", ".join(sorted(f"{one.host}:{one.port}" for one in self._foreign))
             self._refused(
                 f"INCONSISTENT_CLUSTER_ID: this node's data directory is of cluster {self._cluster_id}, and the "
