@@ -2,31 +2,40 @@
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from pykafka_core.broker.runtime.foundation import Foundation, found
-from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    TIMEOUT_MS,
+    ControllerChannel,
+)
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.requests.requests import RemoteRequest, admitted
 from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY
+from pykafka_core.quorum.wire.envelope import Endpoint
 from pykafka_core.testing.fake_core import FakeCore, request
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
 
-TIMEOUT_MS = 30_000
+ATTEMPT_MS = 30_000
 CREATE_TOPICS = 19
 
 
-def _forwarded() -> tuple[FakeCore, Foundation, RemoteRequest]:
-    """A client's request on a node that knows no controller."""
+def _forwarded(
+    attempt_ms: int = ATTEMPT_MS, leader: Endpoint | None = None
+) -> tuple[FakeCore, Foundation, RemoteRequest]:
+    """A client's request on a node that knows no controller, or one that does not answer."""
     core = FakeCore()
+    core.peers.add(("controller", "host", 9093))
     foundation = found(cast("Core", core))
     event = request(id=7, api_key=CREATE_TOPICS, api_version=7, body=b"as the client sent it")
     asked = admitted(event, BY_KEY, foundation.core, foundation.replies)
     assert asked is not None
     foundation.requests.begin(asked)
-    channel = ControllerChannel(foundation, lambda: None, TIMEOUT_MS)
+    channel = ControllerChannel(foundation, lambda: leader, attempt_ms)
     Forwarding(channel, foundation.requests).take(asked)
     return core, foundation, asked
 
@@ -53,3 +62,11 @@ def test_a_request_without_a_controller_ends_with_its_connection_when_its_time_i
     _pass_ms(core, foundation, 100)
     assert not foundation.requests.is_open(asked)
     assert core.closed_connections == {1: RequestTimedOutError.text}
+
+
+@pytest.mark.parametrize(("attempt_ms", "timeout_ms"), [(1500, 1500), (0, 1), (-1, 1)])
+def test_an_attempt_has_its_own_time(attempt_ms: int, timeout_ms: int) -> None:
+    """``controller.socket.timeout.ms``: a silent controller may be succeeded before the request's time is over."""
+    core, foundation, asked = _forwarded(attempt_ms, Endpoint("host", 9093))
+    assert [sent.timeout_ms for sent in core.sent.values()] == [timeout_ms]
+    assert foundation.requests.is_open(asked)

@@ -431,21 +431,6 @@ def produce_once(bootstrap: str, topic: str) -> None:
         raise error
 
 
-def test_without_a_controller_a_request_is_tried_as_long_as_controller_socket_timeout_ms_says() -> (
-    None
-):
-    with Cluster(3, config={"controller.socket.timeout.ms": 300}) as cluster:
-        survivor = next(node for node in ALL if node != cluster.controller())
-        for node in set(ALL) - {survivor}:
-            cluster.kill(node)
-        client = AdminClient({"bootstrap.servers": cluster.brokers[survivor].bootstrap_servers})
-        begun = time.monotonic()
-        created = client.create_topics([NewTopic("new", 1, 1)], request_timeout=PATIENCE_S)["new"]
-        with pytest.raises(KafkaException):
-            created.result(PATIENCE_S)
-        assert time.monotonic() - begun < 10
-
-
 class Refusals:
     """Stands for a disk that is full: metadata are refused as long as it says so.
 

@@ -20,6 +20,8 @@ from pykafka_core.quorum.wire.envelope import Endpoint
 if TYPE_CHECKING:
     from pykafka_core._core import Replied
 
+TIMEOUT_MS = 60_000
+"""How long a request is tried that has no time of its own, as Kafka's ``BrokerServer`` tries those it sends on."""
 RETRY_NS = 50_000_000
 """Between two attempts, as Kafka's ``NodeToControllerRequestThread`` waits."""
 
@@ -50,17 +52,18 @@ class ControllerChannel:
     Args:
         foundation: Sends, knows the time, and has the timers of the next attempts.
         leader: Where the leader is; None while nobody is known to lead.
-        timeout_ms: How long a request is tried that has no time of its own.
+        attempt_ms: How long one attempt waits for its answer (``controller.socket.timeout.ms``).
     """
 
     def __init__(
-        self, foundation: Foundation, leader: Callable[[], Endpoint | None], timeout_ms: int
+        self, foundation: Foundation, leader: Callable[[], Endpoint | None], attempt_ms: int
     ) -> None:
         self._core = foundation.core
         self._completions = foundation.completions
         self._timers = foundation.timers
         self._leader = leader
-        self.timeout_ms = timeout_ms
+        self._attempt_ms = max(1, attempt_ms)
+        self.timeout_ms = TIMEOUT_MS
 
     def ask(
         self,
@@ -95,7 +98,7 @@ class ControllerChannel:
         body = encode_message(ask.request, version)
         token = self._completions.open(partial(self._on_replied, ask, version))
         peer = ask.purpose, at.host, at.port
-        self._core.send(token, peer, ask.api.key, version, body, left_ms)
+        self._core.send(token, peer, ask.api.key, version, body, min(left_ms, self._attempt_ms))
 
     def _try_later(self, ask: _Ask) -> None:
         due_ns = self._core.now_ns() + RETRY_NS
