@@ -18,7 +18,7 @@ _PROTOCOL_MAP = "listener.security.protocol.map"
 _INT_MAX = 2**31 - 1
 _PORT_MAX = 2**16 - 1
 _QUORUM = {
-    "controller.quorum.voters": (r"(-?\d+)@[^@\s]+:(\d+)", "ID@HOST:PORT"),
+    "controller.quorum.voters": (r"(\d+)@[^@\s]+:(\d+)", "ID@HOST:PORT"),
     "controller.quorum.bootstrap.servers": (r"[^@\s]+:(\d+)", "HOST:PORT"),
 }
 

@@ -135,7 +135,7 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
         ),
         *(
             ({"node.id": "1", "controller.quorum.voters": voter}, "controller.quorum.voters")
-            for voter in ("1@a:0", "1@a:65536", "1@a@b:9093")
+            for voter in ("1@a:0", "1@a:65536", "1@a@b:9093", "1@a:1,-2@b:1")
         ),
         ({"process.roles": "broker", "node.id": "2"}, "controller.quorum.bootstrap.servers"),
         (

@@ -224,7 +224,10 @@ def _check_voters_change(broker: wire.Connection) -> None:
     """
     _, levels = features.look(broker)
     if not any(one.name == KRAFT_VERSION and one.finalized for one in levels):
-        raise _refused("the voters are static (controller.quorum.voters), and never change")
+        raise _refused(
+            "the voters are static (controller.quorum.voters), or the broker is alone and has no listener of "
+            "controllers (controller.listener.names)"
+        )
 
 
 def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
