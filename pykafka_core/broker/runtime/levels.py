@@ -37,11 +37,12 @@ class Levels:
             import shlex  # for a shell, and not at every start
 
             repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
-            if topic is not None and len(topic.partitions[event.partition].replicas) > 1:
+            partition = None if topic is None else topic.partitions.get(event.partition)
+            if partition is not None and len(partition.replicas) > 1:
                 advice = (
                     "; what it lacks is fetched from its leader. If this broker leads it, nobody replicates it: "
-                    "stop the broker, and have another replica elected (pykafka-core topics elect --unclean), "
-                    f"or run {repair}"
+                    "restart the broker, so that another member of the ISR leads; if there is none, stop it, and have "
+                    f"another replica elected (pykafka-core topics elect --unclean), or run {repair}"
                 )
             else:
                 advice = f"; it refuses records: stop the broker and run {repair}"

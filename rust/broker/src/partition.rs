@@ -99,6 +99,8 @@ pub struct Host {
     pub eligible: ArcSwap<EligibleBrokers>,
     /// `replica.lag.time.max.ms`: a follower silent for longer does not hold the high watermark back.
     pub replica_lag_ns_max: AtomicU64,
+    /// Counts logs of followers in which a batch could not be read; fetchers look at theirs then.
+    pub doubts: AtomicU64,
     /// Whether an append last failed for want of space.
     pub is_disk_full: AtomicBool,
     /// Counts what clients append.

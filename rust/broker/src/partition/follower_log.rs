@@ -190,6 +190,7 @@ impl Partition {
             return Err(turn.failed_or_refused("it was closed".to_owned()));
         }
         turn.log = LogSlot::Open(log.clone());
+        self.host.uncleanable.lock().remove(&(self.topic_id, self.index));
         log.update_config(turn.config.clone());
         let ends = turn.ends(&log);
         turn.replication.truncated(ends);
@@ -435,6 +436,7 @@ mod tests {
 
     use super::*;
     use crate::partition::threads::pool::MayWait;
+    use crate::seam::event::Event;
     use crate::seam::image::PartitionEntry;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};
 
@@ -616,6 +618,19 @@ mod tests {
             assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
             assert!(partition.opened_log().unwrap().damage().is_some());
         }
+    }
+
+    /// They are refused, and may have everything that is committed.
+    #[test]
+    fn a_damaged_leader_has_nobody_leave_the_isr() {
+        let (mut broker, _partition) = damaged_follower(&[NODE, OTHER], &[]);
+        assigned(&mut broker, NODE, 4);
+        broker.events();
+        broker.clock.advance_ms(3_600_000);
+        broker.ctx.partitions.scan_followers();
+        broker.wait_idle();
+        let told = broker.events();
+        assert!(!told.iter().any(|event| matches!(event, Event::Replica { .. })), "{told:?}");
     }
 
     /// docs/DURABILITY.md.

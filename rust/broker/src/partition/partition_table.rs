@@ -86,6 +86,7 @@ impl PartitionTable {
             in_memory: options.in_memory,
             eligible: ArcSwap::default(),
             replica_lag_ns_max: AtomicU64::default(),
+            doubts: AtomicU64::default(),
             appended: AppendStatistics::default(),
             log_ring: options.log_ring,
             is_disk_full: AtomicBool::default(),

@@ -52,6 +52,9 @@ impl Partition {
         debug_assert_eq!(request.isolation, Isolation::Replica(replica.broker_id));
         let (mut turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
         turn.replication.follower(replica.broker_id)?;
+        if request.fetch_offset < 0 {
+            return Err(KafkaError::OffsetOutOfRange);
+        }
         if log.damage().is_some() {
             // It does not know what it lacks: followers would give up what they have.
             return Err(KafkaError::KafkaStorageError);
@@ -134,6 +137,10 @@ impl Turn<'_> {
 
     /// Tells Python how the followers stand (docs/SEAM.md S5).
     fn tell_standings(&mut self, repeat: Repeat) {
+        if self.opened().is_some_and(|log| log.damage().is_some()) {
+            // It answers no follower, and must not have those leave the ISR that have everything.
+            return;
+        }
         let partition = self.partition();
         let host = &partition.host;
         let view = View {

@@ -359,8 +359,10 @@ impl<'a> Turn<'a> {
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
                 let is_malformed = matches!(error, StorageError::Malformed { .. });
-                self.inner.is_suspect |=
-                    is_malformed && self.inner.replication.role() == Role::Follower;
+                if is_malformed && self.inner.replication.role() == Role::Follower {
+                    self.inner.is_suspect = true;
+                    self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
+                }
                 KafkaError::KafkaStorageError
             }
             StorageError::Damaged { .. }

@@ -5,7 +5,9 @@ mod exchange;
 
 use std::collections::{HashMap, HashSet};
 use std::future::pending;
+use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -89,6 +91,8 @@ pub(super) struct Fetcher {
     pause: Pause,
     /// When a Fetch may be given up for news again.
     gives_up_from: Instant,
+    /// Of the host, when it was looked at last.
+    doubts: u64,
 }
 
 /// How a request under way ended.
@@ -125,6 +129,7 @@ impl Fetcher {
             version: FETCH_VERSION_MAX,
             pause: Pause::default(),
             gives_up_from: Instant::now(),
+            doubts: 0,
         }
     }
 
@@ -136,6 +141,7 @@ impl Fetcher {
     /// One Fetch, or a wait for what makes one possible.
     async fn turn(&mut self) -> Result<(), Closed> {
         self.take_news()?;
+        self.doubt();
         self.begin();
         self.wait_for_logs().await?;
         let is_paused = self.pause.until(Instant::now()).is_some();
@@ -150,6 +156,20 @@ impl Fetcher {
             Ended::GivenUp => self.session.lost(),
         }
         Ok(())
+    }
+
+    /// Asks logs in which a batch could not be read where they stand, also if the leader has nothing new for them.
+    fn doubt(&mut self) {
+        let doubts = self.ctx.partitions.host().doubts.load(Ordering::Relaxed);
+        if mem::replace(&mut self.doubts, doubts) == doubts {
+            return;
+        }
+        for (id, assigned) in &mut self.partitions {
+            if matches!(assigned.stage, Stage::Fetching(_)) && assigned.partition.is_doubtful() {
+                assigned.stage = Stage::Beginning;
+                self.restless.insert(*id);
+            }
+        }
     }
 
     /// What the next Fetch says; `None` if there is nothing to fetch.

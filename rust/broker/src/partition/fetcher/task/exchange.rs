@@ -180,16 +180,19 @@ impl Fetcher {
                 Ok(position)
             });
         }
-        assigned.pause.succeeded();
+        let is_doubtful = assigned.partition.is_doubtful();
+        if !is_doubtful {
+            // What comes for a damaged log is not written: without a pause it would come again and again.
+            assigned.pause.succeeded();
+        }
         let records = match answer.records {
             Some(Records::Bytes(bytes)) => bytes,
             Some(Records::Room(_)) | None => Bytes::new(),
         };
         let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
         assigned.leader_high_watermark = Some(high_watermark);
-        let changes_log = !records.is_empty()
-            || log_start_offset > spec.log_start_offset
-            || assigned.partition.is_doubtful();
+        let changes_log =
+            !records.is_empty() || log_start_offset > spec.log_start_offset || is_doubtful;
         if !changes_log {
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
