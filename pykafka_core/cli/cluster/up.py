@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
+from pykafka_core.cli.client import wire
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import StorageError
 
@@ -16,6 +18,9 @@ NODES_MAX = 7
 CONTROLLER_PORTS_BEHIND = 10_000
 """Of a node's controller behind its broker's port."""
 STOP_S = 30
+KNOWN_S = 30
+BETWEEN_LOOKS_S = 0.01
+STOPPING = {signal.SIGTERM, signal.SIGINT}
 
 
 def up(count: int, folder: Path, port: int) -> None:
@@ -45,7 +50,11 @@ def up(count: int, folder: Path, port: int) -> None:
             assert output is not None, "it is a pipe"
             if not output.readline().startswith("ready "):
                 raise CliError(f"node {node} did not start; what it said stands above")
-        brokers = ",".join(f"127.0.0.1:{port + node - 1}" for node in nodes)
+        addresses = [f"127.0.0.1:{port + node - 1}" for node in nodes]
+        _wait_until_all_are_known(nodes, addresses)
+        brokers = ",".join(addresses)
+        # Who has read that they are ready may end them at once.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPPING, signal.SIGCHLD})
         print(f"ready {brokers} data={folder} nodes={count}", flush=True)
         _wait_for_first(processes)
 
@@ -106,13 +115,25 @@ def _processes(nodes: Sequence[int], folder: Path) -> Iterator[dict[int, "subpro
                 process.communicate()
 
 
+def _wait_until_all_are_known(nodes: Sequence[int], addresses: Sequence[str]) -> None:
+    """Return when each broker names all: a node that is ready is so by its own metadata, which others may not have."""
+    deadline = time.monotonic() + KNOWN_S
+    for address in addresses:
+        while True:
+            with wire.cluster(address, "the nodes do not answer") as found:
+                missing = set(nodes) - found.nodes.keys()
+            if not missing:
+                break
+            if time.monotonic() > deadline:
+                raise CliError(f"{address} does not know node {min(missing)} after {KNOWN_S} s")
+            time.sleep(BETWEEN_LOOKS_S)
+
+
 def _wait_for_first(processes: Mapping[int, "subprocess.Popen[str]"]) -> None:
-    """Return at SIGTERM or Ctrl-C; raise when a node ends."""
-    stopping = {signal.SIGTERM, signal.SIGINT}
+    """Return at SIGTERM or Ctrl-C; raise when a node ends. These signals are blocked, and looked at here alone."""
     while True:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {*stopping, signal.SIGCHLD})
         ended = [node for node, process in processes.items() if process.poll() is not None]
         if ended:
             raise CliError(f"node {ended[0]} ended by itself; what it said stands above")
-        if signal.sigwait({*stopping, signal.SIGCHLD}) in stopping:
+        if signal.sigwait({*STOPPING, signal.SIGCHLD}) in STOPPING:
             return
