@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tests.cluster.throttles import (
 
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS
+CONFIG = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
 IDLE_MS = 500
 
 
@@ -44,9 +46,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(data: Path) -> Iterator[Cluster]:
-    idle = {"connections.max.idle.ms": IDLE_MS}
-    config = {**ONE_BATCH, **idle, "auto.leader.rebalance.enable": False}
-    with Cluster(3, data=data, config=config) as cluster:
+    with Cluster(3, data=data, config=CONFIG) as cluster:
         yield cluster
 
 
@@ -114,23 +114,25 @@ def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
 
 
 def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
-    moved: Moved,
+    capsys: Capture,
 ) -> None:
     """The rates stayed on every broker, and nothing said how they go."""
 
-    def go_on() -> None:
-        servers = moved.cluster.bootstrap_servers
-        eventually(lambda: replicas_of(servers, moved.name) == [[0, 1, 2]])
+    def go_on(moved: Moved) -> None:
+        eventually(lambda: throttles(moved.cluster, moved.name) == of_move("0"))
         begun = time.monotonic()
         eventually(lambda: time.monotonic() > begun + 2 * IDLE_MS / 1000)
         for node in range(3):
             alter(moved.cluster, RESOURCE_BROKER, str(node), dict.fromkeys(RATES, "100000000"))
 
-    thread = threading.Thread(target=go_on)
-    thread.start()
-    assert moved.move("--throttle", "0") == 0
-    thread.join()
-    moved.wait_throttles({})
+    config = CONFIG | {"connections.max.idle.ms": IDLE_MS}
+    with Cluster(3, config=config) as cluster, ThreadPoolExecutor(1) as pool:
+        moved = Moved(cluster, capsys, "orders")
+        create_filled(cluster, moved.name, [0, 1])
+        went_on = pool.submit(go_on, moved)
+        assert moved.move("--throttle", "0") == 0
+        went_on.result()
+        moved.wait_throttles({})
 
 
 def test_a_move_that_is_asked_for_again_goes_on_at_the_new_rate(moved: Moved) -> None:
