@@ -1,6 +1,6 @@
 """A leader's changes of its ISRs at the controller: what a lost answer, a refusal or another one makes of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -15,14 +15,14 @@ from pykafka_core.errors import (
     StaleBrokerEpochError,
     UnknownServerError,
 )
-from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse, Message
+from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from pykafka_core.testing.fake_core import FakeCore
+from tests.broker.asked_channel import AskedChannel
 from tests.handlers.cluster_world import TOPIC_ID, ClusterWorld
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
     from pykafka_core.broker.runtime.membership.controller_channel import (
-        ControllerApi,
         ControllerChannel,
     )
 
@@ -50,18 +50,14 @@ class _Core(FakeCore):
         self.settled.append((proposal, outcome, tuple(isr), partition_epoch))
 
 
-class Leader:
-    """The changes of one leader, whose requests wait for the test.
-
-    Attributes:
-        asked: Requests that are under way, with who takes the answer.
-    """
+class Leader(AskedChannel):
+    """The changes of one leader, whose requests wait for the test."""
 
     def __init__(self, world: ClusterWorld) -> None:
+        super().__init__()
         self.world = world
         self.core = _Core()
         self._foundation = found(cast("Core", self.core))
-        self.asked: list[tuple[AlterPartitionRequest, Callable[[Message | None], object]]] = []
         self._changes = IsrChanges(
             self._foundation,
             channel=cast("ControllerChannel", self),
@@ -69,24 +65,9 @@ class Leader:
             image=lambda: world.image,
         )
 
-    def ask(
-        self,
-        _api: "ControllerApi",
-        request: Message,
-        _timeout_ms: int,
-        answered: Callable[[Message | None], object],
-        _purpose: str,
-    ) -> None:
-        """`ControllerChannel.ask`."""
-        self.asked.append((cast("AlterPartitionRequest", request), answered))
-
     def hear_lagging(self, index: int = 0) -> None:
         epoch = self.world.partition(index).leader_epoch
         self._changes.note(Replica(TOPIC_ID, index, epoch, FOLLOWER, "lagging", 0))
-
-    def answer(self, answer: Message | None) -> None:
-        _, answered = self.asked.pop(0)
-        answered(answer)
 
     def decide(self) -> AlterPartitionResponse:
         """What the controller answers to the first request, once it has committed it."""
@@ -161,4 +142,5 @@ def test_changes_that_come_meanwhile_go_together_with_what_failed(leader: Leader
     leader.pass_ns(RETRY_NS)
     (request, _), *others = leader.asked
     assert others == []
-    assert [p.partition_index for topic in request.topics for p in topic.partitions] == [0, 1]
+    topics = cast("AlterPartitionRequest", request).topics
+    assert [p.partition_index for topic in topics for p in topic.partitions] == [0, 1]

@@ -1,6 +1,5 @@
 """When a broker that joins says that its metadata have reached its registration."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from pykafka_core.broker.runtime.foundation import found
@@ -10,14 +9,13 @@ from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
-    Message,
 )
 from pykafka_core.testing.fake_core import FakeCore
+from tests.broker.asked_channel import AskedChannel
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
     from pykafka_core.broker.runtime.membership.controller_channel import (
-        ControllerApi,
         ControllerChannel,
     )
 
@@ -31,16 +29,15 @@ class _Core(FakeCore):
         pass
 
 
-class _Joins:
+class _Joins(AskedChannel):
     """A broker whose requests wait for the test.
 
     Attributes:
-        asked: Requests that are under way, with who takes the answer.
         offset: What its metadata reach.
     """
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Message, Callable[[Message | None], object]]] = []
+        super().__init__()
         self.offset = EPOCH - 1
         self.lifecycle = Lifecycle(
             found(cast("Core", _Core())),
@@ -51,21 +48,6 @@ class _Joins:
         )
         self.lifecycle.register()
         self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
-
-    def ask(
-        self,
-        _api: "ControllerApi",
-        request: Message,
-        _timeout_ms: int,
-        answered: Callable[[Message | None], object],
-        _purpose: str,
-    ) -> None:
-        """`ControllerChannel.ask`."""
-        self.asked.append((request, answered))
-
-    def answer(self, answer: Message) -> None:
-        _, answered = self.asked.pop(0)
-        answered(answer)
 
     @property
     def heartbeats(self) -> list[int]:

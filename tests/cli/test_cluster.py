@@ -11,19 +11,12 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core.broker.start.plan import plan
-from pykafka_core.cli import main
 from pykafka_core.config import BrokerConfigs
+from tests.support.cli import run
 from tests.support.ports import free_ports
 
 PATIENCE_S = 60
 Capture = pytest.CaptureFixture[str]
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def new_id(capsys: Capture) -> str:

@@ -6,20 +6,13 @@ import re
 import pytest
 
 from pykafka_core import Broker, Cluster
-from pykafka_core.cli import main
 from pykafka_core.cli.cluster.describe_quorum import Described, described
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
 from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 from tests.cluster.clients import eventually
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def test_a_cluster_is_shown_with_its_nodes_and_its_quorum(capsys: Capture) -> None:

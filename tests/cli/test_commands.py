@@ -17,10 +17,10 @@ from typer import Typer
 
 from pykafka_core import Broker
 from pykafka_core import cli as command
-from pykafka_core.cli import main
 from pykafka_core.cli.app import CLIENT, app
 from pykafka_core.cli.client import clients, configs, topics
 from pykafka_core.cli.client.produce import Interrupt
+from tests.support.cli import run
 
 T = TypeVar("T")
 
@@ -38,13 +38,6 @@ def bootstrap() -> Iterator[str]:
 def address(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", bootstrap)
     return bootstrap
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
-from pykafka_core.cli import main
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100
@@ -38,13 +38,6 @@ def topic(broker: Broker, kafka_topic_name: str, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def kafka_topic_name(request: pytest.FixtureRequest) -> str:
     return str(request.node.originalname)
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def consumed(capsys: Capture, topic: str, *options: str) -> list[str]:

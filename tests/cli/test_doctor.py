@@ -14,22 +14,15 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.cli import main
 from pykafka_core.cli.doctor import limits
 from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
 from pykafka_core.cli.doctor.processes import listening, socket_holder
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 KILLED = Path(__file__).parent.parent / "formats" / "golden" / "killed" / "data"
 PATIENCE_S = 100
-
-
-def run(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def diagnosed(capsys: Capture, *arguments: str | Path, code: int) -> list[Finding]:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from pykafka_core import Broker
-from pykafka_core.cli import main
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 60.0
@@ -41,13 +41,6 @@ def group(
     assert run("consume", name, "--group", name, "--from", "beginning", "--max", str(RECORDS)) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2 + RECORDS
     return name
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def rows(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:

@@ -8,17 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.cli import main
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def serve(*arguments: str) -> list[str]:

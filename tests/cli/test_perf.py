@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core import Broker
-from pykafka_core.cli import main
 from pykafka_core.cli.perf.latencies import PERCENTILES, Latencies
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100
@@ -33,13 +33,6 @@ def topic(broker: Broker, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     name = re.sub(r"[^A-Za-z0-9._-]", "-", str(request.node.name))
     broker.create_topic(name, 2)
     return name
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def measured(capsys: Capture, *arguments: str, code: int = 0) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.cli import main
 from pykafka_core.errors import StorageError
 from pykafka_core.log import Log
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
@@ -24,13 +24,6 @@ def data(tmp_path: Path) -> Path:
     for directory in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
         directory.chmod(0o755)
     return copy
-
-
-def run(*arguments: str | Path) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def content(directory: Path) -> dict[Path, bytes]:

@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.cli import main
 from pykafka_core.cli.client.status import assess
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def partition(leader: int = 1, replicas: int = 3, isr: int = 3) -> Any:

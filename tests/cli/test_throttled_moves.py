@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Cluster
-from pykafka_core.cli import main
 from pykafka_core.types import RESOURCE_BROKER
 from tests.cluster.clients import consume, eventually, replicas_of
 from tests.cluster.throttles import (
@@ -25,18 +24,12 @@ from tests.cluster.throttles import (
     records,
     throttles,
 )
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS
 CONFIG = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
 IDLE_MS = 500
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")

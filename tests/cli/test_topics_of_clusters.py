@@ -9,18 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core import Cluster
-from pykafka_core.cli import main
 from pykafka_core.cli.client.reassignment import Move, PartitionOf, plan
 from tests.cluster.clients import consume, create_placed, eventually, produce
+from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 @pytest.fixture(scope="module")

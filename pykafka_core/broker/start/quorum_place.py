@@ -64,28 +64,13 @@ def quorum_place(
     )
     others = dict(_others(start, own))
     led_alone = log.end > 0 and election.leader_id == key.node_id and remembered <= {key.node_id}
+    if not log.voter_set.voters:
+        _check_history(start, key, remembered, led_alone=led_alone)
     if not start.is_controller:
-        if not log.voter_set.voters and led_alone:
-            raise ClusterError(
-                "this directory is of a node that was alone, and holds the metadata of its cluster: start it as a "
-                "controller too, and add the others with `pykafka-core quorum add`"
-            )
         return QuorumPlace(log, None, others, tuple(others))
-    named = frozenset(voter.node_id for voter in start.voters)
-    if not log.voter_set.voters and remembered - {key.node_id} and remembered != named:
-        listed = ", ".join(map(str, sorted(remembered)))
-        raise ClusterError(
-            f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
-            "controller.quorum.voters"
-        )
-    if not log.voter_set.voters and led_alone and named - {key.node_id}:
-        raise ClusterError(
-            "this directory is of a node that was alone, and the others would begin a cluster without its metadata: "
-            "remove controller.quorum.voters, and add them one by one with `pykafka-core quorum add`"
-        )
     if not log.voter_set.voters and start.voters:
         log = log._replace(voter_sets=(_static_voters(start),))
-    if not log.voter_set.voters and log.end and election.leader_id == key.node_id:
+    if not log.voter_set.voters and led_alone:
         log = log._replace(voter_sets=(VoterSet(0, (own,), KRAFT_VERSION),))
     if not log.voter_set.voters and not others:
         raise ClusterError(
@@ -95,6 +80,30 @@ def quorum_place(
     at = own.endpoints[0]
     endpoints = {**others, key.node_id: Endpoint(at.host, at.port)}
     return QuorumPlace(log, own, endpoints, tuple(others))
+
+
+def _check_history(
+    start: StartConfig, key: ReplicaKey, remembered: frozenset[int], *, led_alone: bool
+) -> None:
+    """Refuse a place that leaves behind what the directory was of, where its log names no voters."""
+    named = frozenset(voter.node_id for voter in start.voters)
+    if not start.is_controller:
+        if led_alone:
+            raise ClusterError(
+                "this directory is of a node that was alone, and holds the metadata of its cluster: start it as a "
+                "controller too, and add the others with `pykafka-core quorum add`"
+            )
+    elif remembered - {key.node_id} and remembered != named:
+        listed = ", ".join(map(str, sorted(remembered)))
+        raise ClusterError(
+            f"the static voters of this directory are {listed}, and they never change: name them, and nobody else, in "
+            "controller.quorum.voters"
+        )
+    elif led_alone and named - {key.node_id}:
+        raise ClusterError(
+            "this directory is of a node that was alone, and the others would begin a cluster without its metadata: "
+            "remove controller.quorum.voters, and add them one by one with `pykafka-core quorum add`"
+        )
 
 
 def _static_voters(start: StartConfig) -> VoterSet:

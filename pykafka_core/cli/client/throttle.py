@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import UnknownTopicOrPartitionError, error_of
+from pykafka_core.metadata.reassignments import without
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -49,9 +50,9 @@ class Copied(NamedTuple):
     destinations: Collection[int]
 
 
-def sources(ongoing: Ongoing) -> list[int]:
+def sources(ongoing: Ongoing) -> Sequence[int]:
     """Where a partition was before it began to be moved."""
-    return _without(ongoing.replicas, ongoing.adding_replicas)
+    return without(ongoing.replicas, ongoing.adding_replicas)
 
 
 def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, Ongoing]) -> list[Copied]:
@@ -63,7 +64,7 @@ def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, Ongoing]) -> lis
     found = {at: Copied(at, sources(one), one.adding_replicas) for at, one in ongoing.items()}
     for at, now, then in moves:
         origin = found[at].sources if at in found else now
-        found[at] = Copied(at, origin, _without(then, origin))
+        found[at] = Copied(at, origin, without(then, origin))
     return [one for _, one in sorted(found.items())]
 
 
@@ -84,9 +85,10 @@ def throttle(cluster: wire.Cluster, copies: Sequence[Copied], bytes_per_second: 
         topic: _lists([one for one in copies if one.at.topic == topic])
         for topic in sorted({one.at.topic for one in copies})
     }
-    _raise(_CANNOT, _alter_topics(cluster, lists))
+    wire.check_all(_alter_topics(cluster, lists), _CANNOT)
     nodes = destinations.union(*(one.sources for one in copies))
-    _raise(_CANNOT, _alter_nodes(cluster, nodes, dict.fromkeys(RATES, str(bytes_per_second))))
+    rates = dict.fromkeys(RATES, str(bytes_per_second))
+    wire.check_all(_alter_nodes(cluster, nodes, rates), _CANNOT)
 
 
 def lift(cluster: wire.Cluster, topics: Iterable[str]) -> None:
@@ -112,7 +114,7 @@ def remove(cluster: wire.Cluster, topics: Iterable[str]) -> None:
     no_lists = dict.fromkeys((LEADERS, FOLLOWERS))
     failed = _alter_topics(cluster, dict.fromkeys(topics, no_lists))
     failed += _alter_nodes(cluster, cluster.nodes, dict.fromkeys(RATES))
-    _raise(_CANNOT_LIFT, failed)
+    wire.check_all(failed, _CANNOT_LIFT)
 
 
 def _throttled(cluster: wire.Cluster, topics: Iterable[str]) -> list[str]:
@@ -133,10 +135,6 @@ def _throttled(cluster: wire.Cluster, topics: Iterable[str]) -> list[str]:
     return [
         one.resource_name for one in answer.results if any(setting.value for setting in one.configs)
     ]
-
-
-def _without(nodes: Iterable[int], others: Collection[int]) -> list[int]:
-    return [node for node in nodes if node not in others]
 
 
 def _lists(copies: Iterable[Copied]) -> dict[str, str]:
@@ -201,8 +199,3 @@ def _alter(
         for one in answer.responses
         if one.error_code not in (0, UnknownTopicOrPartitionError.code)
     ]
-
-
-def _raise(what: str, failed: Sequence[str]) -> None:
-    if failed:
-        raise CliError("\n  ".join([f"{what}:", *failed]))

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.options import Bootstrap, Json
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import ElectionNotNeededError, error_of
@@ -66,5 +65,4 @@ def elect(
         print_table(
             [{"elected": name} for name in elected], empty="no election was needed" * (not failed)
         )
-    if failed:
-        raise CliError("\n  ".join([f"{what}:", *failed]))
+    wire.check_all(failed, what)

@@ -272,8 +272,7 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
         for one in topic.partitions
         if one.error_code
     ]
-    if failed:
-        raise CliError("\n  ".join([f"{_CANNOT}:", *failed]))
+    wire.check_all(failed, _CANNOT)
 
 
 def _in_progress(cluster: wire.Cluster, names: Sequence[str] | None) -> dict[PartitionOf, Ongoing]:

@@ -212,6 +212,16 @@ def _connect(bootstrap: str | None) -> Connection:
     raise unreachable(bootstrap, failure)
 
 
+def check_all(failed: Sequence[str], what: str) -> None:
+    """Raise what has failed, each in a line of its own.
+
+    Raises:
+        CliError: ``failed`` is not empty; begins with ``what``.
+    """
+    if failed:
+        raise CliError("\n  ".join([f"{what}:", *failed]))
+
+
 def check(code: int, what: str) -> None:
     """Raise the error of a code.
 

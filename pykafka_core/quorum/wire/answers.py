@@ -1,7 +1,7 @@
 """Answers of replicas as messages, and what a message answers."""
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 from pykafka_core.errors import InconsistentClusterIdError
 from pykafka_core.protocol.messages import (
@@ -34,19 +34,20 @@ from pykafka_core.quorum.rpc import (
     VoteAnswer,
     VoterAnswer,
 )
-from pykafka_core.quorum.values import (
-    OffsetAndEpoch,
-)
+from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import (
     EPOCH_MAX,
     AnyT,
     Endpoint,
     Heard,
-    NamedResponseT,
     QuorumResponse,
     only_partition,
 )
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
+
+NamedResponseT = TypeVar(
+    "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
+)
 
 
 def encode_answer(

@@ -40,21 +40,13 @@ from pykafka_core.quorum.rpc import (
     UpdateVoter,
     Vote,
 )
-from pykafka_core.quorum.values import (
-    ReplicaKey,
-)
+from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
-
-FETCH_BYTES_MAX: Final = 8 << 20
-"""Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
 
 EPOCH_MAX: Final = 2**30
 """Believed of others: epochs are raised by one, so none comes here by itself, and what is left has to last."""
 
 AnyT = TypeVar("AnyT")
-NamedResponseT = TypeVar(
-    "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
-)
 VoterRequestMessage = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
 VoterResponseMessage = AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse
 ReplicaRequest = (

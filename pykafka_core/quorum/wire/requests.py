@@ -1,7 +1,7 @@
 """Requests of replicas as messages, and what a message asks."""
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from pykafka_core.errors import InconsistentClusterIdError, InvalidRequestError
 from pykafka_core.protocol.messages import (
@@ -46,7 +46,6 @@ from pykafka_core.quorum.values import (
 )
 from pykafka_core.quorum.wire.envelope import (
     EPOCH_MAX,
-    FETCH_BYTES_MAX,
     AnyT,
     Envelope,
     QuorumRequest,
@@ -56,6 +55,9 @@ from pykafka_core.quorum.wire.envelope import (
     only_partition,
 )
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
+
+FETCH_BYTES_MAX: Final = 8 << 20
+"""Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
 
 
 def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:

@@ -236,44 +236,44 @@ const LOSSES: [(&str, Hurt, i64); 10] = [
     ),
 ];
 
-#[test]
-fn synced_records_that_are_missing_make_the_log_read_only_at_each_open() {
+/// Hands each kind of loss to `check`: what it is, where it happened, and the offset from which on records are missing.
+fn each_loss(check: impl Fn(&str, &Home, i64)) {
     for clean in [true, false] {
         for (what, hurt, end) in LOSSES {
             for flush_messages in [1, i64::MAX] {
                 let home = Home::new(flush_messages);
                 home.filled(clean);
                 hurt(&home);
-                let damage = home.assert_damaged(&format!("{what}, clean: {clean}"));
-                assert_eq!(damage.offset(), end, "{what}, clean: {clean}: {damage}");
+                check(&format!("{what}, clean: {clean}"), &home, end);
             }
         }
     }
 }
 
+#[test]
+fn synced_records_that_are_missing_make_the_log_read_only_at_each_open() {
+    each_loss(|what, home, end| {
+        let damage = home.assert_damaged(what);
+        assert_eq!(damage.offset(), end, "{what}: {damage}");
+    });
+}
+
 /// docs/design/0020-damaged-replicas.md.
 #[test]
 fn a_follower_gives_up_a_log_from_the_damage_on_and_the_next_open_finds_it_whole() {
-    for clean in [true, false] {
-        for (what, hurt, end) in LOSSES {
-            for flush_messages in [1, i64::MAX] {
-                let home = Home::new(flush_messages);
-                home.filled(clean);
-                hurt(&home);
-                let (directory, damaged, recovery) = home.open();
-                assert!(recovery.damage.is_some(), "{what}");
-                let (log, recovery) = directory.give_up_damage(&damaged, ID).unwrap();
-                assert!(matches!(damaged.write_error(), Some(StorageError::Closed)), "{what}");
-                assert_eq!((recovery.damage, log.damage()), (None, None), "{what}");
-                assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, end), "{what}");
-                assert_eq!(directory.high_watermark("t", 0), Some(end), "{what}");
-                drop((directory, damaged, log));
-                let (_, log, recovery) = home.open();
-                assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
-                assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
-            }
-        }
-    }
+    each_loss(|what, home, end| {
+        let (directory, damaged, recovery) = home.open();
+        assert!(recovery.damage.is_some(), "{what}");
+        let (log, recovery) = directory.give_up_damage(&damaged, ID).unwrap();
+        assert!(matches!(damaged.write_error(), Some(StorageError::Closed)), "{what}");
+        assert_eq!((recovery.damage, log.damage()), (None, None), "{what}");
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, end), "{what}");
+        assert_eq!(directory.high_watermark("t", 0), Some(end), "{what}");
+        drop((directory, damaged, log));
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
+    });
 }
 
 /// docs/design/0020-damaged-replicas.md.

@@ -63,7 +63,6 @@ class ControllerChannel:
         self._timers = foundation.timers
         self._leader = leader
         self._attempt_ms = max(1, attempt_ms)
-        self.timeout_ms = TIMEOUT_MS
 
     def ask(
         self,

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
+    TIMEOUT_MS,
     ControllerApi,
     ControllerChannel,
 )
@@ -80,7 +81,7 @@ class ControllerRegistration:
         self._channel.ask(
             REGISTRATION,
             self._request(),
-            self._channel.timeout_ms,
+            TIMEOUT_MS,
             self._on_answer,
             PURPOSE,
             self._is_still_due,

@@ -10,6 +10,7 @@ from functools import partial
 from typing import cast
 
 from pykafka_core.broker.runtime.membership.controller_channel import (
+    TIMEOUT_MS,
     ControllerApi,
     ControllerChannel,
 )
@@ -68,7 +69,7 @@ class Forwarding:
     ) -> None:
         """A client that went away needs no further attempt: its request's memory is given back."""
         is_wanted = partial(self._requests.is_open, asked)
-        self._channel.ask(api, request, self._channel.timeout_ms, answered, is_wanted=is_wanted)
+        self._channel.ask(api, request, TIMEOUT_MS, answered, is_wanted=is_wanted)
 
     def _on_enveloped(self, asked: RemoteRequest, answer: Message | None) -> None:
         response = cast("EnvelopeResponse | None", answer)

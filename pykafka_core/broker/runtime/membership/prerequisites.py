@@ -10,6 +10,7 @@ from typing import cast
 
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
+    TIMEOUT_MS,
     ControllerApi,
     ControllerChannel,
 )
@@ -81,16 +82,14 @@ class Prerequisites:
         else:
             assert isinstance(first, TopicRecord), "a coordinators' topic is made with one batch"
             answered = partial(self._on_topic, asked, outcome, first.name)
-            self._channel.ask(
-                CREATE_TOPICS, _creation(outcome.records), self._channel.timeout_ms, answered
-            )
+            self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, answered)
 
     def more_producer_ids(self, done: Callable[[bool], object]) -> None:
         """Ask for a block; ``done`` is called with whether there is one."""
         broker_id, broker_epoch = self._broker()
         request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
         answered = partial(self._on_allocated, done)
-        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, self._channel.timeout_ms, answered)
+        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, answered)
 
     def _on_allocated(self, done: Callable[[bool], object], answer: Message | None) -> None:
         response = cast("AllocateProducerIdsResponse | None", answer)

@@ -80,9 +80,7 @@ impl Partition {
         turn.tell_standings(Repeat::No);
         booked
     }
-}
 
-impl Partition {
     /// Whether a replica is in the ISR, or about to join it, as far as is known here.
     pub(crate) fn is_in_sync(&self, broker_id: i32) -> bool {
         self.turn().replication.is_in_sync(broker_id)

@@ -405,7 +405,7 @@ impl Replication {
     /// Whether a follower that fetches from `fetch_offset` has lost what it had: members of the ISR, pending ones too, have
     /// all that is committed (contract/replication.md#1).
     pub fn has_lost(&self, broker_id: i32, fetch_offset: i64) -> bool {
-        fetch_offset < self.high_watermark && self.isr.maximal_contains(broker_id)
+        fetch_offset < self.high_watermark && self.is_in_sync(broker_id)
     }
 
     /// Takes a follower's fetch (its divergence already excluded, contract/replication.md#12).
@@ -413,7 +413,7 @@ impl Replication {
     /// # Errors
     /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24); `NOT_LEADER_OR_FOLLOWER` if it fetches
     /// under an older registration than one already seen (27), or has lost what it had: it is booked, and answered once it
-    /// is in the ISR no more, so that whoever gets an answer is not taken to have what it asks for (D5).
+    /// is in the ISR no more, so that whoever gets an answer is not taken to have what it asks for (docs/design/0020-damaged-replicas.md).
     pub fn follower_fetched(
         &mut self,
         broker_id: i32,

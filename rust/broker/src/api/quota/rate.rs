@@ -54,8 +54,7 @@ impl Rate {
         now_ms: u64,
         windows: Windows,
     ) -> u64 {
-        self.forget(now_ms, windows);
-        let bytes: i64 = self.samples.iter().map(|sample| sample.bytes).sum();
+        let bytes = self.bytes(now_ms, windows);
         let elapsed_ms = self.elapsed_ms(now_ms, windows) as f64;
         let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms;
         // Negative becomes 0, and what is too large the largest.
@@ -70,13 +69,18 @@ impl Rate {
         now_ms: u64,
         windows: Windows,
     ) -> u64 {
-        self.forget(now_ms, windows);
-        let bytes: i64 = self.samples.iter().map(|sample| sample.bytes).sum();
+        let bytes = self.bytes(now_ms, windows);
         let Some(oldest) = self.samples.front().filter(|_| bytes > 0) else { return 0 };
         let elapsed_ms = now_ms.saturating_sub(oldest.start_ms).max(windows.ms);
         let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms as f64;
         // Negative becomes 0, and what is too large the largest.
         excess_ms.ceil() as u64
+    }
+
+    /// What counts now.
+    fn bytes(&mut self, now_ms: u64, windows: Windows) -> i64 {
+        self.forget(now_ms, windows);
+        self.samples.iter().map(|sample| sample.bytes).sum()
     }
 
     /// Whether nothing of it counts any more.

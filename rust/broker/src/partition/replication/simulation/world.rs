@@ -402,10 +402,9 @@ impl World {
         let id = self.nodes[node].id;
         let end = self.nodes[node].disk.records.len();
         let partition = &self.controller.partition;
-        let others = partition.isr.iter().filter(|member| **member != id);
-        let are_whole =
-            others.clone().any(|member| !self.nodes[self.index(*member)].disk.is_damaged);
-        if end == 0 || !are_whole || self.nodes[node].role() == Role::Leader {
+        let mut others = partition.isr.iter().filter(|member| **member != id);
+        let is_one_whole = others.any(|member| !self.nodes[self.index(*member)].disk.is_damaged);
+        if end == 0 || !is_one_whole || self.nodes[node].role() == Role::Leader {
             return;
         }
         let offset = self.random.below(end) as i64;
