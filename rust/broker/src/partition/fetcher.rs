@@ -4,7 +4,8 @@
 //! For each node that leads partitions which this one follows there are `num.replica.fetchers` tasks ([`task::Fetcher`]),
 //! each with its own partitions, connection and fetch session (KIP-227, [`session`]). A task has one Fetch under way: the
 //! next one goes when what this one brought is in the logs, and says so; that is what lets the leader acknowledge.
-//! Records go from the buffer of the socket to the log, on a thread that may wait for disks.
+//! Records go from the buffer of the socket to the log, on a thread that may wait for disks. What the leader has committed
+//! without this replica nobody waits for: the next Fetch goes while it is written, and its answer is written behind that.
 //!
 //! [`Fetchers::carry_out`] gives partitions to tasks, and takes them away, once the image's step has reached the partitions
 //! themselves: from then on nothing that was fetched in an older leader epoch is written

@@ -44,8 +44,13 @@ impl Pause {
 pub(super) enum Stage {
     /// Its log has to be asked where it stands.
     Beginning,
-    /// Its log is at work since then; the number tells its end from that of older work.
-    Working(u64, Instant),
+    /// Its log is at work; the number tells its end from that of older work.
+    Working {
+        work: u64,
+        since: Instant,
+        /// Where it will stand if it can write what is committed: it is fetched from there meanwhile.
+        ahead: Option<Position>,
+    },
     /// It can be fetched from here.
     Fetching(Position),
     /// Nothing happens before the image changes it.
@@ -82,13 +87,23 @@ impl Assigned {
         if self.waits_until(now).is_some() {
             return None;
         }
-        self.standing()
+        Some(Spec::of(self.position()?, self.leader_epoch))
     }
 
-    /// What a fetch says of it, if it can be fetched at all.
+    /// How its log stands, while it is not at work.
     pub(super) fn standing(&self) -> Option<Spec> {
         let Stage::Fetching(position) = self.stage else { return None };
         Some(Spec::of(position, self.leader_epoch))
+    }
+
+    /// Where it can be fetched from.
+    fn position(&self) -> Option<Position> {
+        match self.stage {
+            Stage::Fetching(position) | Stage::Working { ahead: Some(position), .. } => {
+                Some(position)
+            }
+            Stage::Beginning | Stage::Working { ahead: None, .. } | Stage::Stopped => None,
+        }
     }
 
     /// Whether it stays as it is until an answer or the image changes it.
@@ -111,7 +126,7 @@ impl Assigned {
 
     /// Whether it lacks records that are committed, as far as is known.
     pub(super) fn lags(&self) -> bool {
-        let Stage::Fetching(position) = self.stage else { return false };
+        let Some(position) = self.position() else { return false };
         self.leader_high_watermark.is_none_or(|end| position.log_end_offset < end)
     }
 }

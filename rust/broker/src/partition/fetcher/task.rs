@@ -151,7 +151,10 @@ impl Fetcher {
         let Some(ask) = self.next_ask() else { return self.wait(None).await };
         let Some(body) = self.fetch_request(&ask) else { return Ok(()) };
         match self.ask(&to, body).await? {
-            Ended::Answered(body) => self.answered(&to, &body).await?,
+            Ended::Answered(body) => {
+                self.wait_for_ahead().await?;
+                self.answered(&to, &body).await?;
+            }
             Ended::Failed(error) => self.not_answered(&error),
             Ended::GivenUp => self.session.lost(),
         }
@@ -289,13 +292,37 @@ impl Fetcher {
         Ok(())
     }
 
-    /// When the latest work began that is not over.
+    /// When the latest work began that is not over, and behind which nothing is fetched meanwhile.
     fn working_since(&self) -> Option<Instant> {
         let since = |assigned: &Assigned| match assigned.stage {
-            Stage::Working(_, since) => Some(since),
+            Stage::Working { since, ahead: None, .. } => Some(since),
             _ => None,
         };
         self.restless().filter_map(|(_, assigned)| since(assigned)).max()
+    }
+
+    /// Waits a moment for logs that have to write what an answer goes on behind. Where that takes longer, its part of the
+    /// answer is not used, and nothing more is fetched before the log is done.
+    async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
+        let until = Instant::now() + PATIENCE;
+        while self.is_ahead() && Instant::now() < until {
+            self.wait(Some(until)).await?;
+        }
+        for id in &self.restless {
+            if let Some(assigned) = self.partitions.get_mut(id)
+                && let Stage::Working { ahead, .. } = &mut assigned.stage
+            {
+                *ahead = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a partition is fetched from where its log does not stand yet.
+    fn is_ahead(&self) -> bool {
+        let is_ahead =
+            |assigned: &Assigned| matches!(assigned.stage, Stage::Working { ahead: Some(_), .. });
+        self.restless().any(|(_, assigned)| is_ahead(assigned))
     }
 
     /// Whether a partition can be fetched.
@@ -324,10 +351,20 @@ impl Fetcher {
         id: PartitionId,
         work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
     ) {
+        self.work_ahead(id, None, work);
+    }
+
+    /// The same, and goes on to fetch from `ahead` meanwhile.
+    fn work_ahead(
+        &mut self,
+        id: PartitionId,
+        ahead: Option<Position>,
+        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+    ) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         self.restless.insert(id);
         self.works += 1;
-        assigned.stage = Stage::Working(self.works, Instant::now());
+        assigned.stage = Stage::Working { work: self.works, since: Instant::now(), ahead };
         let told = Tell { id, work: self.works, to: self.tell_done.clone(), is_told: false };
         assigned.partition.urgent_command(move |partition, writer| {
             let result = match writer {
@@ -341,7 +378,7 @@ impl Fetcher {
     fn worked(&mut self, Done { id, work, result }: Done) {
         let backoff = self.backoff();
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
-        if !matches!(assigned.stage, Stage::Working(now, _) if now == work) {
+        if !matches!(assigned.stage, Stage::Working { work: latest, .. } if latest == work) {
             return;
         }
         match result {

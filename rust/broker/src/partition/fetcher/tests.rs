@@ -1,5 +1,6 @@
 //! A follower whose disk is slow, or fails. Its leader is on a socket of 127.0.0.1; clocks stand still.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -15,7 +16,7 @@ use crate::network::listener::{self, Listens};
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::PartitionEntry;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
-use crate::testing::gate_disk::Op;
+use crate::testing::gate_disk::{Gate, Op};
 use crate::testing::{
     Broker, NODE, REPLICATION, TOPIC, batch, endpoint, pending, poll, replicated, replied,
     request_of, topic,
@@ -159,21 +160,24 @@ fn what_a_follower_has_not_synced_does_not_count_where_that_is_promised() {
     assert_eq!(log.recovery_point(), 2);
 }
 
-/// Not those that it lacks: the leader has committed them without it.
-#[test]
-fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
-    let pair = Pair::prepared(Durability::Fsync, 1, |leader, follower| {
+/// The follower lacks three batches, which its leader has committed without it, and fetches one at a time.
+fn behind(durability: Durability, prepare: impl FnOnce(&Gate)) -> Pair {
+    Pair::prepared(durability, 1, |leader, follower| {
         leader.replicate(replicated(1, &[NODE, FOLLOWER], &[NODE]), &[]);
         for value in ["a", "b", "c"] {
             leader.append(&batch(&[value]));
         }
-        let one_batch = ("replica.fetch.max.bytes", "1");
-        let settings = [("inter.broker.listener.name", REPLICATION), one_batch];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let broker_settings = Some(settings.into());
-        follower.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
-        follower.gate.hold_at(Op::Sync, "/data/t-0/00000000000000000000.log");
-    });
+        follower.set(&[("replica.fetch.max.bytes", "1")]);
+        prepare(&follower.gate);
+    })
+}
+
+const SEGMENT: &str = "/data/t-0/00000000000000000000.log";
+
+/// Not for those that it lacks: the leader has committed them without it.
+#[test]
+fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
+    let pair = behind(Durability::Fsync, |gate| gate.hold_at(Op::Sync, SEGMENT));
     let log = pair.log(0);
     while log.log_end_offset() < 3 {
         thread::yield_now();
@@ -181,6 +185,38 @@ fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
     assert_eq!(log.recovery_point(), 0);
     pair.follower.gate.open();
     while log.recovery_point() < 3 {
+        thread::yield_now();
+    }
+}
+
+/// Of one batch, as its leader has committed more: nobody counts it.
+#[test]
+fn a_follower_that_catches_up_fetches_the_next_batch_while_it_writes_one() {
+    let pair = behind(Durability::Os, |gate| gate.hold_at(Op::Write, SEGMENT));
+    let led = pair.leader.ctx.partitions.get(&TOPIC, 0).unwrap();
+    let told = || led.turn().replication.followers()[0].log_end_offset;
+    while told() < 1 {
+        thread::yield_now();
+    }
+    assert_eq!(pair.log(0).log_end_offset(), 0);
+    pair.follower.gate.open();
+    while told() < 3 {
+        thread::yield_now();
+    }
+    assert_eq!(pair.log(0).log_end_offset(), 3);
+}
+
+#[test]
+fn what_was_fetched_behind_a_batch_that_could_not_be_written_is_not_used() {
+    let pair = behind(Durability::Os, |gate| gate.refuse_at(Op::Write, SEGMENT));
+    let log = pair.log(0);
+    let path = Path::new(SEGMENT);
+    while pair.follower.gate.count(Op::Write, path) < 3 {
+        thread::yield_now();
+    }
+    assert_eq!(log.log_end_offset(), 0);
+    pair.follower.gate.heal();
+    while log.log_end_offset() < 3 {
         thread::yield_now();
     }
 }

@@ -34,6 +34,8 @@ enum Wrong {
     LeaderCountsUnsynced,
     /// A follower asks for more before its disk has what it was given.
     FollowerTellsUnsynced,
+    /// A follower asks for more before its log has what it was given, committed or not.
+    FetchesAhead,
     /// A follower joins by what an earlier life of it had.
     AcceptStaleBrokerEpoch,
     /// A broker that comes back goes on to lead in the epoch of its earlier life.
@@ -52,7 +54,7 @@ enum Wrong {
     DamagedForgetsFetches,
 }
 
-const WRONG_RULES: [Wrong; 15] = [
+const WRONG_RULES: [Wrong; 16] = [
     Wrong::TruncateToHighWatermark,
     Wrong::ForgetLastFetchedEpoch,
     Wrong::IgnorePendingAdds,
@@ -60,6 +62,7 @@ const WRONG_RULES: [Wrong; 15] = [
     Wrong::AssumeShrink,
     Wrong::LeaderCountsUnsynced,
     Wrong::FollowerTellsUnsynced,
+    Wrong::FetchesAhead,
     Wrong::AcceptStaleBrokerEpoch,
     Wrong::RestartLeadsInOldEpoch,
     Wrong::ElectOutsideOfIsr,
@@ -73,14 +76,12 @@ const WRONG_RULES: [Wrong; 15] = [
 const STEPS: usize = 800;
 /// In which a wrong rule is found.
 const SEEDS_MAX: u64 = 2_000;
-/// From where that is; three need more, which few histories have. Of [`Wrong::AnswerWhoGaveUp`] the member that was refused has to
-/// be fenced, to come back, and to lack what was committed meanwhile; of [`Wrong::DamagedBelievesAnswers`] the leader has to be
+/// From where that is; two need more, which few histories have. Of [`Wrong::DamagedBelievesAnswers`] the leader has to be
 /// new, and its high watermark behind that of the one before; of [`Wrong::DamagedForgetsFetches`] an old fetch has to arrive late.
 fn first_seed(wrong: Wrong) -> u64 {
     match wrong {
-        Wrong::AnswerWhoGaveUp => 119_000,
-        Wrong::DamagedBelievesAnswers => 18_000,
-        Wrong::DamagedForgetsFetches => 54_000,
+        Wrong::DamagedBelievesAnswers => 182_000,
+        Wrong::DamagedForgetsFetches => 146_000,
         _ => 0,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pykafka_client::Destination;
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::fetch::{
     ForgottenTopic, Partition as WantedPartition, PartitionResponse, ReplicaState, Request,
     Response, Topic,
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
 use crate::kafka_error::KafkaError;
 use crate::partition::fetcher::session::{Ask, Spec};
-use crate::partition::follower_log::{Answered, FollowError};
+use crate::partition::follower_log::{Answered, FollowError, Position};
 use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 
 /// First version that names topics by id.
@@ -198,7 +198,8 @@ impl Fetcher {
         }
         self.count(&id, records.len());
         let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
-        self.work(id, move |partition, writer| {
+        let ahead = if is_doubtful { None } else { committed_end(&spec, &answered) };
+        self.work_ahead(id, ahead, move |partition, writer| {
             partition.append_as_follower(leader_epoch, &answered, writer)
         });
     }
@@ -286,6 +287,22 @@ impl Fetcher {
     }
 }
 
+/// Where a log that stands like `spec` will stand with what was answered, if all of that is committed and more.
+///
+/// The leader may be told so before it is written: below its high watermark nobody counts what a follower has, nor does it
+/// join the ISR by it (contract/replication.md#25).
+fn committed_end(spec: &Spec, answered: &Answered) -> Option<Position> {
+    let last = batches(&answered.records).flatten().last()?;
+    let follows = last.next_offset() < answered.high_watermark
+        && last.base_offset() >= spec.fetch_offset
+        && answered.log_start_offset <= spec.log_start_offset;
+    follows.then(|| Position {
+        log_start_offset: spec.log_start_offset,
+        log_end_offset: last.next_offset(),
+        latest_epoch: last.partition_leader_epoch(),
+    })
+}
+
 fn wanted_partition(index: i32, spec: &Spec, bytes_max: i32) -> WantedPartition {
     WantedPartition {
         partition: index,
@@ -304,4 +321,48 @@ fn by_topic<T>(items: impl Iterator<Item = (TopicId, T)>) -> HashMap<TopicId, Ve
         topics.entry(topic_id).or_default().push(item);
     }
     topics
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_record::BatchMut;
+
+    use super::*;
+    use crate::testing::batch;
+
+    /// A log that ends at 7 is answered with the records 7 and 8.
+    fn committed(high_watermark: i64, log_start_offset: i64) -> Option<Position> {
+        let leader_epoch = LeaderEpoch::new(4);
+        let position = Position { log_start_offset: 2, log_end_offset: 7, latest_epoch: None };
+        let mut records = Vec::new();
+        for (base_offset, epoch) in [(7, 1), (8, 3)] {
+            let mut one = batch(&["a"]);
+            let mut stamped = BatchMut::new(&mut one).unwrap();
+            stamped.set_base_offset(base_offset);
+            stamped.set_partition_leader_epoch(LeaderEpoch::new(epoch));
+            records.extend(one);
+        }
+        let cut_off = batch(&["b"]);
+        records.extend(&cut_off[..cut_off.len() - 1]);
+        let fetch_offset = position.log_end_offset;
+        let answered =
+            Answered { fetch_offset, records: records.into(), high_watermark, log_start_offset };
+        committed_end(&Spec::of(position, leader_epoch), &answered)
+    }
+
+    /// contract/replication.md#25.
+    #[test]
+    fn a_follower_goes_ahead_within_what_is_committed_without_it() {
+        let latest_epoch = Some(LeaderEpoch::new(3));
+        let ahead = Position { log_start_offset: 2, log_end_offset: 9, latest_epoch };
+        assert_eq!(committed(10, 2), Some(ahead));
+        assert_eq!(committed(9, 2), None);
+        assert_eq!(committed(8, 2), None);
+    }
+
+    /// The log start moves with what is written.
+    #[test]
+    fn a_follower_does_not_go_ahead_of_a_log_start_that_moves() {
+        assert_eq!(committed(10, 3), None);
+    }
 }

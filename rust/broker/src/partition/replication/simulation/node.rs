@@ -93,6 +93,8 @@ pub(super) struct Life {
     pub(super) eligible: EligibleBrokers,
     /// The one under way.
     pub(super) fetch: Option<u64>,
+    /// What the log is given to write.
+    pub(super) writing: Option<Fetched>,
     pub(super) waiting: Vec<Waiting>,
     /// The change of the ISR under way.
     pub(super) wish: Option<(u64, Wish)>,
@@ -138,6 +140,7 @@ impl Node {
             replication,
             eligible: EligibleBrokers::new(),
             fetch: None,
+            writing: None,
             waiting: Vec::new(),
             wish: None,
             damaged_in: None,
@@ -274,13 +277,25 @@ impl Node {
         }
         let forgets = self.settings.is(Wrong::ForgetLastFetchedEpoch)
             || self.settings.is(Wrong::TruncateToHighWatermark);
+        let (offset, latest_epoch) = match &life.writing {
+            Some(answer) => self.ahead(answer)?,
+            None => (self.disk.end(), self.disk.epochs.latest_epoch()),
+        };
         let fetch = Fetch {
             leader_epoch: assignment.leader_epoch,
-            offset: self.disk.end(),
-            last_fetched_epoch: self.disk.epochs.latest_epoch().filter(|_| !forgets),
+            offset,
+            last_fetched_epoch: latest_epoch.filter(|_| !forgets),
             broker_epoch: life.broker_epoch.unwrap_or(-1),
         };
         Some((assignment.leader, fetch))
+    }
+
+    /// Where it goes on to fetch while it writes: behind what is committed without it.
+    fn ahead(&self, answer: &Fetched) -> Option<(i64, Option<LeaderEpoch>)> {
+        let last = answer.records.last().filter(|_| answer.parting.is_none())?;
+        let end = answer.offset + answer.records.len() as i64;
+        let is_committed = end < answer.high_watermark || self.settings.is(Wrong::FetchesAhead);
+        (is_committed && !self.disk.is_damaged).then_some((end, Some(last.epoch)))
     }
 
     /// Answers a follower.
@@ -333,13 +348,25 @@ impl Node {
         Ok((Fetched { records, high_watermark, ..nothing }, acknowledged))
     }
 
-    /// Takes a leader's answer.
+    /// Takes a leader's answer, and has it written behind the one before.
     ///
     /// # Errors
     /// What is committed as far as it knows would be given up.
-    pub(super) fn fetched(&mut self, answer: &Fetched) -> Result<(), String> {
+    pub(super) fn fetched(&mut self, answer: Fetched) -> Result<(), String> {
+        self.write()?;
+        if let Some(life) = &mut self.life {
+            life.writing = Some(answer);
+        }
+        Ok(())
+    }
+
+    /// Has its log be what the answer says that it was given last.
+    ///
+    /// # Errors
+    /// What is committed as far as it knows would be given up.
+    pub(super) fn write(&mut self) -> Result<(), String> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        life.fetch = None;
+        let Some(answer) = life.writing.take() else { return Ok(()) };
         let follows = life.replication.role() == Role::Follower
             && life.replication.assignment().leader_epoch == answer.leader_epoch;
         if !follows || self.disk.end() != answer.offset {

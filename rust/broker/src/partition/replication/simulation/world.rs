@@ -96,7 +96,8 @@ impl World {
         }
         match event {
             0..=9 => self.produce(node)?,
-            10..=47 => self.deliver()?,
+            10..=45 => self.deliver()?,
+            46..=47 => self.write(node)?,
             48..=49 => self.lose(),
             50..=62 => self.fetch(node),
             63..=70 => self.hear(node)?,
@@ -139,6 +140,7 @@ impl World {
                 }
                 self.join(node);
                 self.hear_to(node, self.controller.images.len())?;
+                self.write(node)?;
                 self.sync(node)?;
                 self.fetch(node);
                 self.scan(node)?;
@@ -174,6 +176,7 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.produce(leader)?;
             for node in 0..self.nodes.len() {
+                self.write(node)?;
                 self.fetch(node);
                 self.sync(node)?;
             }
@@ -213,13 +216,16 @@ impl World {
                 self.acknowledge(node, acknowledged)
             }
             Message::Fetched { to, number, answer } => {
-                let node = &mut self.nodes[(to - 1) as usize];
-                let Some(life) = &mut node.life else { return Ok(()) };
+                let node = self.index(to);
+                let Some(life) = &mut self.nodes[node].life else { return Ok(()) };
                 if life.fetch != Some(number) {
                     return Ok(());
                 }
                 life.fetch = None;
-                answer.map_or(Ok(()), |answer| node.fetched(&answer))
+                let Some(answer) = answer else { return Ok(()) };
+                self.nodes[node].fetched(answer)?;
+                // Most logs are quick.
+                if self.random.below(4) > 0 { self.write(node) } else { Ok(()) }
             }
             Message::Wish { .. } if self.is_controller_slow && self.random.below(4) > 0 => {
                 self.network.push(message);
@@ -245,6 +251,10 @@ impl World {
                 self.acknowledge(node, acknowledged)
             }
         }
+    }
+
+    fn write(&mut self, node: usize) -> Result<(), String> {
+        self.nodes[node].write()
     }
 
     fn lose(&mut self) {
