@@ -286,7 +286,11 @@ def _check_static(voters: tuple[ReplicaKey, ...], bootstrap: tuple[int, ...]) ->
 
 
 def _start(turn: Turn) -> None:
-    """The state after a restart: whoever led or stood for election in this epoch does not lead in it again."""
+    """The state after a restart: whoever led or stood for election in this epoch does not lead in it again.
+
+    Whoever led last stands for the next one at once: others that have a leader refuse, and those that start with it, as
+    after a stop of all, would wait for it.
+    """
     election, own = turn.election, turn.key.node_id
     if turn.log.last_epoch > election.epoch:
         to_unattached(turn, turn.log.last_epoch)
@@ -296,7 +300,8 @@ def _start(turn: Turn) -> None:
         to_follower(turn, election.leader_id, election.epoch)
     else:
         to_unattached(turn, election.epoch)
-    if turn.is_voter and (len(turn.voters) == 1 or _is_first_of_new_quorum(turn)):
+    led_last = isinstance(turn.role, Resigned)
+    if turn.is_voter and (len(turn.voters) == 1 or led_last or _is_first_of_new_quorum(turn)):
         to_prospective(turn)
 
 

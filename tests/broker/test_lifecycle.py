@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.errors import DuplicateBrokerRegistrationError
 from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -39,15 +40,26 @@ class _Joins(AskedChannel):
     def __init__(self) -> None:
         super().__init__()
         self.offset = EPOCH - 1
+        self.core = _Core()
+        self._foundation = found(cast("Core", self.core))
         self.lifecycle = Lifecycle(
-            found(cast("Core", _Core())),
+            self._foundation,
             channel=cast("ControllerChannel", self),
             joining=JOINING,
             metadata_offset=lambda: self.offset,
             refused=lambda _reason: None,
         )
         self.lifecycle.register()
+
+    def registered(self) -> "_Joins":
+        """It gets its epoch."""
         self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
+        return self
+
+    def pass_ms(self, ms: int) -> None:
+        """Timers run that are due by then."""
+        self.core.clock_ns += ms * 1_000_000
+        self._foundation.timers.run(self.core.clock_ns)
 
     @property
     def heartbeats(self) -> list[int]:
@@ -59,7 +71,7 @@ class _Joins(AskedChannel):
 
 
 def test_a_registration_that_arrives_during_a_heartbeat_is_told_in_the_next_one_at_once() -> None:
-    broker = _Joins()
+    broker = _Joins().registered()
     assert broker.heartbeats == [EPOCH - 1]
     broker.offset = EPOCH
     broker.lifecycle.beat_soon()
@@ -69,7 +81,7 @@ def test_a_registration_that_arrives_during_a_heartbeat_is_told_in_the_next_one_
 
 
 def test_a_broker_that_is_fenced_although_it_told_its_registration_waits_for_its_interval() -> None:
-    broker = _Joins()
+    broker = _Joins().registered()
     broker.offset = EPOCH
     broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
     broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=True))
@@ -77,9 +89,19 @@ def test_a_broker_that_is_fenced_although_it_told_its_registration_waits_for_its
 
 
 def test_a_registration_that_arrives_between_heartbeats_is_told_at_once() -> None:
-    broker = _Joins()
+    broker = _Joins().registered()
     broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
     assert broker.heartbeats == []
     broker.offset = EPOCH
     broker.lifecycle.beat_soon()
     assert broker.heartbeats == [EPOCH]
+
+
+def test_a_broker_that_is_not_registered_yet_asks_again_soon_and_then_less_often() -> None:
+    broker = _Joins()
+    for pause_ms in (100, 200, 400, 800, 1600, 2000, 2000):
+        broker.answer(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
+        broker.pass_ms(pause_ms - 1)
+        assert broker.asked == []
+        broker.pass_ms(1)
+        assert len(broker.asked) == 1

@@ -349,7 +349,7 @@ def test_a_node_that_is_another_replica_now_is_asked_once() -> None:
 @pytest.mark.parametrize(
     ("state", "name"),
     [
-        (ElectionState(5, 1, ONE), "Resigned"),
+        (ElectionState(5, 1, ONE), "Prospective"),
         (ElectionState(5, -1, ONE), "Voted"),
         (ElectionState(5, 2, TWO), "Follower"),
         (ElectionState(5, -1, TWO), "Voted"),

@@ -41,6 +41,8 @@ REGISTRATION = ControllerApi(62, (0, 4))
 HEARTBEAT = ControllerApi(63, (0, 1))
 PURPOSE = "lifecycle"
 """Of the connection: nothing may hold a heartbeat up."""
+REFUSED_PAUSE_MS = 100
+"""After a first registration that was not taken; it doubles up to ``broker.heartbeat.interval.ms``."""
 LEAVING_PAUSE_MS = 50
 """Between heartbeats of a broker that waits to be let go."""
 LEAVING_MS_MAX = 1000
@@ -107,6 +109,7 @@ class Lifecycle:
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0
+        self._refusals = 0
         self._told_offset = UNKNOWN
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
@@ -166,7 +169,7 @@ class Lifecycle:
 
     def _on_registered(self, answer: Message | None) -> None:
         if answer is None:
-            self._later(self.register)
+            self._register_later()
             return
         response = cast("BrokerRegistrationResponse", answer)
         code = response.error_code
@@ -178,8 +181,9 @@ class Lifecycle:
             if code != self._last_refusal:
                 self._last_refusal = code
                 _log.warning("this broker is not registered yet: %s", error_of(code).name)
-            self._later(self.register)
+            self._register_later()
         else:
+            self._last_refusal = self._refusals = 0
             self.epoch = response.broker_epoch
             self._core.registered(self.epoch)
             self._beat()
@@ -224,10 +228,15 @@ class Lifecycle:
                 # The registration came while the heartbeat was under way, when `beat_soon` does nothing.
                 self._beat()
                 return
-        self._later(self._beat)
+        self._later(self._beat, self._joining.heartbeat_ms)
 
-    def _later(self, action: Callable[[], object]) -> None:
-        pause_ms = LEAVING_PAUSE_MS if self._is_leaving else self._joining.heartbeat_ms
+    def _register_later(self) -> None:
+        pause_ms = min(REFUSED_PAUSE_MS << self._refusals, self._joining.heartbeat_ms)
+        self._refusals += 1
+        self._later(self.register, pause_ms)
+
+    def _later(self, action: Callable[[], object], pause_ms: int) -> None:
+        pause_ms = LEAVING_PAUSE_MS if self._is_leaving else pause_ms
         due_ns = self._core.now_ns() + pause_ms * NS_PER_MS
         self._timer = self._timers.once("a heartbeat", due_ns, action)
 
