@@ -151,10 +151,7 @@ impl Fetcher {
         let Some(ask) = self.next_ask() else { return self.wait(None).await };
         let Some(body) = self.fetch_request(&ask) else { return Ok(()) };
         match self.ask(&to, body).await? {
-            Ended::Answered(body) => {
-                self.wait_for_ahead().await?;
-                self.answered(&to, &body).await?;
-            }
+            Ended::Answered(body) => self.answered(&to, &body).await?,
             Ended::Failed(error) => self.not_answered(&error),
             Ended::GivenUp => self.session.lost(),
         }
@@ -303,7 +300,7 @@ impl Fetcher {
 
     /// Waits a moment for logs that have to write what an answer goes on behind. Where that takes longer, its part of the
     /// answer is not used, and nothing more is fetched before the log is done.
-    async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
+    pub(super) async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
         let until = Instant::now() + PATIENCE;
         while self.is_ahead() && Instant::now() < until {
             self.wait(Some(until)).await?;

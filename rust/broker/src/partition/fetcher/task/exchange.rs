@@ -121,6 +121,7 @@ impl Fetcher {
         }
         self.pause.succeeded();
         self.session.answered(response.session_id);
+        self.wait_for_ahead().await?;
         let ids = self.ids_by_name();
         let mut out_of_range = Vec::new();
         for topic in response.responses {
