@@ -161,15 +161,14 @@ fn check_entry(
     if let Some(error) = refusal {
         return Err(failed(error));
     }
-    let partition = match target {
-        // A topic that does not exist is told before a batch that is not one.
-        Err(error) if error != KafkaError::InvalidTopicException => return Err(failed(error)),
-        target => {
-            check_records(header.api_version, records)
-                .map_err(|(error, text)| failed(error).with_message(text))?;
-            target.map_err(failed)?
-        }
-    };
+    // A partition that does not exist is told before a batch that is not one; one that is elsewhere after it.
+    if let Err(error @ (KafkaError::UnknownTopicOrPartition | KafkaError::UnknownTopicId)) = target
+    {
+        return Err(failed(error));
+    }
+    check_records(header.api_version, records)
+        .map_err(|(error, text)| failed(error).with_message(text))?;
+    let partition = target.map_err(failed)?;
     if entry.transaction.is_some_and(|batch| !batch.producer_id.is_some()) {
         return Err(failed(KafkaError::InvalidProducerIdMapping));
     }

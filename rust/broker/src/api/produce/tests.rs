@@ -296,15 +296,31 @@ fn duplicate_answers_the_original_offset() {
     assert_eq!(broker.append(&next), 1);
 }
 
-/// contract/kafka.md#14.
-#[test]
-fn wrong_leader_is_told_the_right_one() {
+/// A broker that holds what node 2 leads, among `replicas`.
+fn not_leading(replicas: &[i32]) -> Broker {
     let mut broker = Broker::in_memory();
     let mut moved = topic("t", TOPIC, 1, &[]);
     moved.partitions[0].leader = 2;
-    moved.partitions[0].replicas = vec![2, 1];
-    moved.partitions[0].isr = vec![2, 1];
+    moved.partitions[0].replicas = replicas.to_vec();
+    moved.partitions[0].isr = replicas.to_vec();
     broker.apply(ImageDelta { topics: vec![moved], ..ImageDelta::default() });
+    broker
+}
+
+/// contract/kafka.md#6.
+#[test]
+fn a_batch_that_is_none_is_told_before_a_leader_that_is_another_one() {
+    for replicas in [&[2, 1][..], &[2]] {
+        let broker = not_leading(replicas);
+        assert_eq!(code_of(broker.produce(9, -1, &[]), 9), 87);
+        assert_eq!(code_of(broker.produce(9, -1, &batch(&["a"])), 9), 6);
+    }
+}
+
+/// contract/kafka.md#14.
+#[test]
+fn wrong_leader_is_told_the_right_one() {
+    let broker = not_leading(&[2, 1]);
     let bytes = replied(broker.produce(10, -1, &batch(&["a"])));
     let response = Response::decode(10, &bytes).unwrap();
     let partition = &response.responses[0].partitions[0];
