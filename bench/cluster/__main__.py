@@ -31,6 +31,8 @@ WORK: dict[str, Callable[[Nodes], work.Figures]] = {
     "SIGSTOP of a leader": failover.pause_leader,
     "SIGKILL with 5,000 partitions": failover.kill_leader_of_many,
 }
+COLD = {"confluent produce 100 B", "confluent produce 1 KB"}
+"""Done once before the rounds as well: a JVM is quicker once it has compiled what is used."""
 CLUSTERS: dict[str, Callable[[Path], Nodes]] = {
     "ours": lambda folder: Ours(folder, "os"),
     "kafka": Kafka,
@@ -52,6 +54,9 @@ def measure(clusters: list[Nodes], names: list[str], rounds: int) -> Results:
 
     for nodes in clusters:
         add("from nothing", nodes, failover.from_nothing(nodes))
+    for name in (name for name in names if name in COLD):
+        for nodes in clusters:
+            add(f"{name}, just started", nodes, WORK[name](nodes))
     for _ in range(rounds):
         for name in names:
             for nodes in clusters:

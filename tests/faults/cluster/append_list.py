@@ -58,26 +58,26 @@ class NumberedProducer:
     def produce(self, partition: int) -> None:
         value = f"{self.name}:{self._number}"
         self._number += 1
-        name = self.name
         try:
-            self._producer.produce(
-                self._workload.topic,
-                value,
-                partition=partition,
-                on_delivery=partial(self._told, name),
-            )
-        except BufferError:
-            self._producer.poll(0.05)
-            return
+            self._send(partition, value)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._FATAL:
+            # `produce` says only that there was one before; `poll` says which.
+            if not error.args[0].fatal() and error.args[0].code() != KafkaError._FATAL:
                 raise
             self._producer.purge()
             self._producer.flush(PATIENCE_S)
             self._producer, self._life = self._new(), self._life + 1
-            return
-        self._workload.writes.append(Write(name, partition, value, acknowledged=False))
-        self._producer.poll(0)
+
+    def _send(self, partition: int, value: str) -> None:
+        name, topic = self.name, self._workload.topic
+        told = partial(self._told, name)
+        try:
+            self._producer.produce(topic, value, partition=partition, on_delivery=told)
+        except BufferError:
+            self._producer.poll(0.05)
+        else:
+            self._workload.writes.append(Write(name, partition, value, acknowledged=False))
+            self._producer.poll(0)
 
     def flush(self) -> None:
         if left := self._producer.flush(2 * PATIENCE_S):
