@@ -300,7 +300,7 @@ impl Fetcher {
 
     /// Waits a moment for logs that have to write what an answer goes on behind. Where that takes longer, its part of the
     /// answer is not used, and nothing more is fetched before the log is done.
-    pub(super) async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
+    async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
         let until = Instant::now() + PATIENCE;
         while self.is_ahead() && Instant::now() < until {
             self.wait(Some(until)).await?;

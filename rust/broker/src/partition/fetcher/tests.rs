@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use pykafka_client::ClientOptions;
-use pykafka_log::{Durability, Log};
+use pykafka_log::{Durability, Log, OpenMode, ReadError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -254,6 +254,31 @@ fn a_partition_whose_log_fails_stops_alone() {
     }
     pair.produce(1);
     assert!(poll(&mut waiting).is_none());
+}
+
+/// docs/DURABILITY.md: its leader has nothing new for it, and learns what it lacks all the same.
+#[test]
+fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it() {
+    let pair = Pair::new(Durability::Fsync, 2);
+    for _ in 0..3 {
+        pair.produce(0);
+    }
+    pair.produce(1);
+    let log = pair.log(0);
+    let batch_size = log.size_bytes() / 3;
+    let disk = pair.follower.ctx.partitions.host().directory.disk();
+    let file = disk.open(Path::new(SEGMENT), OpenMode::Write).unwrap();
+    // The size of the second batch.
+    file.write_at(&[0x55; 4], batch_size + 8).unwrap();
+    let followed = pair.follower.ctx.partitions.get(&TOPIC, 0).unwrap();
+    let error = log.read(1, 1 << 20, 2, true).unwrap_err();
+    let ReadError::Storage(error) = error else { panic!("{error}") };
+    followed.turn().storage_failed(&error);
+    let led = pair.leader.ctx.partitions.get(&TOPIC, 0).unwrap();
+    while led.turn().replication.followers()[0].log_end_offset > 1 {
+        // The leader's clock stands still: only records end a Fetch that it keeps.
+        pair.produce(1);
+    }
 }
 
 #[test]
