@@ -26,10 +26,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 Options = Mapping[str, object]
 Headers = Sequence[tuple[str, bytes | None]]
-# What differs from run to run: ids of queries, groups, expressions and Java objects, addresses, folders, task numbers.
+# What differs from run to run: ids of queries, groups, expressions and Java objects, nodes, folders, task numbers.
 _IDENTITIES = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-+\d+)?|127\.0\.0\.1:\d+|@[0-9a-f]{5,8}|#\d+L?|\bo\d+\b"
-    r"|\((?:\S+ executor|TID) [^)]*\)|[Tt]ask \d+(?:\.\d+)? in stage \d+\.\d+|checkpointLocation=[^\],]*"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-+\d+)?|@[0-9a-f]{5,8}|#\d+L?|\bo\d+\b"
+    r"|127\.0\.0\.1:\d+(?: \(id: \d+)?|\((?:\S+ executor|TID) [^)]*\)"
+    r"|[Tt]ask \d+(?:\.\d+)? in stage \d+\.\d+|checkpointLocation=[^\],]*"
 )
 _STACK = re.compile(r"\s+at .*|\s+\.\.\. \d+ more|Driver stacktrace:|  File .*|    .*")
 # Read at once, not after ten seconds: how often and how long the driver asks for offsets that are not there.
