@@ -11,6 +11,8 @@ from tests.clients.streams.programs import Worker, running, wait_until
 from tests.support.brokers import Serve
 
 LINES = 2000
+BATCH = str(4 * LINES)
+"""All lines, some twice: FileStreamSource keeps those that it read behind a whole batch until the file grows."""
 
 
 def create(worker: Worker, name: str, **settings: str) -> None:

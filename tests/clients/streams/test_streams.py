@@ -57,16 +57,19 @@ def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
     settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", **QUICK}
     wanted = {"isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({**settings, **wanted})
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    partitions = [TopicPartition(topic, index, 0) for index in range(PARTITIONS)]
+    ends = [consumer.get_watermark_offsets(at, PATIENCE_S)[1] for at in partitions]
+    consumer.assign(partitions)
     found: list[tuple[str, str]] = []
     ended, deadline = set[int](), time.monotonic() + PATIENCE_S
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, f"{topic} cannot be read"
         for message in consumer.consume(1000, 0.2):
-            if message.error() is None:
-                found.append((message.key().decode(), message.value().decode()))
-            else:
+            # Behind the last record that was committed are markers, and then the end or what is committed meanwhile.
+            if message.error() is not None or message.offset() >= ends[message.partition()]:
                 ended.add(message.partition())
+            else:
+                found.append((message.key().decode(), message.value().decode()))
     consumer.close()
     return found
 
