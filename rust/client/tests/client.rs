@@ -140,7 +140,8 @@ impl Setting {
         ended
     }
 
-    fn alter_partition(&self) {
+    fn alter_partition(&self) -> Ended {
+        let (done, ended) = oneshot::channel();
         let request = Request {
             api_key: ALTER_PARTITION,
             api_version: 3,
@@ -148,7 +149,9 @@ impl Setting {
             timeout: 30 * SECOND,
             answer_bytes_expected: 0,
         };
-        self.client.send(&destination("alter partition"), request, drop);
+        let to = destination("alter partition");
+        self.client.send(&to, request, |end| drop(done.send(end)));
+        ended
     }
 
     fn watch(&self, timeout: Duration) -> Ended {
@@ -161,7 +164,6 @@ impl Setting {
         self.peers.recv().await.expect("the client is there")
     }
 
-    /// A connection over which one request was answered.
     /// One that has told its versions.
     async fn told_peer(&mut self) -> Peer {
         let mut peer = self.peer().await;
@@ -169,6 +171,7 @@ impl Setting {
         peer
     }
 
+    /// One over which a request was answered.
     async fn connected(&mut self) -> Peer {
         let ended = self.send("first");
         let mut peer = self.peer().await;
@@ -235,7 +238,7 @@ async fn purposes_do_not_wait_for_each_other() {
 #[tokio::test(start_paused = true)]
 async fn changes_of_an_isr_are_numbered_over_all_connections() {
     let mut setting = Setting::new();
-    setting.alter_partition();
+    let given_up = setting.alter_partition();
     let mut peer = setting.told_peer().await;
     let first = peer.next().await.correlation_id;
     let other = setting.send_to("fetch", 12, "between", 30 * SECOND);
@@ -243,10 +246,11 @@ async fn changes_of_an_isr_are_numbered_over_all_connections() {
     fetched.tell_versions().await;
     let _ = fetched.next().await;
     drop(peer);
-    setting.alter_partition();
+    assert!(matches!(error_of(given_up).await, SendError::Disconnected(_)));
+    let asked_again = setting.alter_partition();
     let mut again = setting.told_peer().await;
     assert_eq!(again.next().await.correlation_id, first + 1);
-    drop(other);
+    drop((other, asked_again));
 }
 
 #[tokio::test(start_paused = true)]
