@@ -68,6 +68,9 @@ pub(super) struct Assigned {
     pub(super) held_until: Option<Instant>,
     /// As the leader told last.
     pub(super) leader_high_watermark: Option<i64>,
+    /// Whether its log took so long that what was fetched meanwhile came to nothing: it is not fetched ahead of again before
+    /// it was quick once.
+    pub(super) is_slow: bool,
 }
 
 impl Assigned {
@@ -79,6 +82,7 @@ impl Assigned {
             pause: Pause::default(),
             held_until: None,
             leader_high_watermark: None,
+            is_slow: false,
         }
     }
 

@@ -309,7 +309,7 @@ impl Fetcher {
             if let Some(assigned) = self.partitions.get_mut(id)
                 && let Stage::Working { ahead, .. } = &mut assigned.stage
             {
-                *ahead = None;
+                assigned.is_slow |= ahead.take().is_some();
             }
         }
         Ok(())
@@ -375,9 +375,11 @@ impl Fetcher {
     fn worked(&mut self, Done { id, work, result }: Done) {
         let backoff = self.backoff();
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
-        if !matches!(assigned.stage, Stage::Working { work: latest, .. } if latest == work) {
+        let Stage::Working { work: latest, since, .. } = assigned.stage else { return };
+        if latest != work {
             return;
         }
+        assigned.is_slow &= since.elapsed() >= PATIENCE;
         match result {
             Ok(position) => assigned.stage = Stage::Fetching(position),
             // The image says how it goes on.

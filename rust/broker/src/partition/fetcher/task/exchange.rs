@@ -197,9 +197,10 @@ impl Fetcher {
         if !changes_log {
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
+        let waits = is_doubtful || assigned.is_slow;
         self.count(&id, records.len());
         let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
-        let ahead = if is_doubtful { None } else { committed_end(&spec, &answered) };
+        let ahead = if waits { None } else { committed_end(&spec, &answered) };
         self.work_ahead(id, ahead, move |partition, writer| {
             partition.append_as_follower(leader_epoch, &answered, writer)
         });
