@@ -21,7 +21,7 @@ from pykafka_core.handlers.outcome import Outcome, Propose, Slices
 from pykafka_core.metadata.broker_changes import restarted
 from pykafka_core.metadata.directories import is_reserved
 from pykafka_core.metadata.image.features import METADATA_VERSION
-from pykafka_core.metadata.image.image import Broker, Endpoint
+from pykafka_core.metadata.image.image import Broker
 from pykafka_core.protocol.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -108,23 +108,17 @@ def _is_alive_elsewhere(
     """Whether the process that is registered may be alive, and is not this one.
 
     A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). A broker
-    that it has not heard of gives way to who comes with its very directories, its next process: they are locked by one
-    at a time. It comes from a copy of the disk, perhaps, unless it is where the other one was, too: elsewhere it waits
-    for a heartbeat of the registered one.
+    that does not send a heartbeat soon gives way to who comes with its very directories, its next process: they are
+    locked by one at a time. Until then it may live, and the other one come from a copy of its disk.
     """
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
     sessions = context.controller().sessions
     if set(request.log_dirs) == set(existing.directories):
         heartbeat_ns = context.settings.int("broker.heartbeat.interval.ms") * 1_000_000
-        waits_ns = 0 if _endpoints(request) == set(existing.endpoints) else 2 * heartbeat_ns
-        if sessions.is_hearsay(existing, context.arrived_ns, waits_ns):
+        if sessions.is_hearsay(existing, context.arrived_ns, 2 * heartbeat_ns):
             return False
     return not sessions.may_be_succeeded(existing, context.arrived_ns)
-
-
-def _endpoints(request: BrokerRegistrationRequest) -> set[Endpoint]:
-    return {Endpoint(at.name, at.host, at.port, at.security_protocol) for at in request.listeners}
 
 
 def _check_directories(context: Context, request: BrokerRegistrationRequest) -> None:
