@@ -172,13 +172,13 @@ class BrokerSessions(NamedTuple):
         is_in_doubt = found is not None and found.is_in_doubt
         return is_in_doubt or not self.is_valid(broker, now_ns)
 
-    def is_hearsay(self, broker: Broker, now_ns: int, waits_ns: int) -> bool:
-        """Whether another controller let in the process that is registered, and this one has not heard of it.
+    def is_hearsay(self, broker: Broker, now_ns: int, heartbeat_ns: int) -> bool:
+        """Whether another controller let in the process that is registered, and this one has never heard of it.
 
-        It has had ``waits_ns`` to be heard of.
+        It had the time for two heartbeats, which come every ``heartbeat_ns``.
         """
         is_unheard = self._of_epoch(broker.node_id, broker.epoch) is None
-        return is_unheard and now_ns >= self.began_ns + waits_ns
+        return is_unheard and now_ns >= self.began_ns + 2 * heartbeat_ns
 
     def deadline_ns(self, brokers: Iterable[Broker]) -> int | None:
         """When the next session of an unfenced broker ends: later than this it is stale. None when all are fenced."""

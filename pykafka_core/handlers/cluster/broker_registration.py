@@ -109,15 +109,15 @@ def _is_alive_elsewhere(
 
     A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). A broker
     that does not send a heartbeat soon gives way to who comes with its very directories, its next process: they are
-    locked by one at a time. Until then it may live, and the other one come from a copy of its disk.
+    locked by one at a time.
     """
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
     sessions = context.controller().sessions
-    if set(request.log_dirs) == set(existing.directories):
-        heartbeat_ns = context.settings.int("broker.heartbeat.interval.ms") * 1_000_000
-        if sessions.is_hearsay(existing, context.arrived_ns, 2 * heartbeat_ns):
-            return False
+    is_same_place = set(request.log_dirs) == set(existing.directories)
+    heartbeat_ns = context.settings.int("broker.heartbeat.interval.ms") * 1_000_000
+    if is_same_place and sessions.is_hearsay(existing, context.arrived_ns, heartbeat_ns):
+        return False
     return not sessions.may_be_succeeded(existing, context.arrived_ns)
 
 

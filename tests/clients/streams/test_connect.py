@@ -55,7 +55,7 @@ def test_connect_loses_no_line_with_a_worker(serve: Serve, tmp_path: Path) -> No
             file_connector = "org.apache.kafka.connect.file.FileStream"
             create(
                 workers[0], "source", topic="copied", file=str(source),
-                **{"connector.class": f"{file_connector}SourceConnector"},
+                **{"connector.class": f"{file_connector}SourceConnector", "batch.size": BATCH},
             )  # fmt: skip
             create(
                 workers[0], "sink", topics="copied", file=str(sink),
