@@ -128,20 +128,18 @@ impl Setting {
     }
 
     fn send_to(&self, purpose: &str, version: i16, body: &'static str, timeout: Duration) -> Ended {
+        let body = Bytes::from_static(body.as_bytes());
+        let (api_key, api_version) = (ApiKey::FETCH, version);
+        self.ask(purpose, Request { api_key, api_version, body, timeout, answer_bytes_expected: 0 })
+    }
+
+    fn ask(&self, purpose: &str, request: Request) -> Ended {
         let (done, ended) = oneshot::channel();
-        let request = Request {
-            api_key: ApiKey::FETCH,
-            api_version: version,
-            body: Bytes::from_static(body.as_bytes()),
-            timeout,
-            answer_bytes_expected: 0,
-        };
         self.client.send(&destination(purpose), request, |end| drop(done.send(end)));
         ended
     }
 
     fn alter_partition(&self) -> Ended {
-        let (done, ended) = oneshot::channel();
         let request = Request {
             api_key: ALTER_PARTITION,
             api_version: 3,
@@ -149,9 +147,7 @@ impl Setting {
             timeout: 30 * SECOND,
             answer_bytes_expected: 0,
         };
-        let to = destination("alter partition");
-        self.client.send(&to, request, |end| drop(done.send(end)));
-        ended
+        self.ask("alter partition", request)
     }
 
     fn watch(&self, timeout: Duration) -> Ended {
@@ -259,7 +255,6 @@ async fn a_version_that_the_peer_does_not_have_is_not_sent() {
     let mut peer = setting.connected().await;
     let too_new = setting.send_to("orders", 19, "new", SECOND);
     assert_eq!(error_of(too_new).await, SendError::UnsupportedVersion { min: 4, max: 18 });
-    let (done, ended) = oneshot::channel();
     let request = Request {
         api_key: ApiKey::PRODUCE,
         api_version: 3,
@@ -267,8 +262,8 @@ async fn a_version_that_the_peer_does_not_have_is_not_sent() {
         timeout: SECOND,
         answer_bytes_expected: 0,
     };
-    setting.client.send(&destination("orders"), request, |end| drop(done.send(end)));
-    assert_eq!(error_of(ended).await, SendError::UnsupportedVersion { min: 0, max: -1 });
+    let unknown = setting.ask("orders", request);
+    assert_eq!(error_of(unknown).await, SendError::UnsupportedVersion { min: 0, max: -1 });
     let next = setting.send("next");
     assert_eq!(peer.next().await.body, b"next");
     drop(next);

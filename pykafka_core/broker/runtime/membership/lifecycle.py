@@ -109,7 +109,7 @@ class Lifecycle:
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0
-        self._refusals = 0
+        self._refused_pause_ms = REFUSED_PAUSE_MS
         self._told_offset = UNKNOWN
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
@@ -183,7 +183,7 @@ class Lifecycle:
                 _log.warning("this broker is not registered yet: %s", error_of(code).name)
             self._register_later()
         else:
-            self._last_refusal = self._refusals = 0
+            self._last_refusal, self._refused_pause_ms = 0, REFUSED_PAUSE_MS
             self.epoch = response.broker_epoch
             self._core.registered(self.epoch)
             self._beat()
@@ -231,8 +231,8 @@ class Lifecycle:
         self._later(self._beat, self._joining.heartbeat_ms)
 
     def _register_later(self) -> None:
-        pause_ms = min(REFUSED_PAUSE_MS << self._refusals, self._joining.heartbeat_ms)
-        self._refusals += 1
+        pause_ms = min(self._refused_pause_ms, self._joining.heartbeat_ms)
+        self._refused_pause_ms = 2 * pause_ms
         self._later(self.register, pause_ms)
 
     def _later(self, action: Callable[[], object], pause_ms: int) -> None:

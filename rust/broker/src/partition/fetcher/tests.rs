@@ -117,6 +117,13 @@ impl Pair {
         }
     }
 
+    /// The end of the follower's log as its leader knows it.
+    fn told(&self, index: i32) -> i64 {
+        let led = self.leader.ctx.partitions.get(&TOPIC, index).unwrap();
+        let turn = led.turn();
+        turn.replication.followers()[0].log_end_offset
+    }
+
     fn offline(&self) -> Vec<i32> {
         let offline = |event| match event {
             Event::PartitionState { partition, state: PartitionStateKind::Offline, .. } => {
@@ -193,14 +200,12 @@ fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
 #[test]
 fn a_follower_that_catches_up_fetches_the_next_batch_while_it_writes_one() {
     let pair = behind(Durability::Os, |gate| gate.hold_at(Op::Write, SEGMENT));
-    let led = pair.leader.ctx.partitions.get(&TOPIC, 0).unwrap();
-    let told = || led.turn().replication.followers()[0].log_end_offset;
-    while told() < 1 {
+    while pair.told(0) < 1 {
         thread::yield_now();
     }
     assert_eq!(pair.log(0).log_end_offset(), 0);
     pair.follower.gate.open();
-    while told() < 3 {
+    while pair.told(0) < 3 {
         thread::yield_now();
     }
     assert_eq!(pair.log(0).log_end_offset(), 3);
@@ -274,8 +279,7 @@ fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it()
     let error = log.read(1, 1 << 20, 2, true).unwrap_err();
     let ReadError::Storage(error) = error else { panic!("{error}") };
     followed.turn().storage_failed(&error);
-    let led = pair.leader.ctx.partitions.get(&TOPIC, 0).unwrap();
-    while led.turn().replication.followers()[0].log_end_offset > 1 {
+    while pair.told(0) > 1 {
         // The leader's clock stands still: only records end a Fetch that it keeps.
         pair.produce(1);
     }

@@ -294,10 +294,15 @@ impl Fetcher {
 /// The leader may be told so before it is written: below its high watermark nobody counts what a follower has, nor does it
 /// join the ISR by it (contract/replication.md#25).
 fn committed_end(spec: &Spec, answered: &Answered) -> Option<Position> {
+    // A follower that has what is committed looks at no batch here.
+    if answered.high_watermark <= spec.fetch_offset
+        || answered.log_start_offset > spec.log_start_offset
+    {
+        return None;
+    }
     let last = batches(&answered.records).flatten().last()?;
-    let follows = last.next_offset() < answered.high_watermark
-        && last.base_offset() >= spec.fetch_offset
-        && answered.log_start_offset <= spec.log_start_offset;
+    let follows =
+        last.next_offset() < answered.high_watermark && last.base_offset() >= spec.fetch_offset;
     follows.then(|| Position {
         log_start_offset: spec.log_start_offset,
         log_end_offset: last.next_offset(),

@@ -97,7 +97,7 @@ impl World {
         match event {
             0..=9 => self.produce(node)?,
             10..=45 => self.deliver()?,
-            46..=47 => self.write(node)?,
+            46..=47 => self.nodes[node].write()?,
             48..=49 => self.lose(),
             50..=62 => self.fetch(node),
             63..=70 => self.hear(node)?,
@@ -140,7 +140,7 @@ impl World {
                 }
                 self.join(node);
                 self.hear_to(node, self.controller.images.len())?;
-                self.write(node)?;
+                self.nodes[node].write()?;
                 self.sync(node)?;
                 self.fetch(node);
                 self.scan(node)?;
@@ -176,7 +176,7 @@ impl World {
         for _ in 0..ROUNDS_MAX {
             self.produce(leader)?;
             for node in 0..self.nodes.len() {
-                self.write(node)?;
+                self.nodes[node].write()?;
                 self.fetch(node);
                 self.sync(node)?;
             }
@@ -225,7 +225,7 @@ impl World {
                 let Some(answer) = answer else { return Ok(()) };
                 self.nodes[node].fetched(answer)?;
                 // Most logs are quick.
-                if self.random.below(4) > 0 { self.write(node) } else { Ok(()) }
+                if self.random.below(4) > 0 { self.nodes[node].write() } else { Ok(()) }
             }
             Message::Wish { .. } if self.is_controller_slow && self.random.below(4) > 0 => {
                 self.network.push(message);
@@ -251,10 +251,6 @@ impl World {
                 self.acknowledge(node, acknowledged)
             }
         }
-    }
-
-    fn write(&mut self, node: usize) -> Result<(), String> {
-        self.nodes[node].write()
     }
 
     fn lose(&mut self) {
