@@ -37,6 +37,7 @@ pub(crate) mod opening;
 pub(crate) mod partition_table;
 pub(crate) mod purgatory;
 mod read;
+mod refused;
 mod replicate;
 pub mod replication;
 pub(crate) mod storage;
@@ -68,6 +69,7 @@ pub use replicate::Replica;
 
 use self::leaving::Leaving;
 use self::log_starts::LogStarts;
+use self::refused::Refused;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
 use self::threads::lane::Lane;
 use self::threads::pace::Pace;
@@ -150,6 +152,7 @@ pub struct Partition {
     /// Whether only the control plane uses it: then every append is synced (contract/replication.md#D1), and the
     /// metadata quorum decides what is committed.
     hidden: bool,
+    refused: Refused,
     inner: Guarded,
 }
 
@@ -254,6 +257,7 @@ impl Partition {
             me: me.clone(),
             host,
             hidden,
+            refused: Refused::default(),
             inner: Guarded::new(inner),
         })
     }

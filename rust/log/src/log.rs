@@ -27,7 +27,6 @@ pub(crate) mod producer_state;
 mod producers;
 mod read;
 mod recovery;
-mod refused;
 mod retention;
 mod snapshot;
 mod state;

@@ -289,69 +289,6 @@ proptest! {
     }
 }
 
-/// What a client has under way comes again in order, and in its epoch: told that it is out of order, it would begin another.
-#[test]
-fn batches_behind_one_that_found_the_disk_full_are_told_the_same() {
-    let mut full = Full::new();
-    assert!(full.append(1, 100));
-    full.leave(0);
-    while full.append(1, 400) {}
-    let in_sequence = |full: &Full, behind: i32| {
-        let options = BatchOptions {
-            producer_id: ProducerId::new(1),
-            producer_epoch: ProducerEpoch::new(0),
-            base_sequence: full.sequence + behind,
-            ..BatchOptions::default()
-        };
-        full.log().append_as_leader(&mut batch_with(options, 1, 10, NOW_MS), LEADER)
-    };
-    let is_told_the_same =
-        |result: Result<_, AppendError>| matches!(result, Err(AppendError::BehindRefused));
-    assert!(is_told_the_same(in_sequence(&full, 1)));
-    full.free_all();
-    assert!(is_told_the_same(in_sequence(&full, 2)));
-    for behind in 0..3 {
-        in_sequence(&full, behind).unwrap();
-    }
-    let late = in_sequence(&full, 9);
-    assert!(matches!(late, Err(AppendError::Producer(_))), "{late:?}");
-}
-
-/// Nothing tells a log that does not know a producer yet that it was to get an earlier batch first.
-#[test]
-fn the_first_batches_of_a_producer_stay_in_order_too() {
-    let mut full = Full::new();
-    assert!(full.append(1, 100));
-    full.leave(0);
-    while full.append(1, 400) {}
-    let of_new = |full: &Full, base_sequence, size| {
-        let options = BatchOptions {
-            producer_id: ProducerId::new(7),
-            producer_epoch: ProducerEpoch::new(0),
-            base_sequence,
-            ..BatchOptions::default()
-        };
-        full.log().append_as_leader(&mut batch_with(options, 1, size, NOW_MS), LEADER)
-    };
-    let no_space = of_new(&full, 0, 500);
-    assert!(
-        matches!(no_space, Err(AppendError::Storage(StorageError::NoSpace { .. }))),
-        "{no_space:?}"
-    );
-    full.free_all();
-    assert!(matches!(of_new(&full, 1, 10), Err(AppendError::BehindRefused)));
-    of_new(&full, 0, 10).unwrap();
-    of_new(&full, 1, 10).unwrap();
-    // A client that gave up its first batch is not refused for ever.
-    full.leave(0);
-    while full.append(1, 400) {}
-    assert!(of_new(&full, 2, 500).is_err());
-    full.free_all();
-    assert!(matches!(of_new(&full, 3, 10), Err(AppendError::BehindRefused)));
-    full.bench.clock.advance_ms(60_000);
-    assert!(matches!(of_new(&full, 3, 10), Err(AppendError::Producer(_))));
-}
-
 #[test]
 fn directory_without_space_for_its_metadata_gets_it_later() {
     let mut full = Full::new();

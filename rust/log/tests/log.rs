@@ -692,3 +692,28 @@ fn no_segment_goes_above_the_log_start_that_was_to_be_recorded() {
     let first = log.segments()[0].0;
     assert!(0 < first && first <= recorded, "{first} is above {recorded}");
 }
+
+/// A batch that was refused before comes again: those behind it come after it, also where no batch of the producer is known.
+#[test]
+fn a_batch_behind_one_that_comes_again_is_not_out_of_order_but_early() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    let send = |base_sequence, refused_sequence| {
+        let batch_options = BatchOptions {
+            producer_id: ProducerId::new(1),
+            producer_epoch: ProducerEpoch::new(0),
+            base_sequence,
+            ..BatchOptions::default()
+        };
+        let options = AppendOptions { refused_sequence, ..LEADER };
+        log.append_as_leader(&mut batch_with(batch_options, 1, 10, NOW_MS), options)
+    };
+    let is_early = |result| matches!(result, Err(AppendError::BehindRefused));
+    assert!(is_early(send(1, Some(0))));
+    send(0, Some(0)).unwrap();
+    send(1, Some(0)).unwrap();
+    assert!(is_early(send(3, Some(2))));
+    assert!(send(1, Some(2)).unwrap().duplicate);
+    assert!(matches!(send(3, Some(3)), Err(AppendError::Producer(_))));
+    assert!(matches!(send(3, None), Err(AppendError::Producer(_))));
+}

@@ -17,6 +17,7 @@ use pykafka_record::{Cancellation, LeaderEpoch};
 
 use super::Partition;
 use super::large::LargeRoom;
+use super::refused::FirstRefused;
 use super::sync::Begun;
 use super::threads::pool::MayWait;
 use super::turn::Turn;
@@ -50,8 +51,13 @@ pub struct Append {
 }
 
 impl Append {
-    fn options(&self, leader_epoch: LeaderEpoch) -> AppendOptions {
-        AppendOptions { leader_epoch, origin: self.origin, transaction: self.transaction }
+    fn options(&self, leader_epoch: LeaderEpoch, first: Option<FirstRefused>) -> AppendOptions {
+        AppendOptions {
+            leader_epoch,
+            origin: self.origin,
+            transaction: self.transaction,
+            refused_sequence: first.map(|first| first.base_sequence),
+        }
     }
 }
 
@@ -126,7 +132,7 @@ impl Partition {
         let (log, config) = {
             let mut turn = self.turn();
             turn.raise_leader_epoch(append.leader_epoch);
-            turn.check_append(&append)?;
+            turn.admit(&append)?;
             (turn.opened(), turn.config.clone())
         };
         let is_quick = config.validates_in_place(&append.batch);
@@ -139,7 +145,7 @@ impl Partition {
         };
         let mut queued = Queued { append, validated, is_quick, is_large: false };
         let mut turn = self.turn();
-        turn.check_append(&queued.append)?;
+        turn.admit(&queued.append)?;
         turn.touch();
         if turn.queue.is_idle()
             && let Some(log) = turn.opened()
@@ -164,7 +170,7 @@ impl Partition {
     pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
         let mut turn = self.turn();
         turn.waiters.forget_acks(waiter);
-        turn.queue.forget(waiter);
+        turn.queue.forget(waiter, |append| self.note_forgotten(append));
         // What waited behind a large append need not any more.
         turn.ask_for_room();
         turn.drain_after();
@@ -184,9 +190,13 @@ impl Partition {
         let (mut written, mut waiting) = (Vec::with_capacity(appends.len()), Vec::new());
         while let Some(mut queued) = appends.next() {
             if queued.append.waiter.is_gone() {
+                self.note_forgotten(&queued.append);
                 continue;
             }
-            let log = opened.as_ref().map_err(|error| AppendRefusal::from(*error));
+            let log = opened.as_ref().map_err(|error| {
+                self.note_refused(&queued.append, *error);
+                AppendRefusal::from(*error)
+            });
             let result = log.and_then(|log| self.write(log, &mut queued, &mut room, writer));
             let Some(result) = result.transpose() else {
                 waiting.push(queued);
@@ -271,13 +281,15 @@ impl Partition {
         leader_epoch: LeaderEpoch,
         _: &Writer,
     ) -> Result<AppendInfo, AppendRefusal> {
-        let options = append.options(leader_epoch);
+        let clock = &*self.host.clock;
+        let first = self.refused.first(append, clock);
+        let options = append.options(leader_epoch, first);
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
-        let begun_ns = self.host.clock.now_ns();
+        let begun_ns = clock.now_ns();
         let appended = log.append_validated(&mut append.batch, validated, options);
-        self.host.pace.wrote_for(self.host.clock.now_ns().saturating_sub(begun_ns));
-        let info = appended.map_err(AppendRefusal::Log)?;
+        self.host.pace.wrote_for(clock.now_ns().saturating_sub(begun_ns));
+        let info = self.refused.judged(append, first, appended, clock)?;
         self.count(&info, stored_size, uncompressed_size);
         Ok(info)
     }
@@ -291,13 +303,23 @@ impl Partition {
     ) -> Result<LeaderEpoch, KafkaError> {
         loop {
             let turn = self.turn();
-            let leader_epoch = turn.check_append(append)?;
+            let leader_epoch = turn.admit(append)?;
             if !turn.is_epoch_due() {
                 return Ok(leader_epoch);
             }
             drop(turn);
             self.begin_leader_epoch(log, writer)?;
         }
+    }
+
+    /// Takes note of an append that its log will not see, and of what its client is told.
+    pub(super) fn note_refused(&self, append: &Append, error: KafkaError) {
+        self.refused.note(append, error, &*self.host.clock);
+    }
+
+    /// The same of one whose client waits for it no more: those behind it are told that they come too early.
+    fn note_forgotten(&self, append: &Append) {
+        self.note_refused(append, KafkaError::NotEnoughReplicas);
     }
 
     fn count(&self, info: &AppendInfo, stored_size: usize, uncompressed_size: usize) {
@@ -324,7 +346,7 @@ impl Turn<'_> {
         let mut waiting = Vec::with_capacity(appends.len());
         // One that was forgotten since it was taken out of the queue was not found there.
         for queued in appends.into_iter().filter(|queued| !queued.append.waiter.is_gone()) {
-            match self.check_append(&queued.append) {
+            match self.admit(&queued.append) {
                 Ok(_) => waiting.push(queued),
                 Err(error) => self.tell_after(queued.append, Err(error.into())),
             }
@@ -333,7 +355,15 @@ impl Turn<'_> {
         self.ask_for_room();
     }
 
-    /// Whether `append` may happen now; the leader epoch that it gets.
+    /// Whether `append` may happen now; the leader epoch that it gets. One that may not is noted.
+    fn admit(&self, append: &Append) -> Result<LeaderEpoch, KafkaError> {
+        let admitted = self.check_append(append);
+        if let Err(error) = admitted {
+            self.partition().note_refused(append, error);
+        }
+        admitted
+    }
+
     fn check_append(&self, append: &Append) -> Result<LeaderEpoch, KafkaError> {
         self.check_leader(append.leader_epoch)?;
         let has_enough = self.replication.has_enough_replicas(self.config.min_insync_replicas);
@@ -350,19 +380,22 @@ impl Turn<'_> {
         queued: &mut Queued,
     ) -> Option<Result<AppendInfo, AppendRefusal>> {
         let Queued { append, validated, .. } = queued;
-        let leader_epoch = self.replication.assignment().leader_epoch;
-        let options = append.options(leader_epoch);
+        let partition = self.partition();
+        let (refused, clock) = (&partition.refused, &*partition.host.clock);
+        let first = refused.first(append, clock);
+        let options = append.options(self.replication.assignment().leader_epoch, first);
         let judged = validated.as_mut()?;
         let (stored_size, uncompressed_size) = (judged.stored_size(), judged.uncompressed_size);
-        let appended = if self.partition().host.in_memory {
+        let appended = if partition.host.in_memory {
             log.append_validated(&mut append.batch, validated.take()?, options)
         } else {
             log.try_append_validated(&mut append.batch, judged, options)?
         };
+        let appended = refused.judged(append, first, appended, clock);
         if let Ok(info) = &appended {
-            self.partition().count(info, stored_size, uncompressed_size);
+            partition.count(info, stored_size, uncompressed_size);
         }
-        Some(appended.map_err(AppendRefusal::Log))
+        Some(appended)
     }
 
     /// Begins a write by the thread at hand, if it may wait for a moment and the write should not take longer.

@@ -145,8 +145,10 @@ impl<'a> Turn<'a> {
 
     /// Refuses what is queued, fails every acknowledgement and wakes every fetch.
     pub(super) fn fail_waiters(&mut self, error: KafkaError) {
-        let refused = self.inner.queue.refuse_appends();
-        self.after.told.extend(refused.map(|append| (append, Err(error.into()))));
+        for append in self.inner.queue.refuse_appends() {
+            self.after.partition.note_refused(&append, error);
+            self.after.told.push((append, Err(error.into())));
+        }
         self.inner.waiters.fail(error, &mut self.after.wakeups);
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
@@ -138,8 +138,15 @@ impl WorkQueue {
         self.leaving = Some(left);
     }
 
-    pub(super) fn forget(&mut self, waiter: &std::sync::Arc<dyn AckWaiter>) {
-        self.appends.retain(|queued| !queued.is_of(waiter));
+    /// Takes out the appends of `waiter`, which are told to `note`.
+    pub(super) fn forget(&mut self, waiter: &Arc<dyn AckWaiter>, note: impl Fn(&Append)) {
+        self.appends.retain(|queued| {
+            let is_forgotten = queued.is_of(waiter);
+            if is_forgotten {
+                note(queued.append());
+            }
+            !is_forgotten
+        });
     }
 }
 

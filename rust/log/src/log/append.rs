@@ -307,7 +307,7 @@ impl State {
         if let Some(summary) = &data {
             let expected = self.transactions.expected(summary, options.transaction);
             let check = self.producers.check_expected(summary, options.origin, &expected);
-            if self.is_behind_refused(shared, summary, &check) {
+            if self.is_behind_refused(summary, &check, options.refused_sequence) {
                 return Err(AppendError::BehindRefused);
             }
             match check? {
@@ -320,24 +320,25 @@ impl State {
         if let TransactionRule::Marker(transaction_version) = options.transaction {
             self.check_marker(&batch, transaction_version)?;
         }
-        let written = self.write_all(shared, bytes);
-        if let Some(summary) = &data
-            && (written.is_err() || !self.refused.is_empty())
-        {
-            self.refused.note(summary, &written, shared.clock.now_ms());
-        }
-        Ok(AppendInfo { log_append_time_ms, ..written? })
+        let info = self.write_all(shared, bytes)?;
+        Ok(AppendInfo { log_append_time_ms, ..info })
     }
 
+    /// Whether a batch has to come after the one with `refused_sequence`, by the verdict on its own. Nothing tells a log that
+    /// does not know a producer yet that it was to get an earlier batch first.
     fn is_behind_refused(
         &self,
-        shared: &Shared,
         batch: &BatchSummary,
         verdict: &Result<Check, ProducerError>,
+        refused_sequence: Option<i32>,
     ) -> bool {
-        let is_known = || self.producers.get(batch.producer_id).is_some();
-        !self.refused.is_empty()
-            && self.refused.precedes(batch, verdict, is_known(), shared.clock.now_ms())
+        let Some(refused_sequence) = refused_sequence else { return false };
+        let is_other = batch.base_sequence != refused_sequence;
+        match verdict {
+            Err(ProducerError::OutOfOrderSequence { .. }) => is_other,
+            Ok(Check::Accepted) => is_other && self.producers.get(batch.producer_id).is_none(),
+            Ok(Check::Duplicate(_)) | Err(_) => false,
+        }
     }
 
     /// Judges a marker that is to be appended.

@@ -237,7 +237,7 @@ pub enum AppendError {
         given: LeaderEpoch,
     },
     /// A batch of the same producer before it was refused, and comes again: this one has to come after it.
-    #[error("an earlier batch of this producer was refused for want of space: send both again")]
+    #[error("an earlier batch of this producer was refused: send both again")]
     BehindRefused,
     /// The log cannot be written.
     #[error(transparent)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use pykafka_record::LeaderEpoch;
 
-use super::refused::Refused;
 use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
 use super::{Damage, Shared, StorageError};
@@ -78,7 +77,6 @@ pub(crate) struct State {
     /// What `transaction-index-checkpoint` tells, by the base offset of a segment.
     pub(crate) aborted_counts: BTreeMap<i64, usize>,
     pub(crate) producers: ProducerStateManager,
-    pub(crate) refused: Refused,
     /// What of `producers` must be known while this is locked.
     pub(crate) transactions: Arc<Transactions>,
     /// The one that `producers` knows.

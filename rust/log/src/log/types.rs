@@ -106,12 +106,15 @@ pub struct AppendOptions {
     pub origin: AppendOrigin,
     /// How it is judged as part of a transaction.
     pub transaction: TransactionRule,
+    /// Sequence of a batch of the same producer and epoch that was refused and comes again: those behind it come after it.
+    pub refused_sequence: Option<i32>,
 }
 
 impl AppendOptions {
-    /// Transactions are vouched for.
+    /// Transactions are vouched for, and nothing was refused before.
     pub const fn new(leader_epoch: LeaderEpoch, origin: AppendOrigin) -> AppendOptions {
-        AppendOptions { leader_epoch, origin, transaction: TransactionRule::Vouched }
+        let transaction = TransactionRule::Vouched;
+        AppendOptions { leader_epoch, origin, transaction, refused_sequence: None }
     }
 }
 

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::directory::checkpoint;
 use crate::disk::OpenMode;
-use crate::log::refused::Refused;
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
@@ -88,7 +87,6 @@ fn state_of(found: Recovered, options: LogOptions, status: Status) -> (State, Sh
         aborted_counts: found.aborted_counts,
         transactions: Arc::new(Transactions::of(&found.producers)),
         producers: found.producers,
-        refused: Refused::default(),
         high_watermark: 0,
         snapshot_offset: found.snapshot_offset,
         unsynced: Unsynced::default(),
