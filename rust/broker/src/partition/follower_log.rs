@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_log::{AppendError, Damage, Log, OpenError, Recovery, StorageError};
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{Batch, LeaderEpoch};
 
 use super::replication::Role;
 use super::threads::lane::Urgency;
@@ -253,10 +253,13 @@ impl Partition {
                 turn.sync_after_append(log);
             }
         }
-        if let Err(error) = appended {
-            return Err(turn.append_refused(error));
-        }
+        let info = appended.map_err(|error| turn.append_refused(error))?;
         drop(turn);
+        // Whole batches of which none is taken are of an epoch that is yet to begin here.
+        if info.records_count == 0 && Batch::split(&answered.records).is_ok() {
+            let reason = "the leader sends batches of a later leader epoch";
+            return Err(FollowError::Refused(reason.into()));
+        }
         if waits_for_sync { self.stored(log.flush()) } else { Ok(()) }
     }
 
@@ -523,8 +526,15 @@ mod tests {
         assert_eq!(partition.high_watermark(), 1);
         partition.follow_leader(EPOCH, 2);
         assert_eq!(partition.high_watermark(), 2);
-        // Of an epoch that the leader of this one cannot have.
-        assert_eq!(append(&partition, 3, (2, 4), 2), Ok(at(2, 3)));
+    }
+
+    /// Which the leader of this one cannot have. The next fetch is made after a pause.
+    #[test]
+    fn batches_of_a_later_leader_epoch_are_refused() {
+        let (_broker, partition) = follower();
+        assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
+        assert!(matches!(append(&partition, 3, (1, 4), 2), Err(FollowError::Refused(_))));
+        assert_eq!(begin(&partition, 3), Ok(at(1, 3)));
     }
 
     /// docs/SEAM.md S3.

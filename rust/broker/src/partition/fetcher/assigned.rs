@@ -48,6 +48,8 @@ pub(super) enum Stage {
     Working {
         work: u64,
         since: Instant,
+        /// Where it ended when the work began, if that was known.
+        before: Option<i64>,
         /// Where it will stand if it can write what is committed: it is fetched from there meanwhile.
         ahead: Option<Position>,
     },

@@ -361,7 +361,8 @@ impl Fetcher {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         self.restless.insert(id);
         self.works += 1;
-        assigned.stage = Stage::Working { work: self.works, since: Instant::now(), ahead };
+        let before = assigned.standing().map(|spec| spec.fetch_offset);
+        assigned.stage = Stage::Working { work: self.works, since: Instant::now(), before, ahead };
         let told = Tell { id, work: self.works, to: self.tell_done.clone(), is_told: false };
         assigned.partition.urgent_command(move |partition, writer| {
             let result = match writer {
@@ -375,13 +376,19 @@ impl Fetcher {
     fn worked(&mut self, Done { id, work, result }: Done) {
         let backoff = self.backoff();
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
-        let Stage::Working { work: latest, since, .. } = assigned.stage else { return };
+        let Stage::Working { work: latest, since, before, .. } = assigned.stage else { return };
         if latest != work {
             return;
         }
         assigned.is_slow &= since.elapsed() >= PATIENCE;
         match result {
-            Ok(position) => assigned.stage = Stage::Fetching(position),
+            Ok(position) => {
+                // What comes and is not written would come again and again without a pause.
+                if before.is_some_and(|before| position.log_end_offset > before) {
+                    assigned.pause.succeeded();
+                }
+                assigned.stage = Stage::Fetching(position);
+            }
             // The image says how it goes on.
             Err(FollowError::Superseded) => assigned.stage = Stage::Stopped,
             Err(error @ FollowError::Failed(_)) => {

@@ -8,6 +8,7 @@ use pykafka_client::ClientOptions;
 use pykafka_log::{Durability, Log, OpenMode, ReadError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::*;
 use crate::network::engine::Engine;
@@ -241,6 +242,49 @@ fn a_partition_whose_disk_is_slow_does_not_hold_others_up() {
     pair.follower.gate.open();
     replied(crate::api::context::Outcome::Pending(waiting));
     pair.produce(0);
+}
+
+/// It lags, so that it is fetched ahead of while it writes; the other partition does not wait for it, and what comes to nothing
+/// is not fetched again and again.
+#[test]
+fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
+    const SIZE: usize = 100_000;
+    let pair = Pair::prepared(Durability::Os, 2, |leader, follower| {
+        let mut topics = of_t(2);
+        topics.topics[0].partitions[0] = replicated(1, &[NODE, FOLLOWER], &[NODE]);
+        leader.apply(topics);
+        for value in ["a", "b", "c"] {
+            leader.append(&batch(&[&value.repeat(SIZE)]));
+        }
+        follower.set(&[("replica.fetch.max.bytes", "1")]);
+        follower.gate.hold_at(Op::Write, SEGMENT);
+    });
+    for _ in 0..30 {
+        pair.produce(1);
+    }
+    assert_eq!(pair.log(0).log_end_offset(), 0);
+    let sent = pair.leader.ctx.statistics.bytes_sent.value();
+    assert!(sent < 4 * SIZE as u64, "{sent} bytes");
+    pair.follower.gate.open();
+    while pair.told(0) < 3 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_full_disk_is_tried_after_pauses_that_grow() {
+    let pair = behind(Durability::Os, |gate| gate.refuse_at(Op::Write, SEGMENT));
+    let tries = || pair.follower.gate.count(Op::Write, Path::new(SEGMENT));
+    let begun = Instant::now();
+    while tries() < 5 {
+        thread::yield_now();
+    }
+    // 10, 20, 40 and 80 ms between five tries.
+    assert!(begun.elapsed() >= Duration::from_millis(140), "{:?}", begun.elapsed());
+    pair.follower.gate.heal();
+    while pair.log(0).log_end_offset() < 3 {
+        thread::yield_now();
+    }
 }
 
 #[test]

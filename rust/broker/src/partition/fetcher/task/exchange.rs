@@ -182,10 +182,6 @@ impl Fetcher {
             });
         }
         let is_doubtful = assigned.partition.is_doubtful();
-        if !is_doubtful {
-            // What comes for a damaged log is not written: without a pause it would come again and again.
-            assigned.pause.succeeded();
-        }
         let records = match answer.records {
             Some(Records::Bytes(bytes)) => bytes,
             Some(Records::Room(_)) | None => Bytes::new(),
@@ -195,6 +191,7 @@ impl Fetcher {
         let changes_log =
             !records.is_empty() || log_start_offset > spec.log_start_offset || is_doubtful;
         if !changes_log {
+            assigned.pause.succeeded();
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
         let waits = is_doubtful || assigned.is_slow;
