@@ -84,7 +84,9 @@ class Workload(ABC):
         try:
             client(choice)
         except Exception as error:
-            self.anomalies.append(Anomaly("client failed", f"{self.topic}: {error!r}"))
+            # Callbacks that run while a client is given up say what they met, and that comes from why it was.
+            told = " from ".join(repr(one) for one in (error, error.__cause__) if one is not None)
+            self.anomalies.append(Anomaly("client failed", f"{self.topic}: {told}"))
 
     @abstractmethod
     def clients(self) -> Sequence[Callable[[Random], None]]:
