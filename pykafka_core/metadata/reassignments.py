@@ -18,14 +18,11 @@ def in_progress(partition: Partition) -> bool:
 def assigned(partition: Partition, target: Sequence[int]) -> Partition:
     """The partition with the reassignment to ``target`` in progress.
 
-    What an earlier one in progress was adding is added still, so that `reverted` does not leave it.
+    What an earlier one in progress was adding is added still, so that `reverted` does not leave it. What it was
+    removing stays if ``target`` names it; Apache Kafka removes it all the same.
     """
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(without(partition.replicas, partition.adding))))
-    if not removing and not adding:
-        is_over = set(target) <= set(partition.isr)
-        changed = partition._replace(replicas=tuple(target))
-        return changed._replace(removing=(), adding=()) if is_over else changed
     return partition._replace(replicas=(*target, *removing), removing=removing, adding=adding)
 
 

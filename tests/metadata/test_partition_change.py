@@ -223,6 +223,14 @@ def test_rule_44_a_reassignment_that_only_removes_waits_for_who_stays() -> None:
     assert completed(begun._replace(isr=(1, 2, 3))).replicas == (1, 2)
 
 
+def test_a_replica_that_a_reassignment_in_progress_removes_stays_if_it_is_asked_back() -> None:
+    begun = assigned(partition((1, 2, 3), isr=(1, 2)), (2, 3))
+    assert (begun.replicas, begun.removing) == ((2, 3, 1), (1,))
+    back = assigned(begun, (1, 2, 3))
+    assert (back.replicas, back.removing, back.adding) == ((1, 2, 3), (), ())
+    assert completed(back._replace(isr=(1, 2, 3))).replicas == (1, 2, 3)
+
+
 def test_a_reassignment_that_is_asked_for_again_still_adds_what_it_added() -> None:
     begun = assigned(partition((1, 2)), (1, 3))
     again = assigned(begun, (1, 3))
