@@ -244,12 +244,12 @@ fn a_partition_whose_disk_is_slow_does_not_hold_others_up() {
     pair.produce(0);
 }
 
-/// It lags, so that it is fetched ahead of while it writes; the other partition does not wait for it, and what comes to nothing
-/// is not fetched again and again.
-#[test]
-fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
-    const SIZE: usize = 100_000;
-    let pair = Pair::prepared(Durability::Os, 2, |leader, follower| {
+/// Bytes of each of the three records that `behind_beside` has the follower lack.
+const SIZE: usize = 100_000;
+
+/// As [`behind`], with another partition in sync, on a disk that is held where `t`-0 is written.
+fn behind_beside() -> Pair {
+    Pair::prepared(Durability::Os, 2, |leader, follower| {
         let mut topics = of_t(2);
         topics.topics[0].partitions[0] = replicated(1, &[NODE, FOLLOWER], &[NODE]);
         leader.apply(topics);
@@ -258,13 +258,45 @@ fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
         }
         follower.set(&[("replica.fetch.max.bytes", "1")]);
         follower.gate.hold_at(Op::Write, SEGMENT);
-    });
+    })
+}
+
+/// It lags, so that it is fetched ahead of while it writes; the other partition does not wait for it, and what comes to nothing
+/// is not fetched again and again.
+#[test]
+fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
+    let pair = behind_beside();
     for _ in 0..30 {
         pair.produce(1);
     }
     assert_eq!(pair.log(0).log_end_offset(), 0);
     let sent = pair.leader.ctx.statistics.bytes_sent.value();
     assert!(sent < 4 * SIZE as u64, "{sent} bytes");
+    pair.follower.gate.open();
+    while pair.told(0) < 3 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_log_that_was_slow_is_not_fetched_ahead_of_while_it_writes_the_next_batch() {
+    let pair = behind_beside();
+    while pair.told(0) < 1 {
+        thread::yield_now();
+    }
+    // Several answers, so that what was fetched ahead has come to nothing.
+    for _ in 0..3 {
+        pair.produce(1);
+    }
+    while pair.log(0).log_end_offset() < 1 {
+        pair.follower.gate.let_one_through();
+        // A batch may be more than one write.
+        pair.follower.gate.until_waiting(1);
+    }
+    for _ in 0..3 {
+        pair.produce(1);
+    }
+    assert_eq!(pair.told(0), 1);
     pair.follower.gate.open();
     while pair.told(0) < 3 {
         thread::yield_now();
