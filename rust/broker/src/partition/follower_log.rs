@@ -253,10 +253,12 @@ impl Partition {
                 turn.sync_after_append(log);
             }
         }
-        let info = appended.map_err(|error| turn.append_refused(error))?;
+        if let Err(error) = appended {
+            return Err(turn.append_refused(error));
+        }
         drop(turn);
         // Whole batches of which none is taken are of an epoch that is yet to begin here.
-        if info.records_count == 0 && Batch::split(&answered.records).is_ok() {
+        if end == before && Batch::split(&answered.records).is_ok() {
             let reason = "the leader sends batches of a later leader epoch";
             return Err(FollowError::Refused(reason.into()));
         }
@@ -435,7 +437,7 @@ impl Turn<'_> {
 #[cfg(test)]
 mod tests {
     use pykafka_log::{Durability, OpenMode};
-    use pykafka_record::BatchMut;
+    use pykafka_record::{BatchMut, write_empty};
 
     use super::*;
     use crate::partition::threads::pool::MayWait;
@@ -526,6 +528,19 @@ mod tests {
         assert_eq!(partition.high_watermark(), 1);
         partition.follow_leader(EPOCH, 2);
         assert_eq!(partition.high_watermark(), 2);
+    }
+
+    /// A compacted log keeps the last batch of each producer without its records.
+    #[test]
+    fn a_batch_without_records_is_appended() {
+        let (_broker, partition) = follower();
+        let of_one = batch(&["a"]);
+        let (of_one, _) = Batch::split(&of_one).unwrap();
+        let mut records = Vec::new();
+        write_empty(&of_one, &mut records);
+        BatchMut::new(&mut records).unwrap().set_partition_leader_epoch(EPOCH);
+        assert_eq!(append_bytes(&partition, 3, 0, records, 1), Ok(at(1, 3)));
+        assert_eq!(partition.high_watermark(), 1);
     }
 
     /// Which the leader of this one cannot have. The next fetch is made after a pause.

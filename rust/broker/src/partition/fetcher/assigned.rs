@@ -23,7 +23,13 @@ pub(super) struct Pause {
 impl Pause {
     /// Whether this was the first error since a success.
     pub(super) fn failed(&mut self, backoff_max: Duration) -> bool {
-        let pause = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
+        self.failed_in_line(backoff_max, 0)
+    }
+
+    /// The same where `waiting` others wait after an error that may be of the same cause: one of them is to try at a time.
+    pub(super) fn failed_in_line(&mut self, backoff_max: Duration, waiting: u32) -> bool {
+        let own = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
+        let pause = own.saturating_add(backoff_max.saturating_mul(waiting));
         self.until = Some(Instant::now() + pause);
         self.errors = self.errors.saturating_add(1);
         self.errors == 1
@@ -31,6 +37,11 @@ impl Pause {
 
     pub(super) fn succeeded(&mut self) {
         *self = Pause::default();
+    }
+
+    /// It ends now; a further error is one of those before it.
+    pub(super) fn cut_short(&mut self) {
+        self.until = None;
     }
 
     /// When it ends, if that is later than `now`.
@@ -48,7 +59,7 @@ pub(super) enum Stage {
     Working {
         work: u64,
         since: Instant,
-        /// Where it ended when the work began, if that was known.
+        /// Where it ended before what was fetched is written, of such work.
         before: Option<i64>,
         /// Where it will stand if it can write what is committed: it is fetched from there meanwhile.
         ahead: Option<Position>,
@@ -66,6 +77,8 @@ pub(super) struct Assigned {
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) stage: Stage,
     pub(super) pause: Pause,
+    /// Whether its log refused what it was given last, as on a full disk: those of other partitions may do so for the same reason.
+    pub(super) is_refused: bool,
     /// Until when a throttle keeps it out of Fetches.
     pub(super) held_until: Option<Instant>,
     /// As the leader told last.
@@ -82,6 +95,7 @@ impl Assigned {
             leader_epoch,
             stage: Stage::Beginning,
             pause: Pause::default(),
+            is_refused: false,
             held_until: None,
             leader_high_watermark: None,
             is_slow: false,

@@ -348,20 +348,30 @@ impl Fetcher {
         id: PartitionId,
         work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
     ) {
-        self.work_ahead(id, None, work);
+        self.begin_work(id, None, None, work);
     }
 
-    /// The same, and goes on to fetch from `ahead` meanwhile.
-    fn work_ahead(
+    /// Has it write what was fetched from `before`, and goes on to fetch from `ahead` meanwhile.
+    fn write(
         &mut self,
         id: PartitionId,
+        before: i64,
+        ahead: Option<Position>,
+        write: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+    ) {
+        self.begin_work(id, Some(before), ahead, write);
+    }
+
+    fn begin_work(
+        &mut self,
+        id: PartitionId,
+        before: Option<i64>,
         ahead: Option<Position>,
         work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
     ) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         self.restless.insert(id);
         self.works += 1;
-        let before = assigned.standing().map(|spec| spec.fetch_offset);
         assigned.stage = Stage::Working { work: self.works, since: Instant::now(), before, ahead };
         let told = Tell { id, work: self.works, to: self.tell_done.clone(), is_told: false };
         assigned.partition.urgent_command(move |partition, writer| {
@@ -374,7 +384,6 @@ impl Fetcher {
     }
 
     fn worked(&mut self, Done { id, work, result }: Done) {
-        let backoff = self.backoff();
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         let Stage::Working { work: latest, since, before, .. } = assigned.stage else { return };
         if latest != work {
@@ -383,11 +392,10 @@ impl Fetcher {
         assigned.is_slow &= since.elapsed() >= PATIENCE;
         match result {
             Ok(position) => {
-                // What comes and is not written would come again and again without a pause.
-                if before.is_some_and(|before| position.log_end_offset > before) {
-                    assigned.pause.succeeded();
-                }
                 assigned.stage = Stage::Fetching(position);
+                if before.is_some_and(|before| position.log_end_offset > before) {
+                    self.written(&id);
+                }
             }
             // The image says how it goes on.
             Err(FollowError::Superseded) => assigned.stage = Stage::Stopped,
@@ -395,12 +403,35 @@ impl Fetcher {
                 assigned.stage = Stage::Stopped;
                 self.stopped(&id, &error.to_string());
             }
-            Err(error @ FollowError::Refused(_)) => {
-                assigned.stage = Stage::Beginning;
-                if assigned.pause.failed(backoff) {
-                    self.note(&id, &error.to_string());
-                }
+            Err(error @ FollowError::Refused(_)) => self.log_refused(&id, &error.to_string()),
+        }
+    }
+
+    /// What came for a partition was written, so it need not be paused: without that it would come again and again.
+    fn written(&mut self, id: &PartitionId) {
+        let Some(assigned) = self.partitions.get_mut(id) else { return };
+        assigned.pause.succeeded();
+        if !std::mem::take(&mut assigned.is_refused) {
+            return;
+        }
+        // There is space for others, too.
+        for id in &self.restless {
+            if let Some(assigned) = self.partitions.get_mut(id).filter(|other| other.is_refused) {
+                assigned.pause.cut_short();
             }
+        }
+    }
+
+    /// A log cannot take what came. Of several, of which the disk may be full, one is tried at a time.
+    fn log_refused(&mut self, id: &PartitionId, reason: &str) {
+        let (backoff, now) = (self.backoff(), Instant::now());
+        let waits = |other: &Assigned| other.is_refused && other.pause.until(now).is_some();
+        let waiting = self.restless().filter(|(_, other)| waits(other)).count();
+        let Some(assigned) = self.partitions.get_mut(id) else { return };
+        assigned.stage = Stage::Beginning;
+        assigned.is_refused = true;
+        if assigned.pause.failed_in_line(backoff, u32::try_from(waiting).unwrap_or(u32::MAX)) {
+            self.note(id, reason);
         }
     }
 

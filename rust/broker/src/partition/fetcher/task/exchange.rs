@@ -198,7 +198,7 @@ impl Fetcher {
         self.count(&id, records.len());
         let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
         let ahead = if waits { None } else { committed_end(&spec, &answered) };
-        self.work_ahead(id, ahead, move |partition, writer| {
+        self.write(id, fetch_offset, ahead, move |partition, writer| {
             partition.append_as_follower(leader_epoch, &answered, writer)
         });
     }
