@@ -198,6 +198,9 @@ impl Partition {
                 AppendRefusal::from(*error)
             });
             let result = log.and_then(|log| self.write(log, &mut queued, &mut room, writer));
+            if result.is_err() && queued.append.waiter.is_gone() {
+                self.note_forgotten(&queued.append);
+            }
             let Some(result) = result.transpose() else {
                 waiting.push(queued);
                 waiting.extend(appends);
@@ -344,8 +347,12 @@ impl Turn<'_> {
     /// Puts back appends of which the first is large; those that may not happen any more are refused now.
     fn wait_for_room(&mut self, appends: Vec<Queued>) {
         let mut waiting = Vec::with_capacity(appends.len());
-        // One that was forgotten since it was taken out of the queue was not found there.
-        for queued in appends.into_iter().filter(|queued| !queued.append.waiter.is_gone()) {
+        for queued in appends {
+            // Since it was taken out of the queue, and so was not found there.
+            if queued.append.waiter.is_gone() {
+                self.partition().note_forgotten(&queued.append);
+                continue;
+            }
             match self.admit(&queued.append) {
                 Ok(_) => waiting.push(queued),
                 Err(error) => self.tell_after(queued.append, Err(error.into())),

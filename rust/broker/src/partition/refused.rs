@@ -6,7 +6,8 @@
 //! of order, a client gives up its epoch and sends what it has heard nothing of once more, in the next one, where nobody can
 //! tell that it was appended before. Told what the first batch was told, it sends all of them again, in order.
 //!
-//! A client that has given up the refused batch would be told so for ever: a note holds for [`HOLDS_NS`] after the refusal.
+//! A client that has given up the refused batch sends one of those behind it once more without it: that one is judged by its
+//! sequence, as if nothing had been refused. A note holds for [`HOLDS_NS`] after the refusal at most.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +21,8 @@ use crate::kafka_error::KafkaError;
 
 /// Within this time a client has sent the batch again: Kafka's default of `request.timeout.ms`, and as much for a pause.
 const HOLDS_NS: u64 = 60_000_000_000;
-/// Batches of more producers are judged by their sequences alone.
-const PRODUCERS_MAX: usize = 1_000;
+/// Of one partition. Batches of more producers are judged by their sequences alone.
+const PRODUCERS_MAX: usize = 100;
 
 /// See the module. Its lock is held for a moment, and within it no other is taken.
 #[derive(Debug, Default)]
@@ -31,11 +32,15 @@ pub(super) struct Refused {
     until_ns: AtomicU64,
 }
 
-/// The first batch of a producer that was refused, and when one was last.
+/// The batches of a producer that were refused, and when one was last.
 #[derive(Debug, Clone, Copy)]
 struct Note {
     epoch: ProducerEpoch,
     first: FirstRefused,
+    /// Sequence of the last of them.
+    last_sequence: i32,
+    /// Of the last one that was told to wait for the first; none since that came.
+    told_sequence: Option<i32>,
     at_ns: u64,
 }
 
@@ -49,10 +54,12 @@ pub(super) struct FirstRefused {
 }
 
 /// The batch of a client as it is known here.
+#[derive(Debug, Clone, Copy)]
 struct Sent {
     producer_id: ProducerId,
     epoch: ProducerEpoch,
     base_sequence: i32,
+    next_sequence: i32,
 }
 
 impl Sent {
@@ -66,21 +73,64 @@ impl Sent {
             producer_id: batch.producer_id(),
             epoch: batch.producer_epoch(),
             base_sequence: batch.base_sequence(),
+            next_sequence: batch.last_sequence().wrapping_add(1) & i32::MAX,
         })
     }
 }
 
+/// Whether a sequence is `than` or comes after it. They wrap.
+fn is_not_before(sequence: i32, than: i32) -> bool {
+    sequence.wrapping_sub(than) & i32::MAX < i32::MAX / 2
+}
+
 impl Note {
-    fn holds(self, now_ns: u64) -> bool {
+    fn of(sent: Sent, error: KafkaError, now_ns: u64) -> Note {
+        Note {
+            epoch: sent.epoch,
+            first: FirstRefused { base_sequence: sent.base_sequence, error },
+            last_sequence: sent.base_sequence,
+            told_sequence: None,
+            at_ns: now_ns,
+        }
+    }
+
+    fn holds(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.at_ns) < HOLDS_NS
     }
 
-    /// What was refused first, if `sent` is of the same epoch and not in front of it.
-    fn first_before(self, sent: &Sent, now_ns: u64) -> Option<FirstRefused> {
-        // Sequences wrap.
-        let distance = sent.base_sequence.wrapping_sub(self.first.base_sequence) & i32::MAX;
-        let is_behind = self.epoch == sent.epoch && distance < i32::MAX / 2;
-        (is_behind && self.holds(now_ns)).then_some(self.first)
+    /// Whether `sent` is the first batch that was refused, or behind it.
+    fn concerns(&self, sent: Sent, now_ns: u64) -> bool {
+        self.epoch == sent.epoch
+            && is_not_before(sent.base_sequence, self.first.base_sequence)
+            && self.holds(now_ns)
+    }
+
+    /// Whether `sent` was told to wait for the first, and comes again without it.
+    fn is_given_up_by(&self, sent: Sent) -> bool {
+        sent.base_sequence != self.first.base_sequence
+            && self.told_sequence.is_some_and(|told| is_not_before(told, sent.base_sequence))
+    }
+
+    /// Takes note of a further refusal; `false` if it has nothing to do with this one.
+    fn refused_again(&mut self, sent: Sent, now_ns: u64) -> bool {
+        let concerns = self.concerns(sent, now_ns);
+        if concerns {
+            self.at_ns = now_ns;
+            if sent.base_sequence == self.first.base_sequence {
+                self.told_sequence = None;
+            }
+            if is_not_before(sent.base_sequence, self.last_sequence) {
+                self.last_sequence = sent.base_sequence;
+            }
+        }
+        concerns
+    }
+
+    /// Takes note that `sent` is in the log; `false` if it was the last that had been refused.
+    fn came(&mut self, sent: Sent) -> bool {
+        self.first.base_sequence = sent.next_sequence;
+        self.told_sequence = None;
+        is_not_before(self.last_sequence, sent.next_sequence)
     }
 }
 
@@ -97,7 +147,12 @@ impl Refused {
             notes.clear();
             self.until_ns.store(0, Ordering::Relaxed);
         }
-        notes.get(&sent.producer_id).and_then(|note| note.first_before(&sent, now_ns))
+        let note = notes.get(&sent.producer_id).filter(|note| note.concerns(sent, now_ns))?;
+        if note.is_given_up_by(sent) {
+            notes.remove(&sent.producer_id);
+            return None;
+        }
+        Some(note.first)
     }
 
     /// Takes note of a batch that is refused before its log has seen it.
@@ -108,14 +163,14 @@ impl Refused {
         if notes.len() >= PRODUCERS_MAX {
             notes.retain(|_, note| note.holds(now_ns));
         }
-        let before = notes.get(&sent.producer_id);
-        if before.is_none() && notes.len() >= PRODUCERS_MAX {
-            return;
+        if let Some(note) = notes.get_mut(&sent.producer_id) {
+            let is_older = note.epoch > sent.epoch && note.holds(now_ns);
+            if !is_older && !note.refused_again(sent, now_ns) {
+                *note = Note::of(sent, error, now_ns);
+            }
+        } else if notes.len() < PRODUCERS_MAX {
+            notes.insert(sent.producer_id, Note::of(sent, error, now_ns));
         }
-        let first = before
-            .and_then(|note| note.first_before(&sent, now_ns))
-            .unwrap_or(FirstRefused { base_sequence: sent.base_sequence, error });
-        notes.insert(sent.producer_id, Note { epoch: sent.epoch, first, at_ns: now_ns });
         self.until_ns.store(now_ns.saturating_add(HOLDS_NS), Ordering::Relaxed);
     }
 
@@ -128,22 +183,34 @@ impl Refused {
         clock: &dyn Clock,
     ) -> Result<AppendInfo, AppendRefusal> {
         match (&appended, first) {
-            (Err(AppendError::BehindRefused), Some(first)) => return Err(first.error.into()),
+            (Err(AppendError::BehindRefused), Some(first)) => {
+                self.change(append, |note, sent| {
+                    note.told_sequence = Some(sent.base_sequence);
+                    true
+                });
+                return Err(first.error.into());
+            }
             (Err(AppendError::Storage(error)), _) if error.is_refusal() => {
                 self.note(append, KafkaError::KafkaStorageError, clock);
             }
             (Err(AppendError::StaleLeaderEpoch { .. }), _) => {
                 self.note(append, KafkaError::NotLeaderOrFollower, clock);
             }
-            (Ok(info), Some(_)) if !info.duplicate => self.forget(append),
+            (Ok(_), Some(_)) => self.change(append, Note::came),
             _ => {}
         }
         appended.map_err(AppendRefusal::Log)
     }
 
-    fn forget(&self, append: &Append) {
-        if let Some(sent) = Sent::of(append) {
-            self.notes.lock().remove(&sent.producer_id);
+    /// Changes the note of a batch's producer and epoch, which goes if `change` says `false`.
+    fn change(&self, append: &Append, change: impl FnOnce(&mut Note, Sent) -> bool) {
+        let Some(sent) = Sent::of(append) else { return };
+        let mut notes = self.notes.lock();
+        if let Some(note) = notes.get_mut(&sent.producer_id)
+            && note.epoch == sent.epoch
+            && !change(note, sent)
+        {
+            notes.remove(&sent.producer_id);
         }
     }
 }
@@ -163,6 +230,7 @@ mod tests {
     const FOLLOWER: i32 = 2;
     const HOLDS_MS: u64 = HOLDS_NS / 1_000_000;
     const BOTH: [i32; 2] = [NODE, FOLLOWER];
+    const TOO_FEW: [KafkaError; 2] = [KafkaError::NotEnoughReplicas; 2];
 
     /// A batch of one record of the same producer.
     fn in_epoch(epoch: i16, base_sequence: i32) -> Vec<u8> {
@@ -206,10 +274,7 @@ mod tests {
     #[test]
     fn batches_behind_one_that_found_too_few_replicas_are_told_the_same() {
         let broker = with_too_few_for_a_moment();
-        assert_eq!(
-            [2, 3].map(|sequence| refused(&broker, sequence)),
-            [KafkaError::NotEnoughReplicas; 2]
-        );
+        assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
         assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
         assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
     }
@@ -220,7 +285,58 @@ mod tests {
         broker.clock.advance_ms(HOLDS_MS - 1);
         assert_eq!(sent(&broker, 2), Some(KafkaError::NotEnoughReplicas));
         broker.clock.advance_ms(1);
+        assert_eq!(sent(&broker, 3), Some(KafkaError::OutOfOrderSequenceNumber));
+    }
+
+    /// Which sends the one behind it once more.
+    #[test]
+    fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
+        let broker = with_too_few_for_a_moment();
+        assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
         assert_eq!(sent(&broker, 2), Some(KafkaError::OutOfOrderSequenceNumber));
+        assert_eq!(sent(&broker, 4), Some(KafkaError::OutOfOrderSequenceNumber));
+        assert_eq!(sent(&broker, 1), None);
+    }
+
+    /// In Apache Kafka, too, the first batch of a producer that is not known may have any sequence.
+    #[test]
+    fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
+        let mut broker = Broker::in_memory().in_cluster();
+        let two = [("min.insync.replicas", "2")];
+        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        assert_eq!(sent(&broker, 1), Some(KafkaError::NotEnoughReplicas));
+        assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
+    }
+
+    #[test]
+    fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
+        let mut broker = Broker::in_memory().in_cluster();
+        let two = [("min.insync.replicas", "2")];
+        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        assert_eq!(sent(&broker, 0), None);
+        assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        assert_eq!(sent(&broker, 1), None);
+        assert_eq!(sent(&broker, 3), Some(KafkaError::NotEnoughReplicas));
+        assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+        assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
+    }
+
+    #[test]
+    fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
+        let mut broker = Broker::in_memory().in_cluster();
+        let two = [("min.insync.replicas", "2")];
+        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        let told_of = |broker: &Broker, epoch, sequence| {
+            told(broker.produce(9, -1, &in_epoch(epoch, sequence)))
+        };
+        let too_few = Some(KafkaError::NotEnoughReplicas);
+        assert_eq!([1, 0].map(|epoch| told_of(&broker, epoch, 0)), [too_few; 2]);
+        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), too_few);
+        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
     }
 
     #[test]
@@ -274,14 +390,7 @@ mod tests {
 
     #[test]
     fn sequences_wrap() {
-        let sent = |base_sequence| Sent {
-            producer_id: ProducerId::new(1),
-            epoch: ProducerEpoch::new(0),
-            base_sequence,
-        };
-        let first = FirstRefused { base_sequence: i32::MAX, error: KafkaError::NotEnoughReplicas };
-        let note = Note { epoch: ProducerEpoch::new(0), first, at_ns: 0 };
-        assert_eq!(note.first_before(&sent(3), 0), Some(first));
-        assert_eq!(note.first_before(&sent(i32::MAX - 1), 0), None);
+        assert!(is_not_before(3, i32::MAX) && is_not_before(3, 3));
+        assert!(!is_not_before(i32::MAX, 3) && !is_not_before(2, 3));
     }
 }
