@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.errors import DuplicateBrokerRegistrationError
+from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError
 from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -56,6 +56,14 @@ class _Joins(AskedChannel):
         self.answer(BrokerRegistrationResponse(broker_epoch=EPOCH))
         return self
 
+    def refused(self, pause_ms: int) -> None:
+        """Its registration is refused, and asked for again after a pause."""
+        self.answer(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
+        self.pass_ms(pause_ms - 1)
+        assert self.asked == []
+        self.pass_ms(1)
+        assert len(self.asked) == 1
+
     def pass_ms(self, ms: int) -> None:
         """Timers run that are due by then."""
         self.core.clock_ns += ms * 1_000_000
@@ -99,9 +107,30 @@ def test_a_registration_that_arrives_between_heartbeats_is_told_at_once() -> Non
 
 def test_a_broker_that_is_not_registered_yet_asks_again_soon_and_then_less_often() -> None:
     broker = _Joins()
-    for pause_ms in (100, 200, 400, 800, 1600, 2000, 2000):
-        broker.answer(BrokerRegistrationResponse(error_code=DuplicateBrokerRegistrationError.code))
-        broker.pass_ms(pause_ms - 1)
-        assert broker.asked == []
-        broker.pass_ms(1)
-        assert len(broker.asked) == 1
+    for pause_ms in (100, 200, 400, 500, 500):
+        broker.refused(pause_ms)
+
+
+def test_a_controller_that_does_not_answer_is_asked_again_like_one_that_refuses() -> None:
+    broker = _Joins()
+    broker.answer(None)
+    broker.pass_ms(100)
+    assert len(broker.asked) == 1
+
+
+def test_a_broker_that_has_to_register_again_asks_soon_again() -> None:
+    broker = _Joins()
+    broker.refused(100)
+    broker.refused(200)
+    broker.registered().answer(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
+    broker.refused(100)
+
+
+def test_a_broker_that_leaves_asks_in_quick_succession_whether_it_may() -> None:
+    broker = _Joins().registered()
+    broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+    broker.lifecycle.leave(lambda: None)
+    broker.answer(BrokerHeartbeatResponse(is_fenced=False, should_shut_down=False))
+    assert broker.asked == []
+    broker.pass_ms(50)
+    assert len(broker.asked) == 1

@@ -42,7 +42,9 @@ HEARTBEAT = ControllerApi(63, (0, 1))
 PURPOSE = "lifecycle"
 """Of the connection: nothing may hold a heartbeat up."""
 REFUSED_PAUSE_MS = 100
-"""After a first registration that was not taken; it doubles up to ``broker.heartbeat.interval.ms``."""
+"""After a first registration that was not taken; it doubles."""
+REFUSED_PAUSE_MS_MAX = 500
+"""And no longer than ``broker.heartbeat.interval.ms``."""
 LEAVING_PAUSE_MS = 50
 """Between heartbeats of a broker that waits to be let go."""
 LEAVING_MS_MAX = 1000
@@ -231,7 +233,7 @@ class Lifecycle:
         self._later(self._beat, self._joining.heartbeat_ms)
 
     def _register_later(self) -> None:
-        pause_ms = min(self._refused_pause_ms, self._joining.heartbeat_ms)
+        pause_ms = min(self._refused_pause_ms, REFUSED_PAUSE_MS_MAX, self._joining.heartbeat_ms)
         self._refused_pause_ms = 2 * pause_ms
         self._later(self.register, pause_ms)
 
