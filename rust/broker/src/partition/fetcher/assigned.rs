@@ -23,13 +23,7 @@ pub(super) struct Pause {
 impl Pause {
     /// Whether this was the first error since a success.
     pub(super) fn failed(&mut self, backoff_max: Duration) -> bool {
-        self.failed_in_line(backoff_max, 0)
-    }
-
-    /// The same where `waiting` others wait after an error that may be of the same cause: one of them is to try at a time.
-    pub(super) fn failed_in_line(&mut self, backoff_max: Duration, waiting: u32) -> bool {
-        let own = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
-        let pause = own.saturating_add(backoff_max.saturating_mul(waiting));
+        let pause = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
         self.until = Some(Instant::now() + pause);
         self.errors = self.errors.saturating_add(1);
         self.errors == 1
@@ -37,11 +31,6 @@ impl Pause {
 
     pub(super) fn succeeded(&mut self) {
         *self = Pause::default();
-    }
-
-    /// It ends now; a further error is one of those before it.
-    pub(super) fn cut_short(&mut self) {
-        self.until = None;
     }
 
     /// When it ends, if that is later than `now`.
@@ -77,8 +66,6 @@ pub(super) struct Assigned {
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) stage: Stage,
     pub(super) pause: Pause,
-    /// Whether its log refused what it was given last, as on a full disk: those of other partitions may do so for the same reason.
-    pub(super) is_refused: bool,
     /// Until when a throttle keeps it out of Fetches.
     pub(super) held_until: Option<Instant>,
     /// As the leader told last.
@@ -95,7 +82,6 @@ impl Assigned {
             leader_epoch,
             stage: Stage::Beginning,
             pause: Pause::default(),
-            is_refused: false,
             held_until: None,
             leader_high_watermark: None,
             is_slow: false,

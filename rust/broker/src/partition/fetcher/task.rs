@@ -384,6 +384,7 @@ impl Fetcher {
     }
 
     fn worked(&mut self, Done { id, work, result }: Done) {
+        let backoff = self.backoff();
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
         let Stage::Working { work: latest, since, before, .. } = assigned.stage else { return };
         if latest != work {
@@ -392,10 +393,11 @@ impl Fetcher {
         assigned.is_slow &= since.elapsed() >= PATIENCE;
         match result {
             Ok(position) => {
-                assigned.stage = Stage::Fetching(position);
+                // What comes and is not written would come again and again without a pause.
                 if before.is_some_and(|before| position.log_end_offset > before) {
-                    self.written(&id);
+                    assigned.pause.succeeded();
                 }
+                assigned.stage = Stage::Fetching(position);
             }
             // The image says how it goes on.
             Err(FollowError::Superseded) => assigned.stage = Stage::Stopped,
@@ -403,35 +405,12 @@ impl Fetcher {
                 assigned.stage = Stage::Stopped;
                 self.stopped(&id, &error.to_string());
             }
-            Err(error @ FollowError::Refused(_)) => self.log_refused(&id, &error.to_string()),
-        }
-    }
-
-    /// What came for a partition was written, so it need not be paused: without that it would come again and again.
-    fn written(&mut self, id: &PartitionId) {
-        let Some(assigned) = self.partitions.get_mut(id) else { return };
-        assigned.pause.succeeded();
-        if !std::mem::take(&mut assigned.is_refused) {
-            return;
-        }
-        // There is space for others, too.
-        for id in &self.restless {
-            if let Some(assigned) = self.partitions.get_mut(id).filter(|other| other.is_refused) {
-                assigned.pause.cut_short();
+            Err(error @ FollowError::Refused(_)) => {
+                assigned.stage = Stage::Beginning;
+                if assigned.pause.failed(backoff) {
+                    self.note(&id, &error.to_string());
+                }
             }
-        }
-    }
-
-    /// A log cannot take what came. Of several, of which the disk may be full, one is tried at a time.
-    fn log_refused(&mut self, id: &PartitionId, reason: &str) {
-        let (backoff, now) = (self.backoff(), Instant::now());
-        let waits = |other: &Assigned| other.is_refused && other.pause.until(now).is_some();
-        let waiting = self.restless().filter(|(_, other)| waits(other)).count();
-        let Some(assigned) = self.partitions.get_mut(id) else { return };
-        assigned.stage = Stage::Beginning;
-        assigned.is_refused = true;
-        if assigned.pause.failed_in_line(backoff, u32::try_from(waiting).unwrap_or(u32::MAX)) {
-            self.note(id, reason);
         }
     }
 

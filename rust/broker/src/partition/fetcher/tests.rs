@@ -319,43 +319,6 @@ fn a_full_disk_is_tried_after_pauses_that_grow() {
     }
 }
 
-/// Each of 20 would ask for its records again once a second or more often.
-#[test]
-fn of_many_partitions_on_a_full_disk_one_is_tried_at_a_time() {
-    const COUNT: i32 = 20;
-    let segment = |index| format!("/data/t-{index}/00000000000000000000.log");
-    let pair = Pair::prepared(Durability::Os, COUNT, |leader, follower| {
-        let mut topics = of_t(COUNT);
-        for (index, partition) in (0..).zip(&mut topics.topics[0].partitions) {
-            *partition = PartitionEntry { index, ..replicated(1, &[NODE, FOLLOWER], &[NODE]) };
-        }
-        leader.apply(topics);
-        for index in 0..COUNT {
-            let records = batch(&["a"]);
-            replied(leader.produce_request(9, &request_of(-1, &[(index, Some(&records))])));
-        }
-        follower.set(&[("replica.fetch.backoff.ms", "500")]);
-        for index in 0..COUNT {
-            follower.gate.refuse_at(Op::Write, segment(index));
-        }
-    });
-    let tries = |index| pair.follower.gate.count(Op::Write, Path::new(&segment(index)));
-    let begun = Instant::now();
-    while (0..COUNT).map(tries).sum::<usize>() < COUNT as usize + 3 {
-        thread::yield_now();
-    }
-    assert!(begun.elapsed() >= Duration::from_millis(700), "{:?}", begun.elapsed());
-    pair.follower.gate.heal();
-    let healed = Instant::now();
-    for index in 0..COUNT {
-        while pair.log(index).log_end_offset() < 1 {
-            thread::yield_now();
-        }
-    }
-    // The first that is written frees the others: their pauses add up to minutes.
-    assert!(healed.elapsed() < Duration::from_secs(30), "{:?}", healed.elapsed());
-}
-
 #[test]
 fn a_partition_whose_log_fails_stops_alone() {
     let pair = Pair::new(Durability::Fsync, 2);
