@@ -21,6 +21,8 @@ use crate::kafka_error::KafkaError;
 
 /// Within this time a client has sent the batch again: Kafka's default of `request.timeout.ms`, and as much for a pause.
 const HOLDS_NS: u64 = 60_000_000_000;
+/// As many batches of a producer as may be under way, and some more.
+const TOLD_MAX: usize = 8;
 /// Of one partition. Batches of more producers are judged by their sequences alone.
 const PRODUCERS_MAX: usize = 100;
 
@@ -32,15 +34,16 @@ pub(super) struct Refused {
     until_ns: AtomicU64,
 }
 
-/// The batches of a producer that were refused, and when one was last.
-#[derive(Debug, Clone, Copy)]
+/// The batches of a producer that come again: they were refused, or told to wait for one that was.
+#[derive(Debug, Clone)]
 struct Note {
     epoch: ProducerEpoch,
     first: FirstRefused,
     /// Sequence of the last of them.
     last_sequence: i32,
-    /// Of the last one that was told to wait for the first; none since that came.
-    told_sequence: Option<i32>,
+    /// Of those that were told to wait, since one was last refused or appended.
+    told: Vec<i32>,
+    /// When one was last refused.
     at_ns: u64,
 }
 
@@ -89,7 +92,7 @@ impl Note {
             epoch: sent.epoch,
             first: FirstRefused { base_sequence: sent.base_sequence, error },
             last_sequence: sent.base_sequence,
-            told_sequence: None,
+            told: Vec::new(),
             at_ns: now_ns,
         }
     }
@@ -107,8 +110,7 @@ impl Note {
 
     /// Whether `sent` was told to wait for the first, and comes again without it.
     fn is_given_up_by(&self, sent: Sent) -> bool {
-        sent.base_sequence != self.first.base_sequence
-            && self.told_sequence.is_some_and(|told| is_not_before(told, sent.base_sequence))
+        sent.base_sequence != self.first.base_sequence && self.told.contains(&sent.base_sequence)
     }
 
     /// Takes note of a further refusal; `false` if it has nothing to do with this one.
@@ -116,20 +118,31 @@ impl Note {
         let concerns = self.concerns(sent, now_ns);
         if concerns {
             self.at_ns = now_ns;
-            if sent.base_sequence == self.first.base_sequence {
-                self.told_sequence = None;
-            }
-            if is_not_before(sent.base_sequence, self.last_sequence) {
-                self.last_sequence = sent.base_sequence;
-            }
+            self.told.clear();
+            self.reach(sent);
         }
         concerns
     }
 
-    /// Takes note that `sent` is in the log; `false` if it was the last that had been refused.
+    /// Takes note that `sent` was told to wait for the first.
+    fn told(&mut self, sent: Sent) -> bool {
+        if self.told.len() < TOLD_MAX {
+            self.told.push(sent.base_sequence);
+        }
+        self.reach(sent);
+        true
+    }
+
+    fn reach(&mut self, sent: Sent) {
+        if is_not_before(sent.base_sequence, self.last_sequence) {
+            self.last_sequence = sent.base_sequence;
+        }
+    }
+
+    /// Takes note that `sent` is in the log; `false` if it was the last that comes again.
     fn came(&mut self, sent: Sent) -> bool {
         self.first.base_sequence = sent.next_sequence;
-        self.told_sequence = None;
+        self.told.clear();
         is_not_before(self.last_sequence, sent.next_sequence)
     }
 }
@@ -184,10 +197,7 @@ impl Refused {
     ) -> Result<AppendInfo, AppendRefusal> {
         match (&appended, first) {
             (Err(AppendError::BehindRefused), Some(first)) => {
-                self.change(append, |note, sent| {
-                    note.told_sequence = Some(sent.base_sequence);
-                    true
-                });
+                self.change(append, Note::told);
                 return Err(first.error.into());
             }
             (Err(AppendError::Storage(error)), _) if error.is_refusal() => {
@@ -322,6 +332,40 @@ mod tests {
         assert_eq!(sent(&broker, 3), Some(KafkaError::NotEnoughReplicas));
         assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
         assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
+    }
+
+    /// The first comes while those behind it are told.
+    #[test]
+    fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
+        let broker = with_too_few_for_a_moment();
+        assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+        assert_eq!(sent(&broker, 1), None);
+        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
+        assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+    }
+
+    #[test]
+    fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up() {
+        let mut broker = Broker::in_memory().in_cluster();
+        let two = [("min.insync.replicas", "2")];
+        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+        assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        assert_eq!([2, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+        assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
+    }
+
+    #[test]
+    fn a_further_refusal_begins_a_new_round_of_batches_that_come_again() {
+        let mut broker = with_too_few_for_a_moment();
+        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
+        let two = [("min.insync.replicas", "2")];
+        broker.replicate(replicated(3, &BOTH, &[NODE]), &two);
+        assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+        broker.replicate(replicated(4, &BOTH, &BOTH), &two);
+        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
+        assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
     }
 
     #[test]
