@@ -29,7 +29,7 @@ from tests.support.cli import run
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS
 CONFIG = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
-IDLE_MS = 500
+IDLE_MS = 2000
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
     def go_on(moved: Moved) -> None:
         eventually(lambda: throttles(moved.cluster, moved.name) == of_move("0"))
         begun = time.monotonic()
-        eventually(lambda: time.monotonic() > begun + 2 * IDLE_MS / 1000)
+        eventually(lambda: time.monotonic() > begun + 1.25 * IDLE_MS / 1000)
         for node in range(3):
             alter(moved.cluster, RESOURCE_BROKER, str(node), dict.fromkeys(RATES, "100000000"))
 

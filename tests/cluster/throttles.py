@@ -83,7 +83,7 @@ def alter(
         request = of(resources=[resource])
         asked = found.node(int(name)) if kind == RESOURCE_BROKER and name else found.any()
         answer = asked.ask(44, 1, request, IncrementalAlterConfigsResponse)
-    assert [one.error_message for one in answer.responses] == [None]
+    assert [one.error_message for one in answer.responses] == [None], answer
 
 
 def copied(data: Path, node: int, topic: str) -> int:

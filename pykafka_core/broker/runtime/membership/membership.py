@@ -14,6 +14,7 @@ from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
+from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.isr import IsrChanges
 from pykafka_core.broker.runtime.membership.lifecycle import UNKNOWN, Lifecycle
@@ -23,6 +24,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest
+from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds
 
 
@@ -79,6 +81,7 @@ class Membership:
         self, controller: Controller, jobs: Jobs, contexts: Contexts, producer_ids: ProducerIds
     ) -> None:
         """Take the parts that decide. What requests of any node need first the active controller gives."""
+        controller.passed_on = self._pass_on
         if self.role is not None:
             self.role.use(controller, jobs, contexts)
         prerequisites = Prerequisites(
@@ -108,6 +111,23 @@ class Membership:
     def send_on(self, asked: Asked) -> None:
         """Have the active controller, on another node, decide a request."""
         self._forwarding.take(asked)
+
+    def _pass_on(self, asked: Asked) -> bool:
+        """Have the next controller decide a request that this one has renounced.
+
+        Who asked a controller directly looks for the next one itself. What a client asked of a broker never comes back
+        as NOT_CONTROLLER: the broker that sent it on does so again.
+        """
+        if isinstance(asked, EnvelopedRequest):
+            self._foundation.requests.abandon(asked, NotControllerError.code)
+        elif isinstance(asked, RemoteRequest) and not self._is_at_controllers(asked):
+            self._forwarding.take(asked)
+        else:
+            return False
+        return True
+
+    def _is_at_controllers(self, asked: RemoteRequest) -> bool:
+        return self.role is not None and asked.caller.listener in self.role.listeners
 
     def leave(self, left: Callable[[], object]) -> None:
         """Have what is led here move to others; ``left`` is called on the control thread once it is.

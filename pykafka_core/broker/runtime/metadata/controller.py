@@ -16,7 +16,7 @@ What fails in a request alone costs that request; what proposes and commits rais
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from pykafka_core._core import Core
@@ -172,6 +172,8 @@ class Controller:
         """A batch that is decided, or committed."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
+        self.passed_on: Callable[[Asked], bool] = _not_passed_on
+        """Has the next controller decide a request, if that can be; else who asked is told that it is another one."""
         quorum.proposal_end.rejected = self._on_rejected
         quorum.proposal_end.in_doubt = self._on_in_doubt
 
@@ -209,11 +211,12 @@ class Controller:
         return self._decide() if self._can_decide else None
 
     def renounce(self) -> None:
-        """This node is not the active controller any more: whoever waits is told so."""
+        """This node is not the active controller any more: the next one decides what waits."""
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
         for asked in waiting:
-            self._requests.abandon(asked, NotControllerError.code)
+            if not self.passed_on(asked):
+                self._requests.abandon(asked, NotControllerError.code)
 
     def drop_all(self) -> None:
         """The broker stops."""
@@ -264,7 +267,7 @@ class Controller:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
         if not self._quorum.can_propose:
             # Deposed while it decided.
-            self._release(batch, NotControllerError.code)
+            self._renounce_batch(batch)
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
         elif self._is_kept_from(batch):
@@ -306,7 +309,13 @@ class Controller:
         """It is known again what is committed when another leader says so."""
         batch, self._in_flight = self._in_flight, None
         if batch is not None:
-            self._release(batch, NotControllerError.code)
+            self._renounce_batch(batch)
+
+    def _renounce_batch(self, batch: _Batch) -> None:
+        """Its records may be committed all the same: who asks again may be told that it is done, as in Kafka."""
+        for asked, outcome in batch.parked:
+            if not self.passed_on(asked):
+                self._jobs.answer(asked, partial(_reply, outcome, NotControllerError.code))
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
         """Answer with the error; but each request of a group gets its own try first."""
@@ -324,3 +333,7 @@ class Controller:
 
 def _reply(outcome: Parked, error_code: int) -> Reply:
     return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome
+
+
+def _not_passed_on(_asked: Asked) -> bool:
+    return False
