@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use pykafka_log::{AppendError, AppendInfo, AppendOrigin, Clock};
-use pykafka_record::{Batch, ProducerEpoch, ProducerId};
+use pykafka_record::{Batch, ProducerEpoch, ProducerId, sequence_after};
 
 use super::append::{Append, AppendRefusal};
 use crate::kafka_error::KafkaError;
@@ -76,7 +76,7 @@ impl Sent {
             producer_id: batch.producer_id(),
             epoch: batch.producer_epoch(),
             base_sequence: batch.base_sequence(),
-            next_sequence: batch.last_sequence().wrapping_add(1) & i32::MAX,
+            next_sequence: sequence_after(batch.last_sequence(), 1),
         })
     }
 }
@@ -270,14 +270,24 @@ mod tests {
         told(broker.produce(9, -1, &in_epoch(0, base_sequence))).unwrap()
     }
 
-    /// The batch with sequence 0 is appended, and the one with 1 finds one replica where two are asked for, which are back now.
-    fn with_too_few_for_a_moment() -> Broker {
+    /// These are in sync, where two are asked for.
+    fn in_sync(broker: &mut Broker, partition_epoch: i32, isr: &[i32]) {
+        let entry = replicated(partition_epoch, &BOTH, isr);
+        broker.replicate(entry, &[("min.insync.replicas", "2")]);
+    }
+
+    fn with_too_few() -> Broker {
         let mut broker = Broker::in_memory().in_cluster();
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        in_sync(&mut broker, 1, &[NODE]);
+        broker
+    }
+
+    /// The batch with sequence 0 is appended, and the one with 1 finds too few replicas, which are back now.
+    fn with_too_few_for_a_moment() -> Broker {
+        let mut broker = with_too_few();
         assert_eq!(sent(&broker, 0), None);
         assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
-        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 2, &BOTH);
         broker
     }
 
@@ -311,23 +321,19 @@ mod tests {
     /// In Apache Kafka, too, the first batch of a producer that is not known may have any sequence.
     #[test]
     fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
-        let mut broker = Broker::in_memory().in_cluster();
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        let mut broker = with_too_few();
         assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
-        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 2, &BOTH);
         assert_eq!(sent(&broker, 1), Some(KafkaError::NotEnoughReplicas));
         assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
     }
 
     #[test]
     fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
-        let mut broker = Broker::in_memory().in_cluster();
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        let mut broker = with_too_few();
         assert_eq!(sent(&broker, 0), None);
         assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 2, &BOTH);
         assert_eq!(sent(&broker, 1), None);
         assert_eq!(sent(&broker, 3), Some(KafkaError::NotEnoughReplicas));
         assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
@@ -346,12 +352,10 @@ mod tests {
 
     #[test]
     fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up() {
-        let mut broker = Broker::in_memory().in_cluster();
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        let mut broker = with_too_few();
         assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
         assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
-        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 2, &BOTH);
         assert_eq!([2, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
         assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
     }
@@ -360,25 +364,22 @@ mod tests {
     fn a_further_refusal_begins_a_new_round_of_batches_that_come_again() {
         let mut broker = with_too_few_for_a_moment();
         assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(3, &BOTH, &[NODE]), &two);
+        in_sync(&mut broker, 3, &[NODE]);
         assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
-        broker.replicate(replicated(4, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 4, &BOTH);
         assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
         assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
     }
 
     #[test]
     fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
-        let mut broker = Broker::in_memory().in_cluster();
-        let two = [("min.insync.replicas", "2")];
-        broker.replicate(replicated(1, &BOTH, &[NODE]), &two);
+        let mut broker = with_too_few();
         let told_of = |broker: &Broker, epoch, sequence| {
             told(broker.produce(9, -1, &in_epoch(epoch, sequence)))
         };
         let too_few = Some(KafkaError::NotEnoughReplicas);
         assert_eq!([1, 0].map(|epoch| told_of(&broker, epoch, 0)), [too_few; 2]);
-        broker.replicate(replicated(2, &BOTH, &BOTH), &two);
+        in_sync(&mut broker, 2, &BOTH);
         assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), too_few);
         assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
     }
