@@ -6,15 +6,16 @@
 //! of order, a client gives up its epoch and sends what it has heard nothing of once more, in the next one, where nobody can
 //! tell that it was appended before. Told what the first batch was told, it sends all of them again, in order.
 //!
-//! A client that has given up the refused batch sends one of those behind it once more without it: that one is judged by its
-//! sequence, as if nothing had been refused. A note holds for [`HOLDS_NS`] after the refusal at most.
+//! A client sends them again in the order of their sequences. So if one comes again without those before it that were
+//! refused earlier, these are given up, and it is judged by its sequence, as if nothing had been refused. A note holds for
+//! [`HOLDS_NS`] after the last refusal.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use pykafka_log::{AppendError, AppendInfo, AppendOrigin, Clock};
-use pykafka_record::{Batch, ProducerEpoch, ProducerId, sequence_after};
+use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 
 use super::append::{Append, AppendRefusal};
 use crate::kafka_error::KafkaError;
@@ -38,21 +39,20 @@ pub(super) struct Refused {
 #[derive(Debug, Clone)]
 struct Note {
     epoch: ProducerEpoch,
-    first: FirstRefused,
-    /// Sequence of the last of them.
-    last_sequence: i32,
-    /// Of those that were told to wait, since one was last refused or appended.
+    /// Their sequences, in the order in which their clients were told so. Never empty.
     told: Vec<i32>,
-    /// When one was last refused.
+    /// Why the last of them was refused.
+    error: KafkaError,
+    /// When.
     at_ns: u64,
 }
 
-/// What the batches behind it have to know of a batch that was refused.
+/// The first batch, by its sequence, of those that come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FirstRefused {
     /// Sequence of its first record.
     pub(super) base_sequence: i32,
-    /// What its client was told.
+    /// What clients of those behind it are told.
     error: KafkaError,
 }
 
@@ -62,7 +62,6 @@ struct Sent {
     producer_id: ProducerId,
     epoch: ProducerEpoch,
     base_sequence: i32,
-    next_sequence: i32,
 }
 
 impl Sent {
@@ -76,79 +75,69 @@ impl Sent {
             producer_id: batch.producer_id(),
             epoch: batch.producer_epoch(),
             base_sequence: batch.base_sequence(),
-            next_sequence: sequence_after(batch.last_sequence(), 1),
         })
     }
 }
 
-/// Whether a sequence is `than` or comes after it. They wrap.
-fn is_not_before(sequence: i32, than: i32) -> bool {
-    sequence.wrapping_sub(than) & i32::MAX < i32::MAX / 2
+/// Whether a sequence comes before `other`. They wrap.
+fn is_before(sequence: i32, other: i32) -> bool {
+    other.wrapping_sub(sequence).wrapping_sub(1) & i32::MAX < i32::MAX / 2
 }
 
 impl Note {
     fn of(sent: Sent, error: KafkaError, now_ns: u64) -> Note {
-        Note {
-            epoch: sent.epoch,
-            first: FirstRefused { base_sequence: sent.base_sequence, error },
-            last_sequence: sent.base_sequence,
-            told: Vec::new(),
-            at_ns: now_ns,
-        }
+        Note { epoch: sent.epoch, told: vec![sent.base_sequence], error, at_ns: now_ns }
     }
 
     fn holds(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.at_ns) < HOLDS_NS
     }
 
-    /// Whether `sent` is the first batch that was refused, or behind it.
-    fn concerns(&self, sent: Sent, now_ns: u64) -> bool {
-        self.epoch == sent.epoch
-            && is_not_before(sent.base_sequence, self.first.base_sequence)
-            && self.holds(now_ns)
+    fn first(&self) -> FirstRefused {
+        let earlier = |one, other| if is_before(other, one) { other } else { one };
+        let first = self.told.iter().copied().reduce(earlier);
+        FirstRefused { base_sequence: first.expect("it is never empty"), error: self.error }
     }
 
-    /// Whether `sent` was told to wait for the first, and comes again without it.
-    fn is_given_up_by(&self, sent: Sent) -> bool {
-        sent.base_sequence != self.first.base_sequence && self.told.contains(&sent.base_sequence)
-    }
-
-    /// Takes note of a further refusal; `false` if it has nothing to do with this one.
-    fn refused_again(&mut self, sent: Sent, now_ns: u64) -> bool {
-        let concerns = self.concerns(sent, now_ns);
-        if concerns {
-            self.at_ns = now_ns;
-            self.told.clear();
-            self.reach(sent);
+    /// Takes note that `sent` has come: those before it that were told earlier are given up.
+    fn came(&mut self, sent: Sent) {
+        let base_sequence = sent.base_sequence;
+        if let Some(place) = self.told.iter().position(|told| *told == base_sequence) {
+            let later = self.told.split_off(place);
+            self.told.retain(|told| is_before(base_sequence, *told));
+            self.told.extend(later);
         }
-        concerns
     }
 
-    /// Takes note that `sent` was told to wait for the first.
-    fn told(&mut self, sent: Sent) -> bool {
+    /// Takes note that `sent` was told to come again.
+    fn comes_again(&mut self, sent: Sent) -> bool {
+        self.is_through(sent);
         if self.told.len() < TOLD_MAX {
             self.told.push(sent.base_sequence);
         }
-        self.reach(sent);
         true
     }
 
-    fn reach(&mut self, sent: Sent) {
-        if is_not_before(sent.base_sequence, self.last_sequence) {
-            self.last_sequence = sent.base_sequence;
-        }
+    /// Takes note that `sent` comes no more; `false` if it was the last.
+    fn is_through(&mut self, sent: Sent) -> bool {
+        self.told.retain(|told| *told != sent.base_sequence);
+        !self.told.is_empty()
     }
 
-    /// Takes note that `sent` is in the log; `false` if it was the last that comes again.
-    fn came(&mut self, sent: Sent) -> bool {
-        self.first.base_sequence = sent.next_sequence;
-        self.told.clear();
-        is_not_before(self.last_sequence, sent.next_sequence)
+    /// Takes note of a further refusal; `false` if it has nothing to do with this one.
+    fn refused_again(&mut self, sent: Sent, error: KafkaError, now_ns: u64) -> bool {
+        let concerns = self.epoch == sent.epoch && self.holds(now_ns);
+        if concerns {
+            self.came(sent);
+            self.comes_again(sent);
+            (self.error, self.at_ns) = (error, now_ns);
+        }
+        concerns
     }
 }
 
 impl Refused {
-    /// The first batch of the same producer, in the same epoch, that was refused and comes again.
+    /// The first batch of the same producer, in the same epoch, that comes again; `append` is that one, or behind it.
     pub(super) fn first(&self, append: &Append, clock: &dyn Clock) -> Option<FirstRefused> {
         if self.until_ns.load(Ordering::Relaxed) == 0 {
             return None;
@@ -160,12 +149,13 @@ impl Refused {
             notes.clear();
             self.until_ns.store(0, Ordering::Relaxed);
         }
-        let note = notes.get(&sent.producer_id).filter(|note| note.concerns(sent, now_ns))?;
-        if note.is_given_up_by(sent) {
-            notes.remove(&sent.producer_id);
+        let note = notes.get_mut(&sent.producer_id)?;
+        if note.epoch != sent.epoch || !note.holds(now_ns) {
             return None;
         }
-        Some(note.first)
+        note.came(sent);
+        let first = note.first();
+        (!is_before(sent.base_sequence, first.base_sequence)).then_some(first)
     }
 
     /// Takes note of a batch that is refused before its log has seen it.
@@ -178,7 +168,7 @@ impl Refused {
         }
         if let Some(note) = notes.get_mut(&sent.producer_id) {
             let is_older = note.epoch > sent.epoch && note.holds(now_ns);
-            if !is_older && !note.refused_again(sent, now_ns) {
+            if !is_older && !note.refused_again(sent, error, now_ns) {
                 *note = Note::of(sent, error, now_ns);
             }
         } else if notes.len() < PRODUCERS_MAX {
@@ -197,7 +187,7 @@ impl Refused {
     ) -> Result<AppendInfo, AppendRefusal> {
         match (&appended, first) {
             (Err(AppendError::BehindRefused), Some(first)) => {
-                self.change(append, Note::told);
+                self.change(append, Note::comes_again);
                 return Err(first.error.into());
             }
             (Err(AppendError::Storage(error)), _) if error.is_refusal() => {
@@ -206,7 +196,9 @@ impl Refused {
             (Err(AppendError::StaleLeaderEpoch { .. }), _) => {
                 self.note(append, KafkaError::NotLeaderOrFollower, clock);
             }
-            (Ok(_), Some(_)) => self.change(append, Note::came),
+            (Ok(_), Some(_)) => self.change(append, Note::is_through),
+            // Its client begins another epoch.
+            (Err(AppendError::Producer(_)), Some(_)) => self.change(append, |_, _| false),
             _ => {}
         }
         appended.map_err(AppendRefusal::Log)
@@ -226,216 +218,4 @@ impl Refused {
 }
 
 #[cfg(test)]
-mod tests {
-    use pykafka_log::Durability;
-    use pykafka_record::{BatchOptions, LeaderEpoch};
-    use pykafka_wire::produce::Response;
-
-    use super::*;
-    use crate::api::context::Outcome;
-    use crate::seam::image::PartitionEntry;
-    use crate::testing::gate_disk::Op;
-    use crate::testing::{Broker, NODE, batch_with, pending, poll, replicated, replied};
-
-    const FOLLOWER: i32 = 2;
-    const HOLDS_MS: u64 = HOLDS_NS / 1_000_000;
-    const BOTH: [i32; 2] = [NODE, FOLLOWER];
-    const TOO_FEW: [KafkaError; 2] = [KafkaError::NotEnoughReplicas; 2];
-
-    /// A batch of one record of the same producer.
-    fn in_epoch(epoch: i16, base_sequence: i32) -> Vec<u8> {
-        let options = BatchOptions {
-            producer_id: ProducerId::new(1),
-            producer_epoch: ProducerEpoch::new(epoch),
-            base_sequence,
-            ..BatchOptions::default()
-        };
-        batch_with(options, &["a"])
-    }
-
-    fn told(outcome: Outcome) -> Option<KafkaError> {
-        let answer = replied(outcome);
-        let answer = Response::decode(9, &answer).unwrap();
-        let error = KafkaError::from_code(answer.responses[0].partitions[0].error_code);
-        error.filter(|error| *error != KafkaError::None)
-    }
-
-    /// Of the batch with this sequence; `None` if it was appended. Replicas are not waited for.
-    fn sent(broker: &Broker, base_sequence: i32) -> Option<KafkaError> {
-        told(broker.produce(9, 1, &in_epoch(0, base_sequence)))
-    }
-
-    /// The same with acks=all, where it is refused.
-    fn refused(broker: &Broker, base_sequence: i32) -> KafkaError {
-        told(broker.produce(9, -1, &in_epoch(0, base_sequence))).unwrap()
-    }
-
-    /// These are in sync, where two are asked for.
-    fn in_sync(broker: &mut Broker, partition_epoch: i32, isr: &[i32]) {
-        let entry = replicated(partition_epoch, &BOTH, isr);
-        broker.replicate(entry, &[("min.insync.replicas", "2")]);
-    }
-
-    fn with_too_few() -> Broker {
-        let mut broker = Broker::in_memory().in_cluster();
-        in_sync(&mut broker, 1, &[NODE]);
-        broker
-    }
-
-    /// The batch with sequence 0 is appended, and the one with 1 finds too few replicas, which are back now.
-    fn with_too_few_for_a_moment() -> Broker {
-        let mut broker = with_too_few();
-        assert_eq!(sent(&broker, 0), None);
-        assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
-        in_sync(&mut broker, 2, &BOTH);
-        broker
-    }
-
-    #[test]
-    fn batches_behind_one_that_found_too_few_replicas_are_told_the_same() {
-        let broker = with_too_few_for_a_moment();
-        assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
-        assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
-    }
-
-    #[test]
-    fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
-        let broker = with_too_few_for_a_moment();
-        broker.clock.advance_ms(HOLDS_MS - 1);
-        assert_eq!(sent(&broker, 2), Some(KafkaError::NotEnoughReplicas));
-        broker.clock.advance_ms(1);
-        assert_eq!(sent(&broker, 3), Some(KafkaError::OutOfOrderSequenceNumber));
-    }
-
-    /// Which sends the one behind it once more.
-    #[test]
-    fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
-        let broker = with_too_few_for_a_moment();
-        assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        assert_eq!(sent(&broker, 2), Some(KafkaError::OutOfOrderSequenceNumber));
-        assert_eq!(sent(&broker, 4), Some(KafkaError::OutOfOrderSequenceNumber));
-        assert_eq!(sent(&broker, 1), None);
-    }
-
-    /// In Apache Kafka, too, the first batch of a producer that is not known may have any sequence.
-    #[test]
-    fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
-        let mut broker = with_too_few();
-        assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
-        in_sync(&mut broker, 2, &BOTH);
-        assert_eq!(sent(&broker, 1), Some(KafkaError::NotEnoughReplicas));
-        assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
-    }
-
-    #[test]
-    fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
-        let mut broker = with_too_few();
-        assert_eq!(sent(&broker, 0), None);
-        assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        in_sync(&mut broker, 2, &BOTH);
-        assert_eq!(sent(&broker, 1), None);
-        assert_eq!(sent(&broker, 3), Some(KafkaError::NotEnoughReplicas));
-        assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
-        assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
-    }
-
-    /// The first comes while those behind it are told.
-    #[test]
-    fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
-        let broker = with_too_few_for_a_moment();
-        assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
-        assert_eq!(sent(&broker, 1), None);
-        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
-        assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
-    }
-
-    #[test]
-    fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up() {
-        let mut broker = with_too_few();
-        assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
-        in_sync(&mut broker, 2, &BOTH);
-        assert_eq!([2, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
-        assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
-    }
-
-    #[test]
-    fn a_further_refusal_begins_a_new_round_of_batches_that_come_again() {
-        let mut broker = with_too_few_for_a_moment();
-        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
-        in_sync(&mut broker, 3, &[NODE]);
-        assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
-        in_sync(&mut broker, 4, &BOTH);
-        assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
-        assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
-    }
-
-    #[test]
-    fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
-        let mut broker = with_too_few();
-        let told_of = |broker: &Broker, epoch, sequence| {
-            told(broker.produce(9, -1, &in_epoch(epoch, sequence)))
-        };
-        let too_few = Some(KafkaError::NotEnoughReplicas);
-        assert_eq!([1, 0].map(|epoch| told_of(&broker, epoch, 0)), [too_few; 2]);
-        in_sync(&mut broker, 2, &BOTH);
-        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), too_few);
-        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
-    }
-
-    #[test]
-    fn the_next_epoch_of_a_producer_has_nothing_to_wait_for() {
-        let broker = with_too_few_for_a_moment();
-        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
-        assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), None);
-        let gap = told(broker.produce(9, 1, &in_epoch(1, 5)));
-        assert_eq!(gap, Some(KafkaError::OutOfOrderSequenceNumber));
-    }
-
-    /// Nothing tells a log that does not know a producer yet that it was to get an earlier batch first.
-    #[test]
-    fn the_first_batches_of_a_producer_stay_in_order_where_a_leader_begins_to_lead() {
-        let mut broker = Broker::in_memory().in_cluster();
-        let led_elsewhere = replicated(1, &BOTH, &BOTH);
-        broker.replicate(PartitionEntry { leader: FOLLOWER, ..led_elsewhere }, &[]);
-        assert_eq!(sent(&broker, 0), Some(KafkaError::NotLeaderOrFollower));
-        let leader_epoch = LeaderEpoch::new(1);
-        broker.replicate(PartitionEntry { leader_epoch, ..replicated(2, &BOTH, &BOTH) }, &[]);
-        assert_eq!(sent(&broker, 1), Some(KafkaError::NotLeaderOrFollower));
-        assert_eq!([0, 1].map(|sequence| sent(&broker, sequence)), [None; 2]);
-    }
-
-    #[test]
-    fn batches_behind_one_that_the_disk_refused_are_told_the_same() {
-        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
-        broker.gate.refuse_at(Op::Write, "/data/t-0");
-        assert_eq!(sent(&broker, 0), Some(KafkaError::KafkaStorageError));
-        broker.gate.heal();
-        assert_eq!(sent(&broker, 1), Some(KafkaError::KafkaStorageError));
-        assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
-    }
-
-    #[test]
-    fn a_batch_behind_one_that_timed_out_in_the_queue_comes_too_early() {
-        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
-        assert_eq!(sent(&broker, 0), None);
-        broker.gate.hold_at(Op::Write, "/data/t-0");
-        let written = pending(broker.produce(9, 1, &in_epoch(0, 1)));
-        broker.gate.until_waiting(1);
-        let mut forgotten = pending(broker.produce(9, 1, &in_epoch(0, 2)));
-        let behind = pending(broker.produce(9, 1, &in_epoch(0, 3)));
-        assert!(poll(&mut forgotten).is_none());
-        drop(forgotten);
-        broker.gate.open();
-        assert_eq!(told(Outcome::Pending(written)), None);
-        assert_eq!(told(Outcome::Pending(behind)), Some(KafkaError::NotEnoughReplicas));
-        assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
-    }
-
-    #[test]
-    fn sequences_wrap() {
-        assert!(is_not_before(3, i32::MAX) && is_not_before(3, 3));
-        assert!(!is_not_before(i32::MAX, 3) && !is_not_before(2, 3));
-    }
-}
+mod tests;

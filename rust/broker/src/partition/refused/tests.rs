@@ -1,0 +1,226 @@
+use pykafka_log::Durability;
+use pykafka_record::{BatchOptions, LeaderEpoch};
+use pykafka_wire::produce::Response;
+
+use super::*;
+use crate::api::context::Outcome;
+use crate::seam::image::PartitionEntry;
+use crate::testing::gate_disk::Op;
+use crate::testing::{Broker, NODE, batch_with, pending, poll, replicated, replied};
+
+mod pipelining;
+
+const FOLLOWER: i32 = 2;
+const HOLDS_MS: u64 = HOLDS_NS / 1_000_000;
+const BOTH: [i32; 2] = [NODE, FOLLOWER];
+const TOO_FEW: [KafkaError; 2] = [KafkaError::NotEnoughReplicas; 2];
+
+/// A batch of one record of the same producer.
+fn in_epoch(epoch: i16, base_sequence: i32) -> Vec<u8> {
+    let options = BatchOptions {
+        producer_id: ProducerId::new(1),
+        producer_epoch: ProducerEpoch::new(epoch),
+        base_sequence,
+        ..BatchOptions::default()
+    };
+    batch_with(options, &["a"])
+}
+
+fn told(outcome: Outcome) -> Option<KafkaError> {
+    let answer = replied(outcome);
+    let answer = Response::decode(9, &answer).unwrap();
+    let error = KafkaError::from_code(answer.responses[0].partitions[0].error_code);
+    error.filter(|error| *error != KafkaError::None)
+}
+
+/// Of the batch with this sequence; `None` if it was appended. Replicas are not waited for.
+fn sent(broker: &Broker, base_sequence: i32) -> Option<KafkaError> {
+    told(broker.produce(9, 1, &in_epoch(0, base_sequence)))
+}
+
+/// The same with acks=all, where it is refused.
+fn refused(broker: &Broker, base_sequence: i32) -> KafkaError {
+    told(broker.produce(9, -1, &in_epoch(0, base_sequence))).unwrap()
+}
+
+/// These are in sync, where two are asked for.
+fn in_sync(broker: &mut Broker, partition_epoch: i32, isr: &[i32]) {
+    let entry = replicated(partition_epoch, &BOTH, isr);
+    broker.replicate(entry, &[("min.insync.replicas", "2")]);
+}
+
+fn with_too_few() -> Broker {
+    let mut broker = Broker::in_memory().in_cluster();
+    in_sync(&mut broker, 1, &[NODE]);
+    broker
+}
+
+/// The batch with sequence 0 is appended, and the one with 1 finds too few replicas, which are back now.
+fn with_too_few_for_a_moment() -> Broker {
+    let mut broker = with_too_few();
+    assert_eq!(sent(&broker, 0), None);
+    assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    broker
+}
+
+#[test]
+fn batches_behind_one_that_found_too_few_replicas_are_told_the_same() {
+    let broker = with_too_few_for_a_moment();
+    assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
+    assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
+}
+
+#[test]
+fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
+    let broker = with_too_few_for_a_moment();
+    broker.clock.advance_ms(HOLDS_MS - 1);
+    assert_eq!(sent(&broker, 2), Some(KafkaError::NotEnoughReplicas));
+    broker.clock.advance_ms(1);
+    assert_eq!(sent(&broker, 3), Some(KafkaError::OutOfOrderSequenceNumber));
+}
+
+/// Which sends the one behind it once more.
+#[test]
+fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
+    let broker = with_too_few_for_a_moment();
+    assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    assert_eq!(sent(&broker, 2), Some(KafkaError::OutOfOrderSequenceNumber));
+    assert_eq!(sent(&broker, 4), Some(KafkaError::OutOfOrderSequenceNumber));
+    assert_eq!(sent(&broker, 1), None);
+}
+
+/// In Apache Kafka, too, the first batch of a producer that is not known may have any sequence.
+#[test]
+fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
+    let mut broker = with_too_few();
+    assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(sent(&broker, 1), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
+fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
+    let mut broker = with_too_few();
+    assert_eq!(sent(&broker, 0), None);
+    assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(sent(&broker, 1), None);
+    assert_eq!(sent(&broker, 3), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+    assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
+}
+
+/// The first comes while those behind it are told.
+#[test]
+fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
+    let broker = with_too_few_for_a_moment();
+    assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+    assert_eq!(sent(&broker, 1), None);
+    assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
+    assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
+fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up() {
+    let mut broker = with_too_few();
+    assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!([2, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
+}
+
+#[test]
+fn batches_behind_one_that_is_refused_again_come_again_once_more() {
+    let mut broker = with_too_few_for_a_moment();
+    assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 3, &[NODE]);
+    assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 4, &BOTH);
+    assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+    assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+/// The last of them was taken for the first.
+#[test]
+fn batches_behind_one_that_is_given_up_stay_in_order_whichever_of_them_was_refused() {
+    let mut broker = with_too_few();
+    assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 3, &[NODE]);
+    assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 4, &BOTH);
+    assert_eq!(refused(&broker, 3), KafkaError::NotEnoughReplicas);
+    assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
+}
+
+#[test]
+fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
+    let mut broker = with_too_few();
+    let told_of =
+        |broker: &Broker, epoch, sequence| told(broker.produce(9, -1, &in_epoch(epoch, sequence)));
+    let too_few = Some(KafkaError::NotEnoughReplicas);
+    assert_eq!([1, 0].map(|epoch| told_of(&broker, epoch, 0)), [too_few; 2]);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), too_few);
+    assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
+}
+
+#[test]
+fn the_next_epoch_of_a_producer_has_nothing_to_wait_for() {
+    let broker = with_too_few_for_a_moment();
+    assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
+    assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), None);
+    let gap = told(broker.produce(9, 1, &in_epoch(1, 5)));
+    assert_eq!(gap, Some(KafkaError::OutOfOrderSequenceNumber));
+}
+
+/// Nothing tells a log that does not know a producer yet that it was to get an earlier batch first.
+#[test]
+fn the_first_batches_of_a_producer_stay_in_order_where_a_leader_begins_to_lead() {
+    let mut broker = Broker::in_memory().in_cluster();
+    let led_elsewhere = replicated(1, &BOTH, &BOTH);
+    broker.replicate(PartitionEntry { leader: FOLLOWER, ..led_elsewhere }, &[]);
+    assert_eq!(sent(&broker, 0), Some(KafkaError::NotLeaderOrFollower));
+    let leader_epoch = LeaderEpoch::new(1);
+    broker.replicate(PartitionEntry { leader_epoch, ..replicated(2, &BOTH, &BOTH) }, &[]);
+    assert_eq!(sent(&broker, 1), Some(KafkaError::NotLeaderOrFollower));
+    assert_eq!([0, 1].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
+fn batches_behind_one_that_the_disk_refused_are_told_the_same() {
+    let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+    broker.gate.refuse_at(Op::Write, "/data/t-0");
+    assert_eq!(sent(&broker, 0), Some(KafkaError::KafkaStorageError));
+    broker.gate.heal();
+    assert_eq!(sent(&broker, 1), Some(KafkaError::KafkaStorageError));
+    assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
+}
+
+#[test]
+fn a_batch_behind_one_that_timed_out_in_the_queue_comes_too_early() {
+    let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+    assert_eq!(sent(&broker, 0), None);
+    broker.gate.hold_at(Op::Write, "/data/t-0");
+    let written = pending(broker.produce(9, 1, &in_epoch(0, 1)));
+    broker.gate.until_waiting(1);
+    let mut forgotten = pending(broker.produce(9, 1, &in_epoch(0, 2)));
+    let behind = pending(broker.produce(9, 1, &in_epoch(0, 3)));
+    assert!(poll(&mut forgotten).is_none());
+    drop(forgotten);
+    broker.gate.open();
+    assert_eq!(told(Outcome::Pending(written)), None);
+    assert_eq!(told(Outcome::Pending(behind)), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
+fn sequences_wrap() {
+    assert!(is_before(i32::MAX, 3) && is_before(2, 3));
+    assert!(!is_before(3, i32::MAX) && !is_before(3, 3) && !is_before(3, 2));
+}
