@@ -18,7 +18,8 @@
 //!   connection, twice a second at most: a partition whose leader changed must not wait that long.
 //! - A partition whose log is slow is left out of the next Fetch, once the others have waited a moment for it.
 //! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: that of the partition if the error
-//!   is, else that of the task. What a new leader does not know yet it knows in a moment.
+//!   is, else that of the task. What a new leader does not know yet it knows in a moment. A partition whose log has refused
+//!   what came, as on a full disk, asks for one batch at a time until one is written.
 //! - While a throttle is exceeded, what it is for is left out of Fetches (`api/replication_throttle.rs`).
 //! - A partition whose log is damaged is fetched from the damage on, again and again, until that may be given up
 //!   ([`crate::partition::follower_log`]).

@@ -70,6 +70,8 @@ pub(super) struct Assigned {
     pub(super) held_until: Option<Instant>,
     /// As the leader told last.
     pub(super) leader_high_watermark: Option<i64>,
+    /// Whether its log has refused what came for it, and has taken nothing since: one batch is as good as many.
+    pub(super) is_refused: bool,
     /// Whether its log took so long that what was fetched meanwhile came to nothing: it is not fetched ahead of again before
     /// it was quick once.
     pub(super) is_slow: bool,
@@ -84,6 +86,7 @@ impl Assigned {
             pause: Pause::default(),
             held_until: None,
             leader_high_watermark: None,
+            is_refused: false,
             is_slow: false,
         }
     }
@@ -93,13 +96,17 @@ impl Assigned {
         if self.waits_until(now).is_some() {
             return None;
         }
-        Some(Spec::of(self.position()?, self.leader_epoch))
+        Some(self.spec_at(self.position()?))
     }
 
     /// How its log stands, while it is not at work.
     pub(super) fn standing(&self) -> Option<Spec> {
         let Stage::Fetching(position) = self.stage else { return None };
-        Some(Spec::of(position, self.leader_epoch))
+        Some(self.spec_at(position))
+    }
+
+    fn spec_at(&self, position: Position) -> Spec {
+        Spec { leader_epoch: self.leader_epoch, position, is_one_batch: self.is_refused }
     }
 
     /// Where it can be fetched from.

@@ -14,21 +14,10 @@ const EPOCH_INITIAL: i32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) leader_epoch: LeaderEpoch,
-    pub(super) fetch_offset: i64,
-    pub(super) last_fetched_epoch: Option<LeaderEpoch>,
-    pub(super) log_start_offset: i64,
-}
-
-impl Spec {
-    /// For a log that stands there and follows in `leader_epoch`.
-    pub(super) fn of(position: Position, leader_epoch: LeaderEpoch) -> Spec {
-        Spec {
-            leader_epoch,
-            fetch_offset: position.log_end_offset,
-            last_fetched_epoch: position.latest_epoch,
-            log_start_offset: position.log_start_offset,
-        }
-    }
+    /// Where its log stands: it is fetched from the end.
+    pub(super) position: Position,
+    /// Whether no more than one batch is wanted.
+    pub(super) is_one_batch: bool,
 }
 
 /// What the next request says.
@@ -111,9 +100,12 @@ impl Session {
 mod tests {
     use super::*;
 
-    fn spec(fetch_offset: i64) -> Spec {
-        let leader_epoch = LeaderEpoch::ZERO;
-        Spec { leader_epoch, fetch_offset, last_fetched_epoch: None, log_start_offset: 0 }
+    fn spec(log_end_offset: i64) -> Spec {
+        Spec {
+            leader_epoch: LeaderEpoch::ZERO,
+            position: Position { log_start_offset: 0, log_end_offset, latest_epoch: None },
+            is_one_batch: false,
+        }
     }
 
     fn id(index: i32) -> PartitionId {

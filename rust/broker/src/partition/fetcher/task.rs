@@ -395,6 +395,7 @@ impl Fetcher {
             Ok(position) => {
                 // What comes and is not written would come again and again without a pause.
                 if before.is_some_and(|before| position.log_end_offset > before) {
+                    assigned.is_refused = false;
                     assigned.pause.succeeded();
                 }
                 assigned.stage = Stage::Fetching(position);
@@ -407,6 +408,7 @@ impl Fetcher {
             }
             Err(error @ FollowError::Refused(_)) => {
                 assigned.stage = Stage::Beginning;
+                assigned.is_refused = true;
                 if assigned.pause.failed(backoff) {
                     self.note(&id, &error.to_string());
                 }

@@ -180,7 +180,9 @@ fn behind(durability: Durability, prepare: impl FnOnce(&Gate)) -> Pair {
     })
 }
 
-const SEGMENT: &str = "/data/t-0/00000000000000000000.log";
+const SEGMENTS: [&str; 2] =
+    ["/data/t-0/00000000000000000000.log", "/data/t-1/00000000000000000000.log"];
+const SEGMENT: &str = SEGMENTS[0];
 
 /// Not for those that it lacks: the leader has committed them without it.
 #[test]
@@ -315,6 +317,40 @@ fn a_full_disk_is_tried_after_pauses_that_grow() {
     assert!(begun.elapsed() >= Duration::from_millis(140), "{:?}", begun.elapsed());
     pair.follower.gate.heal();
     while pair.log(0).log_end_offset() < 3 {
+        thread::yield_now();
+    }
+}
+
+/// Whose leaders have committed three batches of `SIZE` without them.
+#[test]
+fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
+    let behind = || {
+        let mut topics = of_t(2);
+        for partition in &mut topics.topics[0].partitions {
+            partition.isr = [NODE].into();
+        }
+        topics
+    };
+    let pair = Pair::of(Durability::Os, &behind, |leader, follower| {
+        let record = batch(&[&"a".repeat(SIZE)]);
+        for _ in 0..3 {
+            let request = request_of(1, &[(0, Some(&record)), (1, Some(&record))]);
+            replied(leader.produce_request(9, &request));
+        }
+        for segment in SEGMENTS {
+            follower.gate.refuse_at(Op::Write, segment);
+        }
+    });
+    let tries = |index: usize| pair.follower.gate.count(Op::Write, Path::new(SEGMENTS[index]));
+    while tries(0) < 5 || tries(1) < 5 {
+        thread::yield_now();
+    }
+    let tried = tries(0) + tries(1);
+    let sent = pair.leader.ctx.statistics.bytes_sent.value() as usize;
+    // All three of both at first, and one that may be on its way.
+    assert!(sent < (tried + 6) * SIZE, "{sent} bytes for {tried} tries");
+    pair.follower.gate.heal();
+    while pair.told(0) < 3 || pair.told(1) < 3 {
         thread::yield_now();
     }
 }

@@ -167,7 +167,8 @@ impl Fetcher {
 
     fn partition_answered(&mut self, id: PartitionId, spec: Spec, answer: PartitionResponse) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
-        let (leader_epoch, fetch_offset) = (spec.leader_epoch, spec.fetch_offset);
+        let Spec { leader_epoch, position: standing, .. } = spec;
+        let fetch_offset = standing.log_end_offset;
         let diverging = answer.diverging_epoch;
         if let Some(epoch) = LeaderEpoch::from_wire(diverging.epoch.max(-1))
             && diverging.end_offset >= 0
@@ -175,7 +176,7 @@ impl Fetcher {
             let parting = (epoch, diverging.end_offset);
             return self.work(id, move |partition, writer| {
                 let position = partition.truncate_as_follower(leader_epoch, parting, writer)?;
-                if Spec::of(position, leader_epoch) == spec {
+                if position == standing {
                     return Err(FollowError::Refused("the leader's log parts from it".into()));
                 }
                 Ok(position)
@@ -189,15 +190,18 @@ impl Fetcher {
         let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
         assigned.leader_high_watermark = Some(high_watermark);
         let changes_log =
-            !records.is_empty() || log_start_offset > spec.log_start_offset || is_doubtful;
+            !records.is_empty() || log_start_offset > standing.log_start_offset || is_doubtful;
         if !changes_log {
-            assigned.pause.succeeded();
+            // One whose log has refused its batch comes without records while others are served first.
+            if !assigned.is_refused {
+                assigned.pause.succeeded();
+            }
             return assigned.partition.follow_leader(leader_epoch, high_watermark);
         }
-        let waits = is_doubtful || assigned.is_slow;
+        let waits = is_doubtful || assigned.is_slow || assigned.is_refused;
         self.count(&id, records.len());
         let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
-        let ahead = if waits { None } else { committed_end(&spec, &answered) };
+        let ahead = if waits { None } else { committed_end(standing, &answered) };
         self.write(id, fetch_offset, ahead, move |partition, writer| {
             partition.append_as_follower(leader_epoch, &answered, writer)
         });
@@ -286,35 +290,37 @@ impl Fetcher {
     }
 }
 
-/// Where a log that stands like `spec` will stand with what was answered, if all of that is committed and more.
+/// Where a log that stands at `position` will stand with what was answered, if all of that is committed and more.
 ///
 /// The leader may be told so before it is written: below its high watermark nobody counts what a follower has, nor does it
 /// join the ISR by it (contract/replication.md#25).
-fn committed_end(spec: &Spec, answered: &Answered) -> Option<Position> {
+fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
     // A follower that has what is committed looks at no batch here.
-    if answered.high_watermark <= spec.fetch_offset
-        || answered.log_start_offset > spec.log_start_offset
+    if answered.high_watermark <= position.log_end_offset
+        || answered.log_start_offset > position.log_start_offset
     {
         return None;
     }
     let last = batches(&answered.records).flatten().last()?;
-    let follows =
-        last.next_offset() < answered.high_watermark && last.base_offset() >= spec.fetch_offset;
+    let follows = last.next_offset() < answered.high_watermark
+        && last.base_offset() >= position.log_end_offset;
     follows.then(|| Position {
-        log_start_offset: spec.log_start_offset,
+        log_start_offset: position.log_start_offset,
         log_end_offset: last.next_offset(),
         latest_epoch: last.partition_leader_epoch(),
     })
 }
 
 fn wanted_partition(index: i32, spec: &Spec, bytes_max: i32) -> WantedPartition {
+    let Position { log_start_offset, log_end_offset, latest_epoch } = spec.position;
     WantedPartition {
         partition: index,
         current_leader_epoch: spec.leader_epoch.get(),
-        fetch_offset: spec.fetch_offset,
-        last_fetched_epoch: spec.last_fetched_epoch.map_or(-1, LeaderEpoch::get),
-        log_start_offset: spec.log_start_offset,
-        partition_max_bytes: bytes_max,
+        fetch_offset: log_end_offset,
+        last_fetched_epoch: latest_epoch.map_or(-1, LeaderEpoch::get),
+        log_start_offset,
+        // Of the first partition that has records a whole batch comes all the same.
+        partition_max_bytes: if spec.is_one_batch { 1 } else { bytes_max },
         ..WantedPartition::default()
     }
 }
@@ -336,7 +342,6 @@ mod tests {
 
     /// A log that ends at 7 is answered with the records 7 and 8.
     fn committed(high_watermark: i64, log_start_offset: i64) -> Option<Position> {
-        let leader_epoch = LeaderEpoch::new(4);
         let position = Position { log_start_offset: 2, log_end_offset: 7, latest_epoch: None };
         let mut records = Vec::new();
         for (base_offset, epoch) in [(7, 1), (8, 3)] {
@@ -351,7 +356,7 @@ mod tests {
         let fetch_offset = position.log_end_offset;
         let answered =
             Answered { fetch_offset, records: records.into(), high_watermark, log_start_offset };
-        committed_end(&Spec::of(position, leader_epoch), &answered)
+        committed_end(position, &answered)
     }
 
     /// contract/replication.md#25.
