@@ -2,8 +2,7 @@
 //! full.
 //!
 //! A producer has several batches under way. If one of them is refused and those behind it are judged once the reason is gone,
-//! they are out of order, or, of a producer that the log does not know yet, would be appended before it. Told that it is out
-//! of order, a client gives up its epoch and sends what it has heard nothing of once more, in the next one, where nobody can
+//! they are out of order, or would be appended before it. Told that it is out of order, a client gives up its epoch and sends what it has heard nothing of once more, in the next one, where nobody can
 //! tell that it was appended before. Told what the first batch was told, it sends all of them again, in order.
 //!
 //! A client sends them again in the order of their sequences. So if one comes again without those before it that were
@@ -22,8 +21,8 @@ use crate::kafka_error::KafkaError;
 
 /// Within this time a client has sent the batch again: Kafka's default of `request.timeout.ms`, and as much for a pause.
 const HOLDS_NS: u64 = 60_000_000_000;
-/// As many batches of a producer as may be under way, and some more.
-const TOLD_MAX: usize = 8;
+/// As many batches of a producer as may be under way, and some more. The oldest gives way to what is told now.
+const TOLD_MAX: usize = 16;
 /// Of one partition. Batches of more producers are judged by their sequences alone.
 const PRODUCERS_MAX: usize = 100;
 
@@ -112,9 +111,10 @@ impl Note {
     /// Takes note that `sent` was told to come again.
     fn comes_again(&mut self, sent: Sent) -> bool {
         self.is_through(sent);
-        if self.told.len() < TOLD_MAX {
-            self.told.push(sent.base_sequence);
+        if self.told.len() == TOLD_MAX {
+            self.told.remove(0);
         }
+        self.told.push(sent.base_sequence);
         true
     }
 

@@ -307,7 +307,7 @@ impl State {
         if let Some(summary) = &data {
             let expected = self.transactions.expected(summary, options.transaction);
             let check = self.producers.check_expected(summary, options.origin, &expected);
-            if self.is_behind_refused(summary, &check, options.refused_sequence) {
+            if Self::is_behind_refused(summary, &check, options.refused_sequence) {
                 return Err(AppendError::BehindRefused);
             }
             match check? {
@@ -324,21 +324,18 @@ impl State {
         Ok(AppendInfo { log_append_time_ms, ..info })
     }
 
-    /// Whether a batch has to come after the one with `refused_sequence`, by the verdict on its own. Nothing tells a log that
-    /// does not know a producer yet that it was to get an earlier batch first.
+    /// Whether a batch has to come after the one with `refused_sequence`, by the verdict on its own. It may be in order all the
+    /// same: a log that does not know the producer yet takes any sequence, and what comes again may have been appended before,
+    /// which nobody knows any more once five others are.
     fn is_behind_refused(
-        &self,
         batch: &BatchSummary,
         verdict: &Result<Check, ProducerError>,
         refused_sequence: Option<i32>,
     ) -> bool {
-        let Some(refused_sequence) = refused_sequence else { return false };
-        let is_other = batch.base_sequence != refused_sequence;
-        match verdict {
-            Err(ProducerError::OutOfOrderSequence { .. }) => is_other,
-            Ok(Check::Accepted) => is_other && self.producers.get(batch.producer_id).is_none(),
-            Ok(Check::Duplicate(_)) | Err(_) => false,
-        }
+        let is_other = refused_sequence.is_some_and(|refused| batch.base_sequence != refused);
+        let is_new =
+            matches!(verdict, Ok(Check::Accepted) | Err(ProducerError::OutOfOrderSequence { .. }));
+        is_other && is_new
     }
 
     /// Judges a marker that is to be appended.

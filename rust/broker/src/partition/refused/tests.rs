@@ -83,6 +83,43 @@ fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
 
 /// Which sends the one behind it once more.
 #[test]
+fn a_further_refusal_has_those_behind_it_wait_for_longer() {
+    let mut broker = with_too_few_for_a_moment();
+    broker.clock.advance_ms(HOLDS_MS - 1);
+    in_sync(&mut broker, 3, &[NODE]);
+    assert_eq!(refused(&broker, 1), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 4, &BOTH);
+    broker.clock.advance_ms(HOLDS_MS - 1);
+    assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
+    assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+/// Only its last five batches are known of a producer.
+#[test]
+fn a_batch_whose_answer_was_lost_and_that_is_refused_when_it_comes_again_is_waited_for() {
+    let mut broker = with_too_few();
+    assert_eq!(sent(&broker, 0), None);
+    assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    for sequence in 1..6 {
+        assert_eq!(sent(&broker, sequence), Some(KafkaError::NotEnoughReplicas));
+    }
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(&broker, sequence)), [None; 6]);
+}
+
+/// However many there were.
+#[test]
+fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
+    let mut broker = with_too_few();
+    for sequence in 0..2 * TOLD_MAX as i32 {
+        assert_eq!(refused(&broker, sequence), KafkaError::NotEnoughReplicas);
+    }
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(sent(&broker, 100), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!(sent(&broker, 100), None);
+}
+
+#[test]
 fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
     let broker = with_too_few_for_a_moment();
     assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);

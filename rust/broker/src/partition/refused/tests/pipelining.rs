@@ -17,6 +17,8 @@ enum Step {
     Send { refused: bool },
     /// The oldest answer is read.
     Read,
+    /// The connection ends: nobody knows what became of what is under way.
+    Disconnect,
     /// Of what is to be sent again, the first is given up.
     GiveUp,
 }
@@ -25,6 +27,7 @@ fn steps(gives_up: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => any::<bool>().prop_map(|refused| Step::Send { refused }),
         6 => Just(Step::Read),
+        1 => Just(Step::Disconnect),
         u32::from(gives_up) => Just(Step::GiveUp),
     ];
     prop::collection::vec(step, 1..120)
@@ -73,6 +76,10 @@ impl Client {
         match step {
             Step::Send { refused } => self.send_next(refused),
             Step::Read => self.read(),
+            Step::Disconnect => {
+                let under_way = self.under_way.drain(..);
+                self.again.extend(under_way.map(|(sending, _)| (sending.place, sending)));
+            }
             Step::GiveUp => self.gave_up |= self.again.pop_first().is_some(),
         }
     }
@@ -95,8 +102,9 @@ impl Client {
 
     fn send(&mut self, sending: Sending, refused: bool) {
         let batch = in_epoch(self.epoch, sending.sequence);
+        let end = self.broker.offsets().log_end_offset;
         let error = told(self.broker.produce(9, if refused { -1 } else { 1 }, &batch));
-        if error.is_none() {
+        if self.broker.offsets().log_end_offset > end {
             self.log.push(sending.place);
         }
         self.tries_max = self.tries_max.max(sending.tries);
