@@ -2,8 +2,9 @@
 //! full.
 //!
 //! A producer has several batches under way. If one of them is refused and those behind it are judged once the reason is gone,
-//! they are out of order, or would be appended before it. Told that it is out of order, a client gives up its epoch and sends what it has heard nothing of once more, in the next one, where nobody can
-//! tell that it was appended before. Told what the first batch was told, it sends all of them again, in order.
+//! they are out of order, or would be appended before it. Told that it is out of order, a client gives up its epoch and sends
+//! what it has heard nothing of once more, in the next one, where nobody can tell that it was appended before. Told what the
+//! first batch was told, it sends all of them again, in order.
 //!
 //! A client sends them again in the order of their sequences. So if one comes again without those before it that were
 //! refused earlier, these are given up, and it is judged by its sequence, as if nothing had been refused. A note holds for
