@@ -240,6 +240,43 @@ fn batches_behind_one_that_the_disk_refused_are_told_the_same() {
 }
 
 #[test]
+fn batches_behind_one_whose_log_could_not_be_opened_are_told_the_same() {
+    let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+    broker.gate.refuse_at(Op::Open, "/data/t-0");
+    let error = sent(&broker, 0);
+    assert_eq!(error, Some(KafkaError::KafkaStorageError));
+    broker.gate.heal();
+    assert_eq!(sent(&broker, 1), error);
+    assert_eq!([0, 1].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
+fn batches_behind_one_that_was_queued_when_another_node_began_to_lead_are_told_the_same() {
+    let mut broker = Broker::on_disk(Durability::Os).in_cluster();
+    let led_here = replicated(1, &BOTH, &BOTH);
+    broker.replicate(led_here.clone(), &[]);
+    assert_eq!(sent(&broker, 0), None);
+    broker.gate.hold_at(Op::Write, "/data/t-0");
+    let written = pending(broker.produce(9, 1, &in_epoch(0, 1)));
+    broker.gate.until_waiting(1);
+    let queued = pending(broker.produce(9, 1, &in_epoch(0, 2)));
+    let in_epoch = |leader_epoch, leader| PartitionEntry {
+        leader,
+        leader_epoch: LeaderEpoch::new(leader_epoch),
+        partition_epoch: 1 + leader_epoch,
+        ..led_here.clone()
+    };
+    broker.replicate(in_epoch(1, FOLLOWER), &[]);
+    let not_leader = Some(KafkaError::NotLeaderOrFollower);
+    assert_eq!(told(Outcome::Pending(queued)), not_leader);
+    broker.replicate(in_epoch(2, NODE), &[]);
+    broker.gate.open();
+    assert_eq!(told(Outcome::Pending(written)), None);
+    assert_eq!(sent(&broker, 3), not_leader);
+    assert_eq!([2, 3].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+#[test]
 fn a_batch_behind_one_that_timed_out_in_the_queue_comes_too_early() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
     assert_eq!(sent(&broker, 0), None);
