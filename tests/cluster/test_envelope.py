@@ -1,7 +1,5 @@
 """What a broker sends on to the active controller in an Envelope, as Apache Kafka's brokers do."""
 
-import socket
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,11 +7,10 @@ import pytest
 
 from pykafka_core.errors import InvalidRequestError
 from pykafka_core.handlers.registry import FORWARDED
-from pykafka_core.protocol import decode_response, encode_request, is_flexible
+from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
     AllocateProducerIdsRequest,
     DescribeConfigsRequest,
-    EnvelopeRequest,
     EnvelopeResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -21,7 +18,7 @@ from pykafka_core.protocol.messages import (
 )
 from tests.cluster.clients import create_replicated
 from tests.cluster.nodes import Nodes, nodes
-from tests.support.wire import Connection
+from tests.support.wire import Connection, enveloped
 
 ENVELOPE, CREATE_ACLS, DELETE_ACLS = 58, 30, 31
 DESCRIBE_CONFIGS, LIST_PARTITION_REASSIGNMENTS, ALLOCATE_PRODUCER_IDS = 32, 46, 67
@@ -36,15 +33,8 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> EnvelopeResponse:
     """What the active controller answers to a request of a client in an envelope."""
-    tagged = b"\0" if is_flexible(api_key, version) else b""
-    header = struct.pack(">hhih", api_key, version, 7, -1) + tagged
-    envelope = EnvelopeRequest(
-        request_data=header + bytes(encode_request(request, version)),
-        request_principal=b"",
-        client_host_address=socket.inet_aton("127.0.0.1"),
-    )
     with Connection(cluster.controller_address(cluster.controller())) as connection:
-        answer = connection.ask(ENVELOPE, 0, envelope)
+        answer = connection.ask(ENVELOPE, 0, enveloped(api_key, version, request))
     assert isinstance(answer, EnvelopeResponse)
     return answer
 

@@ -5,11 +5,37 @@ import struct
 from types import TracebackType
 from typing import Any
 
-from pykafka_core.protocol import decode_response, encode_request
+from pykafka_core.protocol import decode_response, encode_request, is_flexible
 from pykafka_core.protocol.messages import (
+    EnvelopeRequest,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    Message,
 )
+
+ALTER = 44
+
+
+def alteration(kind: int, of: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    """Has one setting of one resource set."""
+    change = IncrementalAlterConfigsRequest.AlterableConfig(
+        name=name, config_operation=0, value=value
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=kind, resource_name=of, configs=[change]
+    )
+    return IncrementalAlterConfigsRequest(resources=[resource])
+
+
+def enveloped(api_key: int, version: int, request: Message) -> EnvelopeRequest:
+    """A client's request as its broker sends it on to the controller (KIP-590)."""
+    tagged = b"\0" if is_flexible(api_key, version) else b""
+    header = struct.pack(">hhih", api_key, version, 7, -1) + tagged
+    return EnvelopeRequest(
+        request_data=header + bytes(encode_request(request, version)),
+        request_principal=b"",
+        client_host_address=socket.inet_aton("127.0.0.1"),
+    )
 
 
 class Connection:
@@ -54,13 +80,7 @@ class Connection:
 
     def alter(self, kind: int, of: str, name: str, value: str) -> int:
         """Set one setting of one resource; return the error code."""
-        change = IncrementalAlterConfigsRequest.AlterableConfig(
-            name=name, config_operation=0, value=value
-        )
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-            resource_type=kind, resource_name=of, configs=[change]
-        )
-        answer = self.ask(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+        answer = self.ask(ALTER, 1, alteration(kind, of, name, value))
         assert isinstance(answer, IncrementalAlterConfigsResponse)
         return int(answer.responses[0].error_code)
 

@@ -161,8 +161,9 @@ class Dispatcher:
         self._requests.cancel(event.id)
 
     def _on_request(self, event: _core.Request) -> None:
-        role = self.membership.role if self.membership is not None else None
-        if role is not None and event.listener in role.listeners:
+        member = self.membership
+        role = member.role_at(event.listener) if member is not None else None
+        if role is not None:
             role.take(event)
             return
         asked = admitted(event, BY_KEY, self._core, self._replies)

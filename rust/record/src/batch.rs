@@ -289,7 +289,7 @@ impl std::fmt::Debug for Batch<'_> {
 }
 
 /// The sequence `delta` records after `sequence`: none stays none, 2³¹−1 is followed by 0.
-pub fn sequence_after(sequence: i32, delta: i32) -> i32 {
+pub(crate) fn sequence_after(sequence: i32, delta: i32) -> i32 {
     if sequence < 0 {
         return layout::NO_SEQUENCE;
     }

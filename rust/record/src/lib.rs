@@ -22,7 +22,7 @@ mod record;
 mod retain;
 mod varint;
 
-pub use batch::{Batch, BatchError, BatchHeader, Batches, TimestampType, batches, sequence_after};
+pub use batch::{Batch, BatchError, BatchHeader, Batches, TimestampType, batches};
 pub use batch_mut::BatchMut;
 pub use builder::{BatchBuilder, BatchOptions, BuildError};
 pub use cancellation::{Cancellation, Cancelled};

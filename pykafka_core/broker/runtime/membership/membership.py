@@ -120,14 +120,15 @@ class Membership:
         """
         if isinstance(asked, EnvelopedRequest):
             self._foundation.requests.abandon(asked, NotControllerError.code)
-        elif isinstance(asked, RemoteRequest) and not self._is_at_controllers(asked):
+        elif isinstance(asked, RemoteRequest) and self.role_at(asked.caller.listener) is None:
             self._forwarding.take(asked)
         else:
             return False
         return True
 
-    def _is_at_controllers(self, asked: RemoteRequest) -> bool:
-        return self.role is not None and asked.caller.listener in self.role.listeners
+    def role_at(self, listener: str) -> ControllerRole | None:
+        """This node's part as a controller, if what comes by a listener is for that."""
+        return self.role if self.role is not None and listener in self.role.listeners else None
 
     def leave(self, left: Callable[[], object]) -> None:
         """Have what is led here move to others; ``left`` is called on the control thread once it is.

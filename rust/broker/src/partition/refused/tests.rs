@@ -81,7 +81,6 @@ fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
     assert_eq!(sent(&broker, 3), Some(KafkaError::OutOfOrderSequenceNumber));
 }
 
-/// Which sends the one behind it once more.
 #[test]
 fn a_further_refusal_has_those_behind_it_wait_for_longer() {
     let mut broker = with_too_few_for_a_moment();
@@ -119,6 +118,7 @@ fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
     assert_eq!(sent(&broker, 100), None);
 }
 
+/// Which sends the one behind it once more.
 #[test]
 fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
     let broker = with_too_few_for_a_moment();
@@ -260,16 +260,16 @@ fn batches_behind_one_that_was_queued_when_another_node_began_to_lead_are_told_t
     let written = pending(broker.produce(9, 1, &in_epoch(0, 1)));
     broker.gate.until_waiting(1);
     let queued = pending(broker.produce(9, 1, &in_epoch(0, 2)));
-    let in_epoch = |leader_epoch, leader| PartitionEntry {
+    let led_by = |leader, leader_epoch| PartitionEntry {
         leader,
         leader_epoch: LeaderEpoch::new(leader_epoch),
         partition_epoch: 1 + leader_epoch,
         ..led_here.clone()
     };
-    broker.replicate(in_epoch(1, FOLLOWER), &[]);
+    broker.replicate(led_by(FOLLOWER, 1), &[]);
     let not_leader = Some(KafkaError::NotLeaderOrFollower);
     assert_eq!(told(Outcome::Pending(queued)), not_leader);
-    broker.replicate(in_epoch(2, NODE), &[]);
+    broker.replicate(led_by(NODE, 2), &[]);
     broker.gate.open();
     assert_eq!(told(Outcome::Pending(written)), None);
     assert_eq!(sent(&broker, 3), not_leader);

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use pykafka_record::sequence_after;
 
 use super::*;
 
@@ -47,7 +46,7 @@ struct Client {
     epoch: i16,
     next_sequence: i32,
     next_place: usize,
-    /// In the order in which they were sent, with what is told of them.
+    /// In the order in which they were sent, with the error that each is answered with.
     under_way: VecDeque<(Sending, Option<KafkaError>)>,
     /// What is to be sent again, by place.
     again: BTreeMap<usize, Sending>,
@@ -96,7 +95,7 @@ impl Client {
     }
 
     fn take_sequence(&mut self) -> i32 {
-        let next = sequence_after(self.next_sequence, 1);
+        let next = self.next_sequence.wrapping_add(1) & i32::MAX;
         std::mem::replace(&mut self.next_sequence, next)
     }
 
