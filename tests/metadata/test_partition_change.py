@@ -24,7 +24,7 @@ def without(old: Partition, *nodes: int) -> Partition:
     return old._replace(isr=tuple(node for node in old.isr if node not in nodes))
 
 
-# Rule 41: who leads.
+# contract/replication.md#41: who leads.
 
 
 def test_rule_41_the_leader_stays_if_it_may() -> None:
@@ -113,7 +113,7 @@ def test_who_has_lost_the_directory_may_not_lead(held: bytes, online: bool) -> N
     assert may_lead(partition((1,), directories=(held,)), 1, {1: broker(1)}) is online
 
 
-# Rule 42: who is eligible.
+# contract/replication.md#42: who is eligible.
 
 
 def test_rule_42_who_leaves_the_isr_below_its_minimum_is_eligible() -> None:
@@ -170,7 +170,7 @@ def test_eligible_replicas_are_forgotten_once_the_feature_is_off_and_somebody_le
     assert changed(alone, alone, rules((), elr=False)) == alone
 
 
-# Rule 43: epochs.
+# contract/replication.md#43: epochs.
 
 
 def test_rule_43_a_larger_isr_begins_no_leader_epoch() -> None:
@@ -200,7 +200,7 @@ def test_what_changes_nothing_has_no_record_and_no_epoch() -> None:
     assert change_record(TOPIC_ID, 0, old, old, rules((1, 2, 3))) is None
 
 
-# Rule 44: reassignments.
+# contract/replication.md#44: reassignments.
 
 
 def test_rule_44_a_reassignment_ends_only_with_all_targets_in_sync() -> None:

@@ -195,7 +195,7 @@ def test_a_node_votes_once() -> None:
         begin(ONE, (ONE, ReplicaKey(1, bytes(16))), STATE, LOG, now_ms=0, seed=1)
 
 
-# Votes (K1, K3, K5).
+# Votes (contract/replication.md#K1, #K3, #K5).
 
 
 def test_a_vote_is_answered_when_it_is_on_the_disk() -> None:
@@ -377,7 +377,7 @@ def test_timeouts_differ_by_the_seed() -> None:
     assert len(deadlines) > 40
 
 
-# Leaders (K2, K4).
+# Leaders (contract/replication.md#K2, #K4).
 
 
 def test_what_a_majority_has_synced_is_committed_from_the_own_epoch_on() -> None:
@@ -600,7 +600,7 @@ def test_an_answer_that_was_held_back_reads_what_is_still_there(change: str) -> 
     assert driven.all(Answer)[0].read_from == (4 if change == "none" else None)
 
 
-# Followers (K6).
+# Followers (contract/replication.md#K6).
 
 
 def test_a_follower_reports_what_it_has_synced_and_commits_what_the_leader_says() -> None:
@@ -862,7 +862,7 @@ def test_quorum_state_that_cannot_be_written_ends_the_replica() -> None:
     assert driven.handle(Persisted(KafkaStorageError.code)) == [Failed(KafkaStorageError.code)]
 
 
-# Observers (K11).
+# Observers (contract/replication.md#K11).
 
 
 def test_an_observer_asks_any_voter_for_the_leader_and_fetches_from_it() -> None:
