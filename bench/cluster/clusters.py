@@ -34,6 +34,7 @@ SETTINGS: Mapping[str, object] = {
     "offsets.topic.replication.factor": 3,
     "group.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
+    "log.segment.delete.delay.ms": 0,
 }
 """The same for both; all else is its default."""
 
@@ -50,14 +51,15 @@ class Nodes(ABC):
 
     Attributes:
         name: Whose they are.
+        folder: Where all of them keep what they write.
         up: The processes that run, by node id.
     """
 
     name: str
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._folder.mkdir(parents=True)
+        self.folder = folder
+        self.folder.mkdir(parents=True)
         self._reserved = {node: (reserve_port(), reserve_port()) for node in NODES}
         self.up: dict[int, subprocess.Popen[bytes]] = {}
         for node in NODES:
@@ -82,7 +84,7 @@ class Nodes(ABC):
     def launch(self, *nodes: int) -> None:
         """Start nodes and wait for nothing."""
         for node in nodes:
-            with open(self._folder / f"{node}.log", "ab") as log:
+            with open(self.folder / f"{node}.log", "ab") as log:
                 command = self._command(node)
                 self.up[node] = subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -124,13 +126,13 @@ class Nodes(ABC):
         for reserved in self._reserved.values():
             for port in reserved:
                 port.close()
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self.folder)
 
     def _ports(self, node: int) -> Addresses:
         return Addresses(*(int(port.getsockname()[1]) for port in self._reserved[node]))
 
     def _properties(self, node: int) -> Path:
-        return self._folder / f"{node}.properties"
+        return self.folder / f"{node}.properties"
 
     def _settings(self, node: int) -> dict[str, object]:
         own = self._ports(node)
@@ -144,7 +146,7 @@ class Nodes(ABC):
 
     def data(self, node: int) -> Path:
         """Where a node's partitions are."""
-        return self._folder / str(node)
+        return self.folder / str(node)
 
     @abstractmethod
     def _format(self) -> None: ...
@@ -167,7 +169,7 @@ class Ours(Nodes):
 
     def _format(self) -> None:
         at = {node: ("127.0.0.1", self._ports(node).controller) for node in NODES}
-        format_cluster(self._folder, at)
+        format_cluster(self.folder, at)
 
     def _command(self, node: int) -> Sequence[str]:
         files = ["--config", str(self._properties(node)), "--data", str(self.data(node))]

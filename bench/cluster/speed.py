@@ -7,7 +7,7 @@ import statistics
 import time
 from pathlib import Path
 
-from bench.cluster import failover, requests
+from bench.cluster import failover, page_cache, requests
 from bench.cluster.clusters import NODES, Nodes
 from bench.peers import work
 
@@ -47,15 +47,19 @@ def catch_up(nodes: Nodes) -> work.Figures:
     """A follower with 2 GB behind, from its first byte to its last one, and copies of the same file: bytes/s.
 
     One copy is the kernel's alone, the other goes through a socket of 127.0.0.1, as any follower's does: `sendfile` at
-    one end, `recv` and `write` at the other, nothing checked.
+    one end, `recv` and `write` at the other, nothing checked. The other follower has all of it before, so that it
+    fetches nothing meanwhile, and the page cache is full (`page_cache`).
     """
-    topic, follower = f"behind-{time.time_ns()}", NODES[2]
-    failover.create(nodes, topic, NODES[0])
+    topic, (leader, _, follower) = f"behind-{time.time_ns()}", NODES
+    page_cache.fill(nodes.folder.parent)
+    failover.create(nodes, topic, leader)
     failover.stop(nodes, follower)
-    work.raw_send(nodes.address(NODES[0]), topic, MB, BEHIND_BYTES)
-    led = nodes.data(NODES[0]) / f"{topic}-0"
+    work.raw_send(nodes.address(leader), topic, MB, BEHIND_BYTES)
+    led, beside, followed = (nodes.data(node) / f"{topic}-0" for node in NODES)
     total = _written_bytes(led)
-    followed = nodes.data(follower) / f"{topic}-0"
+    failover.wait_until(lambda: _written_bytes(beside) >= total)
+    for segment in led.glob("*.log"):
+        page_cache.read(segment)
     nodes.launch(follower)
     failover.wait_until(lambda: _written_bytes(followed) > 0)
     begun = time.monotonic()
@@ -68,6 +72,7 @@ def catch_up(nodes: Nodes) -> work.Figures:
         "copy by a bare socket bytes/s": total / _socket_copy_seconds(led),
     }
     failover.delete(nodes, topic)
+    failover.wait_until(lambda: not list(nodes.folder.glob(f"*/{topic}-*")))
     return figures
 
 
