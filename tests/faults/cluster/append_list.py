@@ -16,7 +16,7 @@ from confluent_kafka import (
 
 from tests.faults.cluster.checker import Acknowledged
 from tests.faults.cluster.clusters import QUIET
-from tests.faults.cluster.workload import PATIENCE_S, Workload, read_of
+from tests.faults.cluster.workload import PATIENCE_S, Workload, fatal_errors, read_of
 from tests.faults.history import Anomaly, Write
 
 PRODUCERS = 2
@@ -59,7 +59,8 @@ class NumberedProducer:
         value = f"{self.name}:{self._number}"
         self._number += 1
         try:
-            self._send(partition, value)
+            with fatal_errors():
+                self._send(partition, value)
         except KafkaException as error:
             # `produce` says only that there was one before; `poll` says which.
             if not error.args[0].fatal() and error.args[0].code() != KafkaError._FATAL:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
 from tests.faults.cluster.run import Task, report, run
 from tests.faults.cluster.scenarios import FAULTS, PAIRS, TOUCHES_ALL, Place, plan
+from tests.faults.cluster.workload import fatal_errors
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,15 @@ def test_a_cluster_keeps_what_it_acknowledged(
     task = Task("ours", seed=1, steps=1, faults=(fault,), workloads=workloads)
     found = run(task, tmp_path)
     assert not found, report(task, found)
+
+
+def test_a_fatal_error_that_came_with_a_delivery_report_is_raised_as_itself() -> None:
+    fatal = KafkaException("fenced")
+    with pytest.raises(KafkaException) as raised, fatal_errors():
+        raise SystemError("a callback returned a result with an exception set") from fatal
+    assert raised.value is fatal
+    with pytest.raises(SystemError), fatal_errors():
+        raise SystemError("another one")
 
 
 def test_a_seed_is_a_plan() -> None:

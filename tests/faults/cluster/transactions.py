@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.faults.cluster.checker import Acknowledged, ClusterHistory, Stable
 from tests.faults.cluster.clusters import QUIET, Cluster
-from tests.faults.cluster.workload import PATIENCE_S, Workload, read_of
+from tests.faults.cluster.workload import PATIENCE_S, Workload, fatal_errors, read_of
 from tests.faults.history import Anomaly, End, History, Outcome, Write
 
 PRODUCERS = 2
@@ -46,10 +46,11 @@ class Transactions(Workload):
             life += 1
             producer = self._new(name)
             try:
-                self._again(producer.init_transactions)
-                while not self.stopping.is_set():
-                    number += 1
-                    self._transact(producer, f"{name}.{life}", f"{name}-{number}", choice)
+                with fatal_errors():
+                    self._again(producer.init_transactions)
+                    while not self.stopping.is_set():
+                        number += 1
+                        self._transact(producer, f"{name}.{life}", f"{name}-{number}", choice)
             except KafkaException:
                 producer.purge()
         self._end_what_is_open(name)

@@ -4,7 +4,8 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, ClassVar
 
@@ -150,6 +151,23 @@ def _is_at(consumer: Consumer, topic: str, ends: dict[int, int]) -> bool:
     """Whether everything below the ends was read; a position moves with the first record, or marker, behind."""
     at = consumer.position([TopicPartition(topic, index) for index in ends])
     return all(one.offset >= ends[one.partition] or not ends[one.partition] for one in at)
+
+
+@contextmanager
+def fatal_errors() -> Iterator[None]:
+    """Calls of a producer that raise a fatal error also where it came together with a delivery report.
+
+    confluent-kafka's `poll` reports the delivery while its error is already set, which Python makes a SystemError of.
+
+    Raises:
+        KafkaException: A call raised it, or a SystemError that it caused.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise
 
 
 def read_of(message: Any, consumer: str, assignment: int, *, read_committed: bool = True) -> Read:
