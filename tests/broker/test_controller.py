@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_core._core import Appended, TopicsMissing
 from pykafka_core.broker.runtime.metadata import controller as controller_module
+from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
@@ -336,3 +337,33 @@ def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
     broker.core.complete_append()
     broker.run()
     assert codes(broker.answer(kept)) == [0]
+
+
+def test_a_request_that_goes_back_to_the_queue_of_a_deposed_controller_is_passed_on(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 1400)
+    handled = 0
+    passed_on: list[Asked] = []
+
+    def pass_on(asked: Asked) -> bool:
+        passed_on.append(asked)
+        return True
+
+    controller = broker.dispatcher._controller
+    controller.passed_on = pass_on
+    monkeypatch.setattr(type(controller._quorum), "can_propose", property(lambda _: handled < 2))
+    handle = registry.handler_of(19)
+
+    def handle_and_count(context: Context, request: Message) -> Outcome | Slices[Outcome]:
+        nonlocal handled
+        handled += 1
+        return handle(context, request)
+
+    monkeypatch.setattr(
+        "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: handle_and_count
+    )
+    for name in ("first", "second"):
+        broker.send(creation(name, partitions=9))
+    broker.run()
+    assert (handled, len(passed_on)) == (2, 2)

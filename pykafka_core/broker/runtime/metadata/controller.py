@@ -6,7 +6,8 @@ goes to the quorum; the replies are parked behind it, reads of the proposed imag
 uncommitted state is never seen. Whatever is committed, whoever proposed it, the publisher applies to the committed
 image; the core takes the step, and only then the replies leave: a client that was told of a topic can use it.
 What was rejected changed nothing, and there is a reserve to try again with if the disk is full. What another leader may
-yet commit is in doubt: its requests are answered with NOT_CONTROLLER, and it is never proposed again.
+yet commit is in doubt, and never proposed again: that one is asked (`passed_on`), or the requests are answered with
+NOT_CONTROLLER.
 
 The core is asked before a batch is proposed whether it can take the step, which it has to once the
 batch is committed. A batch of several requests that is refused, by the core or by the quorum, is taken
@@ -266,8 +267,9 @@ class Controller:
     def _propose(self, batch: _Batch) -> Slices[None]:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
         if not self._quorum.can_propose:
-            # Deposed while it decided.
+            # Deposed while it decided; a request that did not fit has gone back to the queue since.
             self._renounce_batch(batch)
+            self.renounce()
         elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
         elif self._is_kept_from(batch):
