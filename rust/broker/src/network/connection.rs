@@ -297,13 +297,16 @@ impl<T: Transport> Connection<T> {
                 Some(_) | None => {}
             }
             match sent {
-                Ok(()) if self.output.size() > 0 => turn.give_away().await,
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let sending = sending.get_or_insert_with(|| Sending::new(now_ns, size, bytes));
                     self.link.wait_writable(sending).await?;
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),
+            }
+            // A wait that was over at once did not end the turn.
+            if self.output.size() > 0 && turn.is_over(ctx.clock.now_ns()) {
+                turn.give_away().await;
             }
         }
         ctx.statistics.bytes_sent.add(size as u64);

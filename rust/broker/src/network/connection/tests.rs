@@ -4,11 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::BorrowedFd;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use parking_lot::Mutex;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
-use pykafka_wire::{ApiKey, api_versions, metadata, produce};
+use pykafka_wire::{ApiKey, Chunks, api_versions, metadata, produce};
+use tokio::io::Ready;
 use tokio::task;
 
 use super::*;
@@ -504,4 +508,74 @@ async fn a_stop_does_not_wait_for_a_muted_client() {
     client.receive(ApiKey::PRODUCE, PRODUCE_VERSION).await;
     broker.0.ctx.connections.drain_all();
     assert_eq!(elapsed_ms(client.peer.is_closed()).await, (0, true));
+}
+
+/// A socket whose peer makes room whenever it is full, before the connection has begun to wait.
+#[derive(Default)]
+struct AlwaysRoom {
+    room: Mutex<usize>,
+    taken: Arc<AtomicUsize>,
+}
+
+const ROOM: usize = 128 << 10;
+
+impl Transport for AlwaysRoom {
+    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        if !interest.is_writable() {
+            return future::pending().await;
+        }
+        *self.room.lock() = ROOM;
+        Ok(Ready::WRITABLE)
+    }
+
+    fn try_read(&self, _: &mut impl BufMut) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn try_write(&self, slices: &[io::IoSlice<'_>], _: bool) -> io::Result<usize> {
+        let mut room = self.room.lock();
+        let size = slices.iter().map(|slice| slice.len()).sum::<usize>().min(*room);
+        if size == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        *room -= size;
+        self.taken.fetch_add(size, Ordering::Relaxed);
+        Ok(size)
+    }
+
+    fn try_send_file(&self, _: BorrowedFd<'_>, _: u64, _: usize) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_always_has_room_again_is_sent_to_in_turns() {
+    let broker = Broker::start(&[]);
+    let ctx = broker.0.ctx.clone();
+    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let (id, closing) = ctx.connections.open(address, &Settings::default()).unwrap();
+    let (info, turn) = (ConnectionInfo { id, ..testing::connection() }, Arc::new(Turn::default()));
+    let transport = AlwaysRoom::default();
+    let taken = transport.taken.clone();
+    let link = Link { transport, info, closing, ctx, turn: turn.clone() };
+    let mut connection = Connection {
+        reader: Reader::new(Input::new(link.ctx.memory.input.share())),
+        link,
+        pipeline: Pipeline::default(),
+        output: Output::default(),
+        client_id: LastClientId::new(),
+    };
+    let mut answer = Chunks::new();
+    answer.prepend(Bytes::from(vec![0; 16 << 20]));
+    connection.output.push(&testing::header(ApiKey::METADATA, METADATA_VERSION), answer.into());
+    let mut sending = pin!(in_turns(&turn, connection.flush()));
+    future::poll_fn(|cx| {
+        let before = taken.load(Ordering::Relaxed);
+        let polled = sending.as_mut().poll(cx);
+        let sent = taken.load(Ordering::Relaxed) - before;
+        assert!(sent < TURN_BYTES_MAX + ROOM, "{sent} bytes in one turn");
+        polled.map(|_| ())
+    })
+    .await;
+    assert!(taken.load(Ordering::Relaxed) > 16 << 20);
 }
