@@ -6,11 +6,13 @@ use std::thread;
 
 use pykafka_client::ClientOptions;
 use pykafka_log::{Durability, Log, OpenMode, ReadError};
+use pykafka_wire::ApiKey;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::*;
+use crate::api::api_versions::hot_index;
 use crate::network::engine::Engine;
 use crate::network::gate::GatedTcp;
 use crate::network::listener::{self, Listens};
@@ -353,6 +355,35 @@ fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
     while pair.told(0) < 3 || pair.told(1) < 3 {
         thread::yield_now();
     }
+}
+
+#[test]
+fn a_partition_whose_log_writes_again_is_fetched_many_batches_at_once() {
+    const BATCHES: i64 = 30;
+    let behind = || {
+        let mut topics = of_t(1);
+        topics.topics[0].partitions[0].isr = [NODE].into();
+        topics
+    };
+    let pair = Pair::of(Durability::Os, &behind, |leader, follower| {
+        let record = batch(&[&"a".repeat(SIZE)]);
+        for _ in 0..BATCHES {
+            replied(leader.produce_request(9, &request_of(1, &[(0, Some(&record))])));
+        }
+        follower.gate.refuse_at(Op::Write, SEGMENT);
+    });
+    while pair.follower.gate.count(Op::Write, Path::new(SEGMENT)) < 3 {
+        thread::yield_now();
+    }
+    let fetch = hot_index(ApiKey::FETCH).unwrap();
+    let fetches = || pair.leader.ctx.statistics.hot_requests[fetch].value();
+    let before = fetches();
+    pair.follower.gate.heal();
+    while pair.told(0) < BATCHES {
+        thread::yield_now();
+    }
+    let taken = fetches() - before;
+    assert!(taken < BATCHES as u64 / 2, "{taken} fetches");
 }
 
 #[test]
