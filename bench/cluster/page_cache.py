@@ -7,8 +7,10 @@ the host: 0.4 GB/s where memory that the machine still has takes 4. What is meas
 import os
 from pathlib import Path
 
+from bench.peers.brokers import PAGE
+
 MB = 1 << 20
-MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * PAGE
 
 
 def fill(folder: Path) -> None:

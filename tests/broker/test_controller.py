@@ -1,6 +1,7 @@
 """The path of every change: handler, records, quorum, image, core, reply."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -299,6 +300,19 @@ def test_a_request_that_does_not_fit_beside_others_gets_a_batch_of_its_own(
     assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [0]]
 
 
+def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> None:
+    """Make a call whenever a CreateTopics is about to be handled."""
+    handle = registry.handler_of(19)
+
+    def call_and_handle(context: Context, request: Message) -> Outcome | Slices[Outcome]:
+        call()
+        return handle(context, request)
+
+    monkeypatch.setattr(
+        "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: call_and_handle
+    )
+
+
 @pytest.mark.parametrize("when", ["decided", "checked"])
 def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, when: str
@@ -315,15 +329,7 @@ def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
     if when == "checked":
         broker.core.on_check = depose
     else:
-        handle = registry.handler_of(19)
-
-        def handle_and_depose(context: Context, request: Message) -> Outcome | Slices[Outcome]:
-            depose()
-            return handle(context, request)
-
-        monkeypatch.setattr(
-            "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: handle_and_depose
-        )
+        before_each_creation(monkeypatch, depose)
     request = creation("orders")
     setting = CreateTopicsRequest.CreatableTopicConfig(name="retention.ms", value="1000")
     request.topics[0].configs = [setting]
@@ -343,7 +349,7 @@ def test_a_request_that_goes_back_to_the_queue_of_a_deposed_controller_is_passed
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 1400)
-    handled = 0
+    handled: list[None] = []
     passed_on: list[Asked] = []
 
     def pass_on(asked: Asked) -> bool:
@@ -352,18 +358,11 @@ def test_a_request_that_goes_back_to_the_queue_of_a_deposed_controller_is_passed
 
     controller = broker.dispatcher._controller
     controller.passed_on = pass_on
-    monkeypatch.setattr(type(controller._quorum), "can_propose", property(lambda _: handled < 2))
-    handle = registry.handler_of(19)
-
-    def handle_and_count(context: Context, request: Message) -> Outcome | Slices[Outcome]:
-        nonlocal handled
-        handled += 1
-        return handle(context, request)
-
     monkeypatch.setattr(
-        "pykafka_core.broker.runtime.requests.requests.handler_of", lambda _: handle_and_count
+        type(controller._quorum), "can_propose", property(lambda _: len(handled) < 2)
     )
+    before_each_creation(monkeypatch, lambda: handled.append(None))
     for name in ("first", "second"):
         broker.send(creation(name, partitions=9))
     broker.run()
-    assert (handled, len(passed_on)) == (2, 2)
+    assert (len(handled), len(passed_on)) == (2, 2)

@@ -323,26 +323,29 @@ fn a_full_disk_is_tried_after_pauses_that_grow() {
     }
 }
 
-/// Whose leaders have committed three batches of `SIZE` without them.
-#[test]
-fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
+/// Partitions on a full disk, whose leaders have committed batches of `SIZE` without them.
+fn on_a_full_disk(partitions: i32, batches: i64) -> Pair {
     let behind = || {
-        let mut topics = of_t(2);
+        let mut topics = of_t(partitions);
         for partition in &mut topics.topics[0].partitions {
             partition.isr = [NODE].into();
         }
         topics
     };
-    let pair = Pair::of(Durability::Os, &behind, |leader, follower| {
+    Pair::of(Durability::Os, &behind, |leader, follower| {
         let record = batch(&[&"a".repeat(SIZE)]);
-        for _ in 0..3 {
-            let request = request_of(1, &[(0, Some(&record)), (1, Some(&record))]);
-            replied(leader.produce_request(9, &request));
-        }
-        for segment in SEGMENTS {
+        for (index, segment) in (0..partitions).zip(SEGMENTS) {
+            for _ in 0..batches {
+                replied(leader.produce_request(9, &request_of(1, &[(index, Some(&record))])));
+            }
             follower.gate.refuse_at(Op::Write, segment);
         }
-    });
+    })
+}
+
+#[test]
+fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
+    let pair = on_a_full_disk(2, 3);
     let tries = |index: usize| pair.follower.gate.count(Op::Write, Path::new(SEGMENTS[index]));
     while tries(0) < 5 || tries(1) < 5 {
         thread::yield_now();
@@ -360,18 +363,7 @@ fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
 #[test]
 fn a_partition_whose_log_writes_again_is_fetched_many_batches_at_once() {
     const BATCHES: i64 = 30;
-    let behind = || {
-        let mut topics = of_t(1);
-        topics.topics[0].partitions[0].isr = [NODE].into();
-        topics
-    };
-    let pair = Pair::of(Durability::Os, &behind, |leader, follower| {
-        let record = batch(&[&"a".repeat(SIZE)]);
-        for _ in 0..BATCHES {
-            replied(leader.produce_request(9, &request_of(1, &[(0, Some(&record))])));
-        }
-        follower.gate.refuse_at(Op::Write, SEGMENT);
-    });
+    let pair = on_a_full_disk(1, BATCHES);
     while pair.follower.gate.count(Op::Write, Path::new(SEGMENT)) < 3 {
         thread::yield_now();
     }
