@@ -89,15 +89,8 @@ pub(crate) async fn run<T: Transport>(
     info: ConnectionInfo,
     closing: Arc<Closing>,
 ) {
-    let turn = Arc::new(Turn::default());
-    let input = Input::new(ctx.memory.input.share());
-    let mut connection = Connection {
-        link: Link { transport, info, closing, ctx, turn: turn.clone() },
-        reader: Reader::new(input),
-        pipeline: Pipeline::default(),
-        output: Output::default(),
-        client_id: LastClientId::new(),
-    };
+    let mut connection = Connection::new(ctx, transport, info, closing);
+    let turn = connection.link.turn.clone();
     let ended = in_turns(&turn, connection.serve_to_its_end()).await;
     connection.link.report(ended);
 }
@@ -123,6 +116,22 @@ struct Connection<T> {
 }
 
 impl<T: Transport> Connection<T> {
+    fn new(
+        ctx: Arc<Context>,
+        transport: T,
+        info: ConnectionInfo,
+        closing: Arc<Closing>,
+    ) -> Connection<T> {
+        let input = Input::new(ctx.memory.input.share());
+        Connection {
+            link: Link { transport, info, closing, ctx, turn: Arc::new(Turn::default()) },
+            reader: Reader::new(input),
+            pipeline: Pipeline::default(),
+            output: Output::default(),
+            client_id: LastClientId::new(),
+        }
+    }
+
     async fn serve_to_its_end(&mut self) -> Ended {
         let Err(ended) = self.serve().await;
         match ended {

@@ -68,12 +68,15 @@ impl Broker {
     /// A client whose side holds so many bytes of answers.
     fn connect_with_room(&self, bytes: usize) -> Client {
         let (transport, peer) = connected(bytes, Files::Unsupported);
-        let ctx = self.0.ctx.clone();
-        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let (id, closing) = ctx.connections.open(address, &Settings::default()).unwrap();
-        let info = ConnectionInfo { id, ..testing::connection() };
-        tokio::spawn(in_bounded_polls(run(ctx, transport, info, closing)));
+        let (info, closing) = self.accepted();
+        tokio::spawn(in_bounded_polls(run(self.0.ctx.clone(), transport, info, closing)));
         Client { peer, correlation_id: 0 }
+    }
+
+    fn accepted(&self) -> (ConnectionInfo, Arc<Closing>) {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (id, closing) = self.0.ctx.connections.open(address, &Settings::default()).unwrap();
+        (ConnectionInfo { id, ..testing::connection() }, closing)
     }
 
     /// The next event; it must come without a further request, and before any time passes.
@@ -551,20 +554,11 @@ impl Transport for AlwaysRoom {
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_always_has_room_again_is_sent_to_in_turns() {
     let broker = Broker::start(&[]);
-    let ctx = broker.0.ctx.clone();
-    let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let (id, closing) = ctx.connections.open(address, &Settings::default()).unwrap();
-    let (info, turn) = (ConnectionInfo { id, ..testing::connection() }, Arc::new(Turn::default()));
+    let (info, closing) = broker.accepted();
     let transport = AlwaysRoom::default();
     let taken = transport.taken.clone();
-    let link = Link { transport, info, closing, ctx, turn: turn.clone() };
-    let mut connection = Connection {
-        reader: Reader::new(Input::new(link.ctx.memory.input.share())),
-        link,
-        pipeline: Pipeline::default(),
-        output: Output::default(),
-        client_id: LastClientId::new(),
-    };
+    let mut connection = Connection::new(broker.0.ctx.clone(), transport, info, closing);
+    let turn = connection.link.turn.clone();
     let mut answer = Chunks::new();
     answer.prepend(Bytes::from(vec![0; 16 << 20]));
     connection.output.push(&testing::header(ApiKey::METADATA, METADATA_VERSION), answer.into());
