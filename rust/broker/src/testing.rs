@@ -188,11 +188,27 @@ impl Broker {
         version: i16,
         request: &produce::Request<'_>,
     ) -> Outcome {
-        let mut body = BytesMut::new();
-        request.encode(version, &mut body).unwrap();
         let mut header = header(ApiKey::PRODUCE, version);
         header.client_id = Arc::from(client_id);
-        crate::api::produce::handle(&self.ctx, &connection(), &header, body)
+        self.produce_with(&connection(), &header, request)
+    }
+
+    /// A produce request that comes on the connection with this id.
+    pub(crate) fn produce_on(&self, id: u64, version: i16, acks: i16, records: &[u8]) -> Outcome {
+        let conn = ConnectionInfo { id, ..connection() };
+        let header = header(ApiKey::PRODUCE, version);
+        self.produce_with(&conn, &header, &request_of(acks, &[(0, Some(records))]))
+    }
+
+    fn produce_with(
+        &self,
+        conn: &ConnectionInfo,
+        header: &Header,
+        request: &produce::Request<'_>,
+    ) -> Outcome {
+        let mut body = BytesMut::new();
+        request.encode(header.api_version, &mut body).unwrap();
+        crate::api::produce::handle(&self.ctx, conn, header, body)
     }
 
     /// Produces with acks=all and takes the base offset.

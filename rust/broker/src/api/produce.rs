@@ -99,7 +99,7 @@ fn begin(
     let may_write_internal = &*header.client_id == ADMIN_CLIENT_ID;
     let (transactional_id, batches) = plan.taken_apart(body);
     let mut batches = batches.into_iter();
-    let mut appends = Appends::new(acks);
+    let mut appends = Appends::new(acks, conn);
     let mut verification = Verification::new(ctx, header);
     let mut topics = Vec::with_capacity(plan.topics.len());
     for topic in plan.topics {

@@ -36,6 +36,8 @@ pub struct Append {
     pub batch: BytesMut,
     /// Who sends it.
     pub origin: AppendOrigin,
+    /// The connection on which a client sends it ([`crate::api::context::ConnectionInfo::id`]), else 0.
+    pub connection: u64,
     /// How it is judged as part of a transaction.
     pub transaction: TransactionRule,
     /// Whether it is refused with fewer in-sync replicas than `min.insync.replicas`.

@@ -565,6 +565,7 @@ impl Feeder {
         let append = Append {
             batch: bytes::BytesMut::from(&batch(&[&value])[..]),
             origin: AppendOrigin::Client,
+            connection: 0,
             transaction: pykafka_log::TransactionRule::Vouched,
             needs_isr: false,
             leader_epoch: None,

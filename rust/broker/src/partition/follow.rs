@@ -31,6 +31,7 @@ impl Partition {
         let append = Append {
             batch: batches,
             origin: AppendOrigin::Replication,
+            connection: 0,
             transaction: TransactionRule::Vouched,
             needs_isr: false,
             leader_epoch: None,

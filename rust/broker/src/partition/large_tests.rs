@@ -210,6 +210,7 @@ fn the_validation_of_a_large_append_ends_when_nobody_waits_for_it() {
         let append = Append {
             batch: BytesMut::from(&large()[..]),
             origin: AppendOrigin::Client,
+            connection: 0,
             transaction: pykafka_log::TransactionRule::Vouched,
             needs_isr: false,
             leader_epoch: None,

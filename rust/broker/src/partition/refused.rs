@@ -6,9 +6,10 @@
 //! what it has heard nothing of once more, in the next one, where nobody can tell that it was appended before. Told what the
 //! first batch was told, it sends all of them again, in order.
 //!
-//! A client sends them again in the order of their sequences. So if one comes again without those before it that were
-//! refused earlier, these are given up, and it is judged by its sequence, as if nothing had been refused. A note holds for
-//! [`HOLDS_NS`] after the last refusal.
+//! A client sends them again in the order of their sequences, on one connection. So if one comes again on the connection on
+//! which it was told so, without those before it that were refused earlier, these are given up, and it is judged by its
+//! sequence, as if nothing had been refused. What a client has sent on a connection that has ended may be handled later, among
+//! what it sends on the next one, and says nothing of what it gives up. A note holds for [`HOLDS_NS`] after the last refusal.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,12 +40,21 @@ pub(super) struct Refused {
 #[derive(Debug, Clone)]
 struct Note {
     epoch: ProducerEpoch,
-    /// Their sequences, in the order in which their clients were told so. Never empty.
-    told: Vec<i32>,
+    /// How each came last, in the order in which their clients were told so. Never empty.
+    told: Vec<Arrival>,
     /// Why the last of them was refused.
     error: KafkaError,
     /// When.
     at_ns: u64,
+}
+
+/// A batch among those of its producer's epoch, and how it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arrival {
+    /// Sequence of its first record.
+    base_sequence: i32,
+    /// The id of its connection.
+    connection: u64,
 }
 
 /// The first batch, by its sequence, of those that come again.
@@ -61,7 +71,7 @@ pub(super) struct FirstRefused {
 struct Sent {
     producer_id: ProducerId,
     epoch: ProducerEpoch,
-    base_sequence: i32,
+    arrival: Arrival,
 }
 
 impl Sent {
@@ -74,7 +84,10 @@ impl Sent {
         batch.has_producer_id().then(|| Sent {
             producer_id: batch.producer_id(),
             epoch: batch.producer_epoch(),
-            base_sequence: batch.base_sequence(),
+            arrival: Arrival {
+                base_sequence: batch.base_sequence(),
+                connection: append.connection,
+            },
         })
     }
 }
@@ -86,7 +99,7 @@ fn is_before(sequence: i32, other: i32) -> bool {
 
 impl Note {
     fn of(sent: Sent, error: KafkaError, now_ns: u64) -> Note {
-        Note { epoch: sent.epoch, told: vec![sent.base_sequence], error, at_ns: now_ns }
+        Note { epoch: sent.epoch, told: vec![sent.arrival], error, at_ns: now_ns }
     }
 
     fn holds(&self, now_ns: u64) -> bool {
@@ -95,33 +108,35 @@ impl Note {
 
     fn first(&self) -> FirstRefused {
         let earlier = |one, other| if is_before(other, one) { other } else { one };
-        let first = self.told.iter().copied().reduce(earlier);
+        let first = self.told.iter().map(|told| told.base_sequence).reduce(earlier);
         FirstRefused { base_sequence: first.expect("it is never empty"), error: self.error }
     }
 
     /// Takes note that `sent` has come: those before it that were told earlier are given up.
     fn came(&mut self, sent: Sent) {
-        let base_sequence = sent.base_sequence;
-        if let Some(place) = self.told.iter().position(|told| *told == base_sequence) {
+        if let Some(place) = self.told.iter().position(|told| *told == sent.arrival) {
             let later = self.told.split_off(place);
-            self.told.retain(|told| is_before(base_sequence, *told));
+            self.told.retain(|told| is_before(sent.arrival.base_sequence, told.base_sequence));
             self.told.extend(later);
         }
     }
 
     /// Takes note that `sent` was told to come again.
     fn comes_again(&mut self, sent: Sent) -> bool {
-        self.is_through(sent);
+        self.told.retain(|told| told.base_sequence != sent.arrival.base_sequence);
         if self.told.len() == TOLD_MAX {
             self.told.remove(0);
         }
-        self.told.push(sent.base_sequence);
+        self.told.push(sent.arrival);
         true
     }
 
-    /// Takes note that `sent` comes no more; `false` if it was the last.
+    /// Takes note that `sent` comes no more on its connection; `false` if it was the last.
+    ///
+    /// Where it was told on another one that it comes again, it does, and those behind it wait: of a producer only its last
+    /// batches are known.
     fn is_through(&mut self, sent: Sent) -> bool {
-        self.told.retain(|told| *told != sent.base_sequence);
+        self.told.retain(|told| *told != sent.arrival);
         !self.told.is_empty()
     }
 
@@ -156,7 +171,7 @@ impl Refused {
         }
         note.came(sent);
         let first = note.first();
-        (!is_before(sent.base_sequence, first.base_sequence)).then_some(first)
+        (!is_before(sent.arrival.base_sequence, first.base_sequence)).then_some(first)
     }
 
     /// Takes note of a batch that is refused before its log has seen it.

@@ -103,6 +103,7 @@ struct Place {
 /// See the module. Dropping it takes what still waits out of the partitions.
 pub(super) struct Appends {
     acks: Acks,
+    connection: u64,
     outcomes: Arc<Outcomes>,
     waiter: Arc<dyn AckWaiter>,
     places: Vec<Place>,
@@ -110,9 +111,10 @@ pub(super) struct Appends {
 
 impl Appends {
     /// None yet.
-    pub(super) fn new(acks: Acks) -> Appends {
+    pub(super) fn new(acks: Acks, conn: &ConnectionInfo) -> Appends {
         let outcomes = Arc::new(Outcomes { parked: Parked::new(0), due: Mutex::default() });
-        Appends { acks, waiter: outcomes.clone(), outcomes, places: Vec::new() }
+        let (waiter, places) = (outcomes.clone(), Vec::new());
+        Appends { acks, connection: conn.id, outcomes, waiter, places }
     }
 
     /// Appends a batch.
@@ -123,6 +125,7 @@ impl Appends {
         let outcome = appended_to.append(Append {
             batch,
             origin: AppendOrigin::Client,
+            connection: self.connection,
             transaction,
             needs_isr: self.acks == Acks::All,
             leader_epoch: None,

@@ -138,6 +138,7 @@ impl PartitionTable {
             Ok(partition.append(Append {
                 batch: BytesMut::from(&batch[..]),
                 origin: AppendOrigin::Coordinator,
+                connection: 0,
                 transaction: TransactionRule::Vouched,
                 needs_isr: true,
                 leader_epoch,

@@ -55,6 +55,7 @@ impl PartitionTable {
                 partition.append(Append {
                     batch: BytesMut::from(&marker.encoded(now_ms)[..]),
                     origin: AppendOrigin::Coordinator,
+                    connection: 0,
                     transaction: TransactionRule::Marker(marker.transaction_version),
                     needs_isr: true,
                     leader_epoch: None,

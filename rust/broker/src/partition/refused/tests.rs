@@ -6,7 +6,7 @@ use super::*;
 use crate::api::context::Outcome;
 use crate::seam::image::PartitionEntry;
 use crate::testing::gate_disk::Op;
-use crate::testing::{Broker, NODE, batch_with, pending, poll, replicated, replied};
+use crate::testing::{self, Broker, NODE, batch_with, pending, poll, replicated, replied};
 
 mod pipelining;
 
@@ -41,6 +41,11 @@ fn sent(broker: &Broker, base_sequence: i32) -> Option<KafkaError> {
 /// The same with acks=all, where it is refused.
 fn refused(broker: &Broker, base_sequence: i32) -> KafkaError {
     told(broker.produce(9, -1, &in_epoch(0, base_sequence))).unwrap()
+}
+
+/// Of the batch with this sequence, on the connection with this id.
+fn sent_on(broker: &Broker, connection: u64, base_sequence: i32) -> Option<KafkaError> {
+    told(broker.produce_on(connection, 9, 1, &in_epoch(0, base_sequence)))
 }
 
 /// These are in sync, where two are asked for.
@@ -168,6 +173,40 @@ fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up()
     in_sync(&mut broker, 2, &BOTH);
     assert_eq!([2, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
     assert_eq!([0, 1, 2].map(|sequence| sent(&broker, sequence)), [None; 3]);
+}
+
+#[test]
+fn a_batch_of_a_connection_that_has_ended_does_not_say_that_the_first_is_given_up() {
+    let mut broker = with_too_few();
+    assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    in_sync(&mut broker, 2, &BOTH);
+    let ended = testing::connection().id + 1;
+    assert_eq!(sent_on(&broker, ended, 1), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([0, 1].map(|sequence| sent(&broker, sequence)), [None; 2]);
+}
+
+/// Only its last five batches are known of a producer.
+#[test]
+fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_brought_it() {
+    let mut broker = with_too_few();
+    assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
+    in_sync(&mut broker, 2, &BOTH);
+    let ended = testing::connection().id + 1;
+    assert_eq!(sent_on(&broker, ended, 0), None);
+    for sequence in 1..6 {
+        assert_eq!(sent(&broker, sequence), Some(KafkaError::NotEnoughReplicas));
+    }
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(&broker, sequence)), [None; 6]);
+}
+
+/// It costs those behind the first one round more.
+#[test]
+fn what_was_refused_on_a_connection_that_has_ended_holds_the_next_one_up_once() {
+    let broker = with_too_few_for_a_moment();
+    let next = testing::connection().id + 1;
+    assert_eq!(sent_on(&broker, next, 1), None);
+    assert_eq!(sent_on(&broker, next, 2), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([2, 3].map(|sequence| sent_on(&broker, next, sequence)), [None; 2]);
 }
 
 #[test]
