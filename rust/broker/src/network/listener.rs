@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_tcp_congestion;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
@@ -61,6 +62,10 @@ pub(crate) struct Listens {
     pub(crate) controller_apis: Option<Arc<ControllerApis>>,
 }
 
+/// The congestion control of connections within the machine, which share no link with others. Every Linux has it. BBR, where
+/// that is the system's default, paces what is sent by timers (docs/PERFORMANCE.md).
+const UNPACED: &str = "reno";
+
 /// Accepts until the task is aborted; each connection is a task of its own.
 pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpListener) {
     let name = &listens.name;
@@ -82,9 +87,19 @@ pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpLis
     }
 }
 
+/// Answers wait neither for further ones nor, within the machine, for a timer.
+fn send_at_once(stream: &TcpStream, peer: SocketAddr) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    if peer.ip().to_canonical().is_loopback() {
+        // Where it is not allowed the connection works without.
+        let _ = set_tcp_congestion(stream, UNPACED);
+    }
+    Ok(())
+}
+
 async fn admit(ctx: &Arc<Context>, listens: &Listens, stream: TcpStream, peer: SocketAddr) {
     ctx.statistics.connections_accepted.add(1);
-    if stream.set_nodelay(true).is_err() {
+    if send_at_once(&stream, peer).is_err() {
         return;
     }
     let Some((id, closing)) = open(ctx, &listens.name, peer).await else { return };
@@ -168,5 +183,41 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.ctx.connections.forget(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::tcp_congestion;
+
+    use super::*;
+
+    /// One that was accepted from `peer`, or says so.
+    async fn accepted(peer: Option<SocketAddr>) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let connected = TcpStream::connect(listener.local_addr().expect("bound"));
+        let (accepted, connected) = tokio::join!(listener.accept(), connected);
+        connected.expect("a listener");
+        let (stream, from) = accepted.expect("a peer");
+        send_at_once(&stream, peer.unwrap_or(from)).expect("it is open");
+        stream
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_within_the_machine_is_not_paced() {
+        let mapped = "[::ffff:127.0.0.1]:9092".parse().expect("an address");
+        for peer in [None, Some(mapped)] {
+            let stream = accepted(peer).await;
+            assert_eq!(tcp_congestion(&stream).expect("it is TCP"), UNPACED);
+            assert!(stream.nodelay().expect("it is TCP"));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_to_other_machines_is_paced_as_the_system_has_it() {
+        let stream = accepted(Some("192.0.2.1:9092".parse().expect("an address"))).await;
+        let untouched = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let default = tcp_congestion(&untouched).expect("it is TCP");
+        assert_eq!(tcp_congestion(&stream).expect("it is TCP"), default);
     }
 }
