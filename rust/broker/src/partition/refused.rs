@@ -9,7 +9,9 @@
 //! A client sends them again in the order of their sequences, on one connection. So if one comes again on the connection on
 //! which it was told so, without those before it that were refused earlier, these are given up, and it is judged by its
 //! sequence, as if nothing had been refused. What a client has sent on a connection that has ended may be handled later, among
-//! what it sends on the next one, and says nothing of what it gives up. A note holds for [`HOLDS_NS`] after the last refusal.
+//! what it sends on the next one, and says nothing of what it gives up. One that is appended that way may still come again on
+//! the next one, and those behind it wait for it, once: of a producer only its last batches are known. A note holds for
+//! [`HOLDS_NS`] after the last refusal.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +42,8 @@ pub(super) struct Refused {
 #[derive(Debug, Clone)]
 struct Note {
     epoch: ProducerEpoch,
-    /// How each came last, in the order in which their clients were told so. Never empty.
-    told: Vec<Arrival>,
+    /// In the order in which their clients were told so. Never empty.
+    told: Vec<Told>,
     /// Why the last of them was refused.
     error: KafkaError,
     /// When.
@@ -55,6 +57,15 @@ struct Arrival {
     base_sequence: i32,
     /// The id of its connection.
     connection: u64,
+}
+
+/// A batch of which a client was told that it comes again.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// How it came then.
+    arrival: Arrival,
+    /// It was appended on another connection since.
+    is_appended: bool,
 }
 
 /// The first batch, by its sequence, of those that come again.
@@ -97,9 +108,23 @@ fn is_before(sequence: i32, other: i32) -> bool {
     other.wrapping_sub(sequence).wrapping_sub(1) & i32::MAX < i32::MAX / 2
 }
 
+impl Told {
+    fn of(Sent { arrival, .. }: Sent) -> Told {
+        Told { arrival, is_appended: false }
+    }
+
+    fn is_same_batch(&self, sent: Sent) -> bool {
+        self.arrival.base_sequence == sent.arrival.base_sequence
+    }
+
+    fn is_before(&self, sent: Sent) -> bool {
+        is_before(self.arrival.base_sequence, sent.arrival.base_sequence)
+    }
+}
+
 impl Note {
     fn of(sent: Sent, error: KafkaError, now_ns: u64) -> Note {
-        Note { epoch: sent.epoch, told: vec![sent.arrival], error, at_ns: now_ns }
+        Note { epoch: sent.epoch, told: vec![Told::of(sent)], error, at_ns: now_ns }
     }
 
     fn holds(&self, now_ns: u64) -> bool {
@@ -108,36 +133,43 @@ impl Note {
 
     fn first(&self) -> FirstRefused {
         let earlier = |one, other| if is_before(other, one) { other } else { one };
-        let first = self.told.iter().map(|told| told.base_sequence).reduce(earlier);
+        let first = self.told.iter().map(|told| told.arrival.base_sequence).reduce(earlier);
         FirstRefused { base_sequence: first.expect("it is never empty"), error: self.error }
     }
 
     /// Takes note that `sent` has come: those before it that were told earlier are given up.
     fn came(&mut self, sent: Sent) {
-        if let Some(place) = self.told.iter().position(|told| *told == sent.arrival) {
-            let later = self.told.split_off(place);
-            self.told.retain(|told| is_before(sent.arrival.base_sequence, told.base_sequence));
-            self.told.extend(later);
-        }
+        let Some(place) = self.told.iter().position(|told| told.is_same_batch(sent)) else {
+            return;
+        };
+        let comes_again = self.told[place].arrival == sent.arrival;
+        let later = self.told.split_off(place);
+        self.told.retain(|told| !(told.is_before(sent) && (comes_again || told.is_appended)));
+        self.told.extend(later);
     }
 
     /// Takes note that `sent` was told to come again.
     fn comes_again(&mut self, sent: Sent) -> bool {
-        self.told.retain(|told| told.base_sequence != sent.arrival.base_sequence);
+        self.told.retain(|told| !told.is_same_batch(sent));
         if self.told.len() == TOLD_MAX {
             self.told.remove(0);
         }
-        self.told.push(sent.arrival);
+        self.told.push(Told::of(sent));
         true
     }
 
-    /// Takes note that `sent` comes no more on its connection; `false` if it was the last.
-    ///
-    /// Where it was told on another one that it comes again, it does, and those behind it wait: of a producer only its last
-    /// batches are known.
+    /// Takes note that `sent` was appended; `false` if no other one comes again.
     fn is_through(&mut self, sent: Sent) -> bool {
-        self.told.retain(|told| *told != sent.arrival);
+        self.told.retain(|told| told.arrival != sent.arrival);
+        for told in self.told.iter_mut().filter(|told| told.is_same_batch(sent)) {
+            told.is_appended = true;
+        }
         !self.told.is_empty()
+    }
+
+    /// Takes note that `sent` is out of order; `false` if its client hears so, and begins another epoch.
+    fn is_out_of_order(&mut self, sent: Sent) -> bool {
+        self.told.iter().all(|told| told.arrival != sent.arrival)
     }
 
     /// Takes note of a further refusal; `false` if it has nothing to do with this one.
@@ -213,8 +245,7 @@ impl Refused {
                 self.note(append, KafkaError::NotLeaderOrFollower, clock);
             }
             (Ok(_), Some(_)) => self.change(append, Note::is_through),
-            // Its client begins another epoch.
-            (Err(AppendError::Producer(_)), Some(_)) => self.change(append, |_, _| false),
+            (Err(AppendError::Producer(_)), Some(_)) => self.change(append, Note::is_out_of_order),
             _ => {}
         }
         appended.map_err(AppendRefusal::Log)

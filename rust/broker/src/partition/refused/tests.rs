@@ -199,6 +199,34 @@ fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_b
     assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(&broker, sequence)), [None; 6]);
 }
 
+/// One that was appended long ago.
+#[test]
+fn a_batch_of_a_connection_that_has_ended_and_is_out_of_order_does_not_forget_what_was_refused() {
+    let mut broker = with_too_few();
+    assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|sequence| sent(&broker, sequence)), [None; 8]);
+    let ended = [1, 2].map(|nth| testing::connection().id + nth);
+    let late = told(broker.produce_on(ended[0], 9, -1, &in_epoch(0, 0)));
+    assert_eq!(late, Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([8, 9].map(|sequence| refused(&broker, sequence)), TOO_FEW);
+    in_sync(&mut broker, 2, &BOTH);
+    assert_eq!(sent_on(&broker, ended[1], 0), Some(KafkaError::OutOfOrderSequenceNumber));
+    assert_eq!(sent(&broker, 10), Some(KafkaError::NotEnoughReplicas));
+    assert_eq!([8, 9, 10].map(|sequence| sent(&broker, sequence)), [None; 3]);
+}
+
+/// As behind some proxies: its connection never says that what was told on another one is through.
+#[test]
+fn each_batch_of_a_client_that_takes_another_connection_each_time_goes_in_the_second_time() {
+    let broker = with_too_few_for_a_moment();
+    let mut next = (testing::connection().id + 1)..;
+    let mut sent = |sequence| sent_on(&broker, next.next().unwrap(), sequence);
+    assert_eq!(sent(1), None);
+    for sequence in 2..10 {
+        let tries = [sequence; 2].map(&mut sent);
+        assert_eq!(tries, [Some(KafkaError::NotEnoughReplicas), None]);
+    }
+}
+
 /// It costs those behind the first one round more.
 #[test]
 fn what_was_refused_on_a_connection_that_has_ended_holds_the_next_one_up_once() {

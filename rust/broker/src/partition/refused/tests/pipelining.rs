@@ -28,7 +28,9 @@ enum Step {
     GiveUp,
 }
 
-/// A client that gives up batches begins an epoch with what it cannot know to be late: so nothing is handled late there.
+/// A client that gives up batches sends in its next epoch what it has heard nothing of, and cannot know that it was appended
+/// before. So there nothing is handled late, and nothing is given up while something is unknown, or unknown while something is
+/// given up.
 fn steps(gives_up: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => Just(Step::Send),
@@ -48,6 +50,8 @@ struct Sending {
     place: usize,
     epoch: i16,
     sequence: i32,
+    /// It was under way when a connection ended.
+    is_unknown: bool,
     /// How often it was sent since nothing is refused any more.
     tries: u32,
 }
@@ -110,9 +114,18 @@ impl Client {
                 self.handle_late(place, refused);
             }
             Step::Read => self.read(),
+            Step::Disconnect if self.gave_up => {}
             Step::Disconnect => self.disconnect(),
+            Step::GiveUp if self.is_unknown() => {}
             Step::GiveUp => self.gave_up |= self.again.pop_first().is_some(),
         }
+    }
+
+    /// Whether it does not know of everything what became of it.
+    fn is_unknown(&self) -> bool {
+        let answered = self.answered.iter().map(|(sending, _)| sending);
+        let sent = answered.chain(&self.connection.unhandled).chain(self.again.values());
+        sent.into_iter().any(|sending| sending.is_unknown)
     }
 
     fn under_way(&self) -> usize {
@@ -128,7 +141,8 @@ impl Client {
         } else if self.under_way() < UNDER_WAY_MAX {
             let (place, sequence) = (self.next_place, self.take_sequence());
             self.next_place += 1;
-            let sending = Sending { place, epoch: self.epoch, sequence, tries: 0 };
+            let sending =
+                Sending { place, epoch: self.epoch, sequence, is_unknown: false, tries: 0 };
             self.connection.unhandled.push_back(sending);
         }
     }
@@ -142,8 +156,9 @@ impl Client {
         let next = Connection::new(self.connection.id + 1);
         let ended = std::mem::replace(&mut self.connection, next);
         let answered = self.answered.drain(..).map(|(sending, _)| sending);
-        self.again
-            .extend(answered.chain(ended.unhandled.iter().copied()).map(|sent| (sent.place, sent)));
+        let under_way = answered.chain(ended.unhandled.iter().copied());
+        let unknown = |sending| Sending { is_unknown: true, ..sending };
+        self.again.extend(under_way.map(|sending| (sending.place, unknown(sending))));
         self.ended.push(ended);
     }
 
