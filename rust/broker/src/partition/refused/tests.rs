@@ -35,7 +35,7 @@ fn told(outcome: Outcome) -> Option<KafkaError> {
 
 /// Of the batch with this sequence; `None` if it was appended. Replicas are not waited for.
 fn sent(broker: &Broker, base_sequence: i32) -> Option<KafkaError> {
-    told(broker.produce(9, 1, &in_epoch(0, base_sequence)))
+    sent_on(broker, testing::connection().id, base_sequence)
 }
 
 /// The same with acks=all, where it is refused.
@@ -46,6 +46,14 @@ fn refused(broker: &Broker, base_sequence: i32) -> KafkaError {
 /// Of the batch with this sequence, on the connection with this id.
 fn sent_on(broker: &Broker, connection: u64, base_sequence: i32) -> Option<KafkaError> {
     told(broker.produce_on(connection, 9, 1, &in_epoch(0, base_sequence)))
+}
+
+/// By more batches than are known of a producer, which are its last five.
+fn the_first_is_waited_for(broker: &Broker) {
+    for sequence in 1..6 {
+        assert_eq!(sent(broker, sequence), Some(KafkaError::NotEnoughReplicas));
+    }
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(broker, sequence)), [None; 6]);
 }
 
 /// These are in sync, where two are asked for.
@@ -98,17 +106,13 @@ fn a_further_refusal_has_those_behind_it_wait_for_longer() {
     assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
 }
 
-/// Only its last five batches are known of a producer.
 #[test]
 fn a_batch_whose_answer_was_lost_and_that_is_refused_when_it_comes_again_is_waited_for() {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);
-    for sequence in 1..6 {
-        assert_eq!(sent(&broker, sequence), Some(KafkaError::NotEnoughReplicas));
-    }
-    assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(&broker, sequence)), [None; 6]);
+    the_first_is_waited_for(&broker);
 }
 
 /// However many there were.
@@ -185,7 +189,6 @@ fn a_batch_of_a_connection_that_has_ended_does_not_say_that_the_first_is_given_u
     assert_eq!([0, 1].map(|sequence| sent(&broker, sequence)), [None; 2]);
 }
 
-/// Only its last five batches are known of a producer.
 #[test]
 fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_brought_it() {
     let mut broker = with_too_few();
@@ -193,10 +196,7 @@ fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_b
     in_sync(&mut broker, 2, &BOTH);
     let ended = testing::connection().id + 1;
     assert_eq!(sent_on(&broker, ended, 0), None);
-    for sequence in 1..6 {
-        assert_eq!(sent(&broker, sequence), Some(KafkaError::NotEnoughReplicas));
-    }
-    assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(&broker, sequence)), [None; 6]);
+    the_first_is_waited_for(&broker);
 }
 
 /// One that was appended long ago.
