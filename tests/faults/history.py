@@ -5,7 +5,7 @@ check yields an `Anomaly` for whatever breaks its rule; a history without any is
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
@@ -78,7 +78,10 @@ class OffsetFetched(NamedTuple):
 
 
 class History(NamedTuple):
-    """All of it. ``final`` is everything that a read_committed consumer finds when all is over."""
+    """All of it. ``final`` is everything that a read_committed consumer finds when all is over.
+
+    ``sent_again`` are values that their producer may have sent twice, as another one each time.
+    """
 
     writes: Sequence[Write] = ()
     ends: Sequence[End] = ()
@@ -87,6 +90,7 @@ class History(NamedTuple):
     commits: Sequence[OffsetCommitted] = ()
     fetches: Sequence[OffsetFetched] = ()
     final: Sequence[Read] = ()
+    sent_again: Collection[str] = ()
 
 
 class Anomaly(NamedTuple):
@@ -126,10 +130,10 @@ def lost_writes(history: History) -> Iterator[Anomaly]:
 
 
 def duplicates(history: History) -> Iterator[Anomaly]:
-    """Nothing is there twice in the end."""
+    """Nothing is there twice in the end, but what its producer sent as another one."""
     seen: set[str] = set()
     for read in history.final:
-        if read.value in seen:
+        if read.value in seen and read.value not in history.sent_again:
             yield Anomaly("duplicate", f"{read.value} at {read.partition}/{read.offset}")
         seen.add(read.value)
 

@@ -74,6 +74,13 @@ def test_a_planted_anomaly_is_found(kind: str) -> None:
     assert kind in {anomaly.kind for anomaly in check(PLANTED[kind])}
 
 
+def test_a_record_is_there_twice_if_its_producer_sent_it_again_in_a_new_epoch_and_only_then() -> (
+    None
+):
+    twice = GOOD._replace(final=[*FINAL, *final_of([(0, 5, "a"), (1, 5, "d")])], sent_again={"a"})
+    assert [anomaly.detail for anomaly in check(twice)] == ["d at 1/5"]
+
+
 def test_a_commit_of_a_transaction_that_was_lost_whole_is_found() -> None:
     history = GOOD._replace(final=FINAL[:1])
     kinds = [anomaly.kind for anomaly in check(history)]

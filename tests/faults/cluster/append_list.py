@@ -16,6 +16,7 @@ from confluent_kafka import (
 
 from tests.faults.cluster.checker import Acknowledged
 from tests.faults.cluster.clusters import QUIET
+from tests.faults.cluster.new_epochs import watched
 from tests.faults.cluster.workload import PATIENCE_S, Workload, fatal_errors, read_of
 from tests.faults.history import Anomaly, Write
 
@@ -34,6 +35,7 @@ class NumberedProducer:
     def __init__(self, workload: Workload, name: str) -> None:
         self._workload = workload
         self._name, self._life, self._number = name, 0, 0
+        self._waiting: set[str] = set()
         self._producer = self._new()
 
     def _new(self) -> Producer:
@@ -48,6 +50,7 @@ class NumberedProducer:
                 "message.timeout.ms": int(PATIENCE_S * 1000),
                 "request.timeout.ms": 5000,
                 **QUIET,
+                **watched(self._told_out_of_order),
             }
         )
 
@@ -77,6 +80,7 @@ class NumberedProducer:
         except BufferError:
             self._producer.poll(0.05)
         else:
+            self._waiting.add(value)
             self._workload.writes.append(Write(name, partition, value, acknowledged=False))
             self._producer.poll(0)
 
@@ -86,13 +90,18 @@ class NumberedProducer:
                 Anomaly("not delivered", f"{left} records of {self.name}")
             )
 
+    def _told_out_of_order(self, node: int) -> None:
+        if not self._workload.cluster.is_ours(node):
+            self._workload.sent_again |= self._waiting
+
     def _told(self, name: str, error: KafkaError | None, message: Any) -> None:
+        value = message.value().decode()
+        self._waiting.discard(value)
         if error is None:
-            place = message.partition(), message.offset()
-            done = Acknowledged(name, *place, message.value().decode())
+            done = Acknowledged(name, message.partition(), message.offset(), value)
             self._workload.acknowledged.append(done)
         elif error.code() == KafkaError._MSG_TIMED_OUT:
-            detail = f"{message.value()!r} of {name} within {PATIENCE_S:.0f} s"
+            detail = f"{value} of {name} within {PATIENCE_S:.0f} s"
             self._workload.anomalies.append(Anomaly("not delivered", detail))
 
 

@@ -156,6 +156,10 @@ class Cluster(ABC):
         for node in self._disks:
             shutil.copytree(self.data(node), self._folder / "disks" / str(node))
 
+    @abstractmethod
+    def is_ours(self, node: int) -> bool:
+        """Whether it is a node of this project; otherwise it is one of Apache Kafka's."""
+
     @property
     def bootstrap(self) -> str:
         """Of all nodes, whether they run or not."""
@@ -372,6 +376,9 @@ class Ours(Cluster):
 
     name = "ours"
 
+    def is_ours(self, node: int) -> bool:
+        return True
+
     def _format(self) -> None:
         format_cluster(
             self._folder,
@@ -399,6 +406,9 @@ class Kafka(Cluster):
 
     name = "kafka"
     ends_on_full_disk = True
+
+    def is_ours(self, node: int) -> bool:
+        return False
 
     def _settings(self, node: int) -> dict[str, object]:
         return super()._settings(node) | {

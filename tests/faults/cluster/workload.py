@@ -28,6 +28,7 @@ class Workload(ABC):
         topic: Made by `create`; three replicas.
         progress: Acknowledged writes so far; grows while the cluster serves.
         anomalies: What a client was told and must not be.
+        sent_again: Values in doubt when a node that is not ours made their producer take a new epoch.
     """
 
     topic: ClassVar[str]
@@ -39,6 +40,7 @@ class Workload(ABC):
         self.acknowledged: list[Acknowledged] = []
         self.reads: list[Read] = []
         self.anomalies: list[Anomaly] = []
+        self.sent_again: set[str] = set()
         self.stopping = threading.Event()
         self._seed = seed
         self._threads: list[threading.Thread] = []
@@ -97,7 +99,7 @@ class Workload(ABC):
         """What clients noted; the last read is added by `history`."""
         answered = {one.value for one in self.acknowledged}
         writes = [one._replace(acknowledged=one.value in answered) for one in self.writes]
-        return History(writes=writes, reads=list(self.reads))
+        return History(writes=writes, reads=list(self.reads), sent_again=frozenset(self.sent_again))
 
     def history(self) -> ClusterHistory:
         """All of it, with what is left in the end."""
@@ -110,6 +112,10 @@ class Workload(ABC):
     def judge(self) -> list[Anomaly]:
         """Everything that is wrong, once the cluster is whole and `stop` has returned."""
         history = self.history()
+        if again := history.clients.sent_again:
+            print(
+                f"  {self.topic}: {len(again)} records were sent again in a new epoch, as Apache Kafka asked for"
+            )
         return self.anomalies + check(history) + list(self.further(history))
 
     def further(self, _: ClusterHistory) -> Iterable[Anomaly]:
