@@ -143,8 +143,8 @@ def _replace(stage: Stage, node: int, way: str) -> None:
     """What the old leader took alone may be lost; what the new one acknowledged may not, at the same offsets."""
     create_stale(stage.nodes)
     until("every node knows the topic", lambda: is_known(stage.nodes, STALE))
-    _elect(stage, node)
-    until(f"node {node} leads", lambda: stage.led_by(node, TOPIC) and stage.led_by(node, STALE))
+    _prefer(stage, node)
+    until(f"node {node} leads", lambda: _leads_once_elected(stage, node))
     witness = next(other for other in NODES if other != node)
     absence, name = ABSENCES[way], f"{way}-{node}-{stage.choice.getrandbits(64):x}"
     with StaleWriter(stage.nodes.address(node), f"{name}-old", LEADER_ALONE) as old:
@@ -158,6 +158,12 @@ def _replace(stage: Stage, node: int, way: str) -> None:
         old.answers()
     stage.whole()
     _judge(stage.nodes, old, taken)
+
+
+def _leads_once_elected(stage: Stage, node: int) -> bool:
+    """A node that a busy machine had fenced for a moment is not elected at once."""
+    elect_preferred(stage.nodes)
+    return stage.led_by(node, TOPIC) and stage.led_by(node, STALE)
 
 
 def _taken_by_successor(stage: Stage, witness: int, name: str) -> list[str]:
