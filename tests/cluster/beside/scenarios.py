@@ -144,7 +144,7 @@ def _replace(stage: Stage, node: int, way: str) -> None:
     create_stale(stage.nodes)
     until("every node knows the topic", lambda: is_known(stage.nodes, STALE))
     _prefer(stage, node)
-    until(f"node {node} leads", lambda: _leads_once_elected(stage, node))
+    until(f"node {node} leads", lambda: _is_elected(stage, node))
     witness = next(other for other in NODES if other != node)
     absence, name = ABSENCES[way], f"{way}-{node}-{stage.choice.getrandbits(64):x}"
     with StaleWriter(stage.nodes.address(node), f"{name}-old", LEADER_ALONE) as old:
@@ -160,10 +160,12 @@ def _replace(stage: Stage, node: int, way: str) -> None:
     _judge(stage.nodes, old, taken)
 
 
-def _leads_once_elected(stage: Stage, node: int) -> bool:
-    """A node that a busy machine had fenced for a moment is not elected at once."""
-    elect_preferred(stage.nodes)
-    return stage.led_by(node, TOPIC) and stage.led_by(node, STALE)
+def _is_elected(stage: Stage, node: int) -> bool:
+    """Whether it leads; if not, it is asked for once more, as a busy machine may have had it fenced for a moment."""
+    leads = stage.led_by(node, TOPIC) and stage.led_by(node, STALE)
+    if not leads:
+        elect_preferred(stage.nodes)
+    return leads
 
 
 def _taken_by_successor(stage: Stage, witness: int, name: str) -> list[str]:

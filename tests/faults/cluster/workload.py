@@ -114,7 +114,7 @@ class Workload(ABC):
         history = self.history()
         if again := history.clients.sent_again:
             print(
-                f"  {self.topic}: {len(again)} records were sent again in a new epoch, as Apache Kafka asked for"
+                f"  {self.topic}: {len(again)} records were in doubt when Apache Kafka led to a new epoch"
             )
         return self.anomalies + check(history) + list(self.further(history))
 

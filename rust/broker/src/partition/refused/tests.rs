@@ -48,7 +48,7 @@ fn sent_on(broker: &Broker, connection: u64, base_sequence: i32) -> Option<Kafka
     told(broker.produce_on(connection, 9, 1, &in_epoch(0, base_sequence)))
 }
 
-/// By more batches than are known of a producer, which are its last five.
+/// Also when six batches come: a broker knows the last five of a producer.
 fn the_first_is_waited_for(broker: &Broker) {
     for sequence in 1..6 {
         assert_eq!(sent(broker, sequence), Some(KafkaError::NotEnoughReplicas));
