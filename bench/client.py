@@ -16,7 +16,7 @@ from pykafka_core.protocol.messages import (
 )
 
 PRODUCE, FETCH, METADATA, INIT_PRODUCER_ID = (0, 8), (1, 11), (3, 8), (22, 1)
-DESCRIBE_CONFIGS = (32, 2)
+DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = (32, 2), (35, 1)
 """(API key, version): the last ones whose header and body are not flexible."""
 
 

@@ -49,8 +49,8 @@ def wait_for_isr(nodes: Nodes, topic: str, partitions: int = 1) -> None:
     wait_until(is_whole)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Look every 5 ms.
+def wait_until(condition: Callable[[], bool], every_s: float = 0.005) -> None:
+    """Look again and again.
 
     Raises:
         RuntimeError: `PATIENCE_S` have passed.
@@ -59,7 +59,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         if time.monotonic() > deadline:
             raise RuntimeError(f"this did not become so within {PATIENCE_S} s")
-        time.sleep(0.005)
+        time.sleep(every_s)
 
 
 class Gap:

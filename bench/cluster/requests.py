@@ -3,12 +3,14 @@
 import time
 from collections.abc import Sequence
 
-from bench.client import METADATA, PRODUCE, Connection, frame, produce
+from bench.client import DESCRIBE_LOG_DIRS, METADATA, PRODUCE, Connection, frame, produce
 from bench.peers import raw
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.cluster.describe_quorum import describe_quorum
 from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     MetadataRequest,
     MetadataResponse,
     ProduceResponse,
@@ -42,6 +44,21 @@ def partitions(address: str, topic: str, patience_s: float = ANSWER_S) -> Sequen
     """
     (found,) = metadata(address, topic, patience_s=patience_s).topics
     return found.partitions if found.error_code == NO_ERROR else []
+
+
+def replica_bytes(address: str, topic: str) -> int:
+    """How much one broker's replica of partition 0 holds by DescribeLogDirs: no space that is only reserved.
+
+    Raises:
+        OSError: It does not answer.
+    """
+    wanted = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=[0])
+    with Connection(address, ANSWER_S) as connection:
+        asked = frame(DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(topics=[wanted]))
+        answer = decode_response(*DESCRIBE_LOG_DIRS, connection.ask(asked))
+    assert isinstance(answer, DescribeLogDirsResponse)
+    topics = (found for log_dir in answer.results for found in log_dir.topics)
+    return sum(partition.partition_size for found in topics for partition in found.partitions)
 
 
 def controller(address: str) -> int:

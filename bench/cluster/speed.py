@@ -1,6 +1,7 @@
 """What three replicas cost: rates, latency, memory and how fast a follower catches up."""
 
 import multiprocessing
+import os
 import shutil
 import socket
 import statistics
@@ -13,6 +14,8 @@ from bench.peers import work
 
 MB = 1 << 20
 BEHIND_BYTES = 2048 * MB
+ASK_S = 0.02
+"""How often the follower is asked for what it has: it answers in Python, on the processors that copy."""
 
 
 def produce(nodes: Nodes, size: int, count: int) -> work.Figures:
@@ -52,20 +55,22 @@ def catch_up(nodes: Nodes) -> work.Figures:
     one end, `recv` and `write` at the other, nothing checked. The other follower has all of it before, so that it
     fetches nothing meanwhile, and the page cache is full (`page_cache`).
     """
-    topic, (leader, _, follower) = f"behind-{time.time_ns()}", NODES
+    topic, (leader, beside, follower) = f"behind-{time.time_ns()}", NODES
     page_cache.fill(nodes.folder.parent)
     failover.create(nodes, topic, leader)
     failover.stop(nodes, follower)
     work.raw_send(nodes.address(leader), topic, MB, BEHIND_BYTES)
-    led, beside, followed = (nodes.data(node) / f"{topic}-0" for node in NODES)
-    total = _written_bytes(led)
-    failover.wait_until(lambda: _written_bytes(beside) >= total)
+    led = nodes.data(leader) / f"{topic}-0"
+    total = requests.replica_bytes(nodes.address(leader), topic)
+    failover.wait_until(lambda: _replica_bytes(nodes.address(beside), topic) >= total)
     for segment in led.glob("*.log"):
-        page_cache.read(segment)
+        page_cache.keep(segment)
+    os.sync()
     nodes.launch(follower)
-    failover.wait_until(lambda: _written_bytes(followed) > 0)
+    at = nodes.address(follower)
+    failover.wait_until(lambda: _replica_bytes(at, topic) > 0)
     begun = time.monotonic()
-    failover.wait_until(lambda: _written_bytes(followed) >= total)
+    failover.wait_until(lambda: _replica_bytes(at, topic) >= total, every_s=ASK_S)
     seconds = time.monotonic() - begun
     failover.wait_for_isr(nodes, topic)
     figures = {
@@ -80,6 +85,7 @@ def catch_up(nodes: Nodes) -> work.Figures:
 
 def _copy_seconds(source: Path) -> float:
     target = source.with_name("copy")
+    os.sync()
     begun = time.monotonic()
     shutil.copytree(source, target)
     seconds = time.monotonic() - begun
@@ -91,6 +97,7 @@ def _socket_copy_seconds(source: Path) -> float:
     """Two processes, as a leader and a follower are."""
     target = source.with_name("copy")
     target.mkdir()
+    os.sync()
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
         sender = multiprocessing.get_context("spawn").Process(
@@ -116,6 +123,9 @@ def _send_files(address: tuple[str, int], files: list[Path]) -> None:
                 connection.sendfile(file)
 
 
-def _written_bytes(partition: Path) -> int:
-    """Blocks of the segments that are written: a segment may be as long from the start as it will ever be."""
-    return sum(file.stat().st_blocks * 512 for file in partition.glob("*.log"))
+def _replica_bytes(address: str, topic: str) -> int:
+    """0 as long as the broker does not answer."""
+    try:
+        return requests.replica_bytes(address, topic)
+    except OSError:
+        return 0
