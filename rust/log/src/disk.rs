@@ -76,6 +76,9 @@ pub enum Allocated {
     Grown,
 }
 
+/// Of usable space, an eighth is spare: eight files that take that much leave a third.
+const SPARE_PART: u64 = 8;
+
 /// Reserved space of a file, without which nothing of it is mapped for writing. Only a disk makes one.
 #[derive(Debug, Clone)]
 pub struct Reserved(Range<u64>);
@@ -90,6 +93,13 @@ impl Reserved {
     #[must_use]
     pub fn join(self, next: Reserved) -> Reserved {
         if self.0.end == next.0.start { Reserved(self.0.start..next.0.end) } else { next }
+    }
+
+    /// What of it begins at `position`, no more than `size_max` bytes.
+    #[must_use]
+    pub fn part(&self, position: u64, size_max: u64) -> Reserved {
+        let start = position.clamp(self.0.start, self.0.end);
+        Reserved(start..self.0.end.min(start.saturating_add(size_max)))
     }
 
     /// Where it ends (exclusive).
@@ -148,6 +158,12 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
+
+    /// Space that a file in `dir` may reserve long before it is needed: a part of what is usable, so that others find
+    /// some, and none where reserving is no use, or takes memory.
+    fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
+        Ok(self.available_bytes(dir)?.usable / SPARE_PART)
+    }
 
     /// What bounds the files that logs keep open here; `None` where files need no descriptors.
     fn open_files(&self) -> Option<&'static OpenFiles> {
@@ -221,6 +237,12 @@ pub trait ReadFile: Send + Sync + Debug {
 
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
+
+    /// From where on there may be bytes other than zero, `position` or behind it; `None` if all that follow are zeros.
+    /// Space that was reserved and not written is skipped without being read where the file system tells.
+    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
+        Ok(Some(position))
+    }
 }
 
 /// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges

@@ -586,6 +586,89 @@ fn idle_log_gives_its_files_back_and_goes_on() {
     assert_eq!(log_end(&bench), 30);
 }
 
+/// The file of the last segment: how long it is, and how much of it holds batches.
+fn last_segment(bench: &Bench, log: &Log) -> (u64, u64) {
+    let mut entries = bench.disk.list(&bench.dir).unwrap().into_iter();
+    let is_log = |name: &std::ffi::OsString| name.to_str().unwrap().ends_with(".log");
+    let file = entries.rfind(|entry| is_log(&entry.name)).unwrap();
+    let name = file.name.to_str().unwrap();
+    let base_offset = name.strip_suffix(".log").unwrap().parse().unwrap();
+    let data = log.read(base_offset, usize::MAX, log.log_end_offset(), true).unwrap();
+    (file.size, data.bytes.len() as u64)
+}
+
+/// Appends until a second segment has begun.
+fn roll_when_full(log: &Log) {
+    while log.segments_count() < 2 {
+        append(log, 1, NOW_MS);
+    }
+}
+
+#[test]
+fn a_segment_that_was_filled_fast_has_the_next_one_reserved_as_a_whole() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 1, NOW_MS);
+    bench.clock.advance_ms(9_999);
+    roll_when_full(&log);
+    assert_eq!(last_segment(&bench, &log).0, 2000);
+    log.close().unwrap();
+    let (size, written) = last_segment(&bench, &bench.open(true).0);
+    assert_eq!(size, written, "given back");
+}
+
+#[test]
+fn a_segment_that_was_slow_or_not_full_has_nothing_reserved_after_it() {
+    let (slow, short) = (Bench::default(), Bench::default());
+    let (log, _) = slow.open(true);
+    append(&log, 1, NOW_MS);
+    slow.clock.advance_ms(10_000);
+    roll_when_full(&log);
+    assert_eq!(last_segment(&slow, &log).0, last_segment(&slow, &log).1);
+    let (log, _) = short.open(true);
+    append(&log, 1, NOW_MS);
+    log.roll().unwrap();
+    assert_eq!(last_segment(&short, &log), (0, 0));
+}
+
+#[test]
+fn a_segment_is_reserved_as_a_whole_only_where_eight_of_them_fit() {
+    const SEGMENT_PAGES: u64 = 4;
+    let segment_bytes = SEGMENT_PAGES as i32 * 4096;
+    for (pages, reserved) in [(8 * SEGMENT_PAGES, false), (16 * SEGMENT_PAGES, true)] {
+        let disk = Arc::new(pykafka_log::MemoryDisk::new(pages * 4096));
+        let config = LogConfig { segment_bytes, ..LogConfig::default() };
+        let bench = Bench { disk, config, ..Bench::default() };
+        let (log, _) = bench.open(true);
+        roll_when_full(&log);
+        let (size, written) = last_segment(&bench, &log);
+        assert_eq!(size == segment_bytes as u64, reserved, "{pages} pages");
+        assert_eq!(size == written, !reserved, "{pages} pages");
+    }
+}
+
+/// A partition that was filled once and then gets a record now and then would keep a gigabyte that nobody uses.
+#[test]
+fn space_that_is_not_needed_soon_is_given_back() {
+    const MB: usize = 1 << 20;
+    let mut bench = Bench::default();
+    bench.config = LogConfig { segment_bytes: 80 * MB as i32, ..bench.config };
+    bench.config.max_message_bytes = 2 * MB as i32;
+    let (log, _) = bench.open(true);
+    while log.segments_count() < 2 {
+        log.append_as_leader(&mut batch(1, MB, NOW_MS), LEADER).unwrap();
+    }
+    bench.clock.advance_ms(9_999);
+    append(&log, 1, NOW_MS);
+    assert_eq!(last_segment(&bench, &log).0, 80 * MB as u64);
+    bench.clock.advance_ms(1);
+    let before = last_segment(&bench, &log).1;
+    append(&log, 1, NOW_MS);
+    assert_eq!(last_segment(&bench, &log).0, before + 32 * MB as u64);
+    append(&log, 1, NOW_MS);
+    assert_eq!(last_segment(&bench, &log).0, before + 32 * MB as u64, "once");
+}
+
 #[test]
 fn sync_moves_the_recovery_point_to_where_it_began() {
     let mut bench = Bench::default();

@@ -110,6 +110,10 @@ impl<D: Disk, H: Hook> Disk for HookedDisk<D, H> {
     fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
         self.disk.available_bytes(dir)
     }
+
+    fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.spare_bytes(dir)
+    }
 }
 
 #[derive(Debug)]
@@ -129,6 +133,10 @@ impl<H: Hook> ReadFile for HookedFile<H> {
 
     fn size(&self) -> io::Result<u64> {
         self.file.size()
+    }
+
+    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
+        self.file.data_from(position)
     }
 }
 

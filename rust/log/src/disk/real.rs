@@ -7,17 +7,21 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, OFlags};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 
 use super::map::MappedWindow;
 use super::open_files::{OpenFile, OpenFiles};
 use super::{
-    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, SPARE_PART, Space,
+    Window,
 };
 
 /// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
 /// none), XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
-const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [EXT4, XFS, TMPFS];
+const EXT4: i64 = 0xEF53;
+const XFS: i64 = 0x5846_5342;
+const TMPFS: i64 = 0x0102_1994;
 
 /// The limit of descriptors is one for the process, and so is this.
 static OPEN_FILES: OpenFiles = OpenFiles::new(None);
@@ -93,6 +97,14 @@ impl Disk for RealDisk {
         })
     }
 
+    fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let file_system = rustix::fs::statfs(existing_ancestor(dir))?.f_type;
+        if !matches!(file_system, EXT4 | XFS) {
+            return Ok(0);
+        }
+        Ok(self.available_bytes(dir)?.usable / SPARE_PART)
+    }
+
     fn open_files(&self) -> Option<&'static OpenFiles> {
         Some(&OPEN_FILES)
     }
@@ -133,6 +145,16 @@ impl ReadFile for RealFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&*self.file, SeekFrom::Data(position)) {
+            Ok(found) => Ok(Some(found)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            // What cannot tell has data everywhere.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(Some(position)),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

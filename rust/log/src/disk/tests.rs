@@ -80,6 +80,41 @@ fn a_window_writes_into_reserved_space_and_readers_see_it() {
 }
 
 #[test]
+fn what_may_not_be_zero_is_found_and_reserved_space_is_skipped_where_the_disk_tells() {
+    for (disk, dir, guard) in disks() {
+        let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
+        file.write_at(&[1; 100], 0).unwrap();
+        reserve(&*file, 100, 4 << 20);
+        file.write_at(&[1; 100], 3 << 20).unwrap();
+        assert_eq!(file.data_from(50).unwrap(), Some(50), "{disk:?}");
+        let second = file.data_from(1 << 20).unwrap().unwrap();
+        assert!((1 << 20..=3 << 20).contains(&second), "{disk:?}");
+        let tells = guard.is_some();
+        assert_eq!(second == 3 << 20, tells, "{disk:?}");
+        let behind = (3 << 20) + 65_536;
+        assert_eq!(file.data_from(behind).unwrap().is_none(), tells, "{disk:?}");
+    }
+}
+
+#[test]
+fn a_part_of_reserved_space_lies_within_it() {
+    let reserved = Reserved(100..200);
+    for (position, size_max, part) in
+        [(100, 30, 100..130), (150, 1000, 150..200), (0, 10, 100..110), (300, 10, 200..200)]
+    {
+        assert_eq!(reserved.part(position, size_max).0, part);
+    }
+}
+
+#[test]
+fn spare_space_is_a_part_of_the_usable_one() {
+    let memory = MemoryDisk::new(8 * 4096);
+    assert_eq!(memory.spare_bytes(Path::new("/")).unwrap(), 4096);
+    // What is reserved in memory is memory.
+    assert_eq!(RealDisk.spare_bytes(Path::new("/dev/shm")).unwrap(), 0);
+}
+
+#[test]
 fn a_foreign_truncation_is_an_error_and_not_a_signal() {
     for (disk, dir, _guard) in disks() {
         let path = dir.join("a");

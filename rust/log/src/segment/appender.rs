@@ -15,6 +15,11 @@
 //!
 //! Both write the same bytes to the same positions, so the choice is free for each batch.
 //!
+//! A step can wait for the disk: the file system reads which blocks are free, behind all that is written at that
+//! time, such as a segment that was rolled and is synced. So who knows that a whole file will be needed soon
+//! reserves it beforehand ([`Appender::reserve_upto`]), and gives back what turns out to be too much
+//! ([`Appender::give_back`]).
+//!
 //! What stands after the logical end is zeros. They go at [`Appender::trim`] (roll, idle, close); after a
 //! crash recovery cuts them. The window is dropped before the file is ever shortened (see `disk::map`).
 
@@ -35,6 +40,9 @@ const UNRESERVED_SEGMENT_PART: u64 = 16;
 /// The first reservation of a file; each further one doubles.
 const STEP_BYTES_MIN: u64 = 1 << 20;
 const STEP_BYTES_MAX: u64 = 32 << 20;
+
+/// As much of a file is mapped at once: mapped pages count as memory of the process.
+const WINDOW_BYTES_MAX: u64 = STEP_BYTES_MAX;
 
 /// Writes by copying into a window from the logical end to the end of the reserved space.
 #[derive(Debug, Default)]
@@ -64,8 +72,9 @@ impl MappedAppend {
             slot => {
                 // One window at a time: the old one is unmapped before the new one is made.
                 *slot = None;
-                let window = file.map_window(reserved, position)?;
-                slot.insert(OpenWindow { window, start: position, end: reserved.end() })
+                let part = reserved.part(position, WINDOW_BYTES_MAX);
+                let window = file.map_window(&part, position)?;
+                slot.insert(OpenWindow { window, start: position, end: part.end() })
             }
         };
         open.window.write_at((position - open.start) as usize, bytes)
@@ -216,25 +225,59 @@ impl Appender {
         self.mapped.window = None;
     }
 
+    /// Reserves the file up to `end` before anything needs it. On an error it has what it had before.
+    ///
+    /// # Errors
+    /// What the disk says of the space, or of giving back the part of it that was there.
+    pub fn reserve_upto(&mut self, end: u64) -> io::Result<()> {
+        let before = self.reserved_end;
+        let reserved = self.extend(end.saturating_sub(before));
+        if reserved.is_err() {
+            self.file.set_len(before)?;
+        }
+        reserved
+    }
+
+    /// Whether more is reserved than a step: by [`Appender::reserve_upto`].
+    pub fn is_far_ahead(&self) -> bool {
+        self.reserved_end - self.position > STEP_BYTES_MAX
+    }
+
+    /// Gives back what [`Appender::is_far_ahead`] tells of.
+    pub fn give_back(&mut self) -> io::Result<()> {
+        let end = self.reserved_end.min(self.position + STEP_BYTES_MAX);
+        self.release();
+        self.file.set_len(end)?;
+        self.reserved_end = end;
+        let kept = |reserved: Reserved| reserved.part(self.position, STEP_BYTES_MAX);
+        self.reserved = self.reserved.take().map(kept);
+        Ok(())
+    }
+
     fn reserve(&mut self, end: u64) -> io::Result<()> {
         if end <= self.reserved_end {
             return Ok(());
         }
         let needed = end - self.reserved_end;
         let generous = needed.max(self.step);
-        let (taken, allocated) = match self.file.allocate(self.reserved_end, generous) {
-            Ok(allocated) => {
+        match self.extend(generous) {
+            Ok(()) => {
                 // Not while the disk is full: the first append after that would take all that became free.
                 self.step = (self.step * 2).min(STEP_BYTES_MAX);
-                (generous, allocated)
+                Ok(())
             }
             // The last free space is for records, not for reservations.
             Err(full) if full.kind() == io::ErrorKind::StorageFull && needed < generous => {
-                (needed, self.file.allocate(self.reserved_end, needed)?)
+                self.extend(needed)
             }
-            Err(error) => return Err(error),
-        };
-        self.reserved_end += taken;
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reserves so many bytes more.
+    fn extend(&mut self, size: u64) -> io::Result<()> {
+        let allocated = self.file.allocate(self.reserved_end, size)?;
+        self.reserved_end += size;
         self.reserved = match (self.reserved.take(), allocated) {
             (_, Allocated::Grown) => None,
             (None, Allocated::Reserved(reserved)) => Some(reserved),
@@ -392,7 +435,9 @@ mod tests {
     /// On ext2 and ext3 the file grew without blocks and was mapped all the same: SIGBUS once the disk was full.
     #[test]
     fn a_file_that_could_not_be_reserved_is_written_and_never_mapped() {
-        let file = Arc::new(UnreservedFile::default());
+        let file = Arc::new(OtherFile::new(|file, position, size| {
+            file.allocate(position, size).map(|_| Allocated::Grown)
+        }));
         let rule = AppendRule::new(&config(i64::MAX));
         let mut appender = Appender::open(file.clone(), 0, rule).unwrap();
         let mut expected = Vec::new();
@@ -406,18 +451,21 @@ mod tests {
         assert!(read == expected);
     }
 
-    /// A file of a file system that reserves nothing. It cannot be mapped for writing.
-    #[derive(Debug)]
-    struct UnreservedFile(Arc<dyn DiskFile>);
+    /// How a file of another file system reserves space.
+    type Allocate = fn(&dyn DiskFile, u64, u64) -> io::Result<Allocated>;
 
-    impl Default for UnreservedFile {
-        fn default() -> Self {
+    /// A file that cannot be mapped for writing.
+    #[derive(Debug)]
+    struct OtherFile(Arc<dyn DiskFile>, Allocate);
+
+    impl OtherFile {
+        fn new(allocate: Allocate) -> Self {
             let opened = MemoryDisk::default().open(Path::new("/log"), OpenMode::Create);
-            UnreservedFile(opened.unwrap())
+            OtherFile(opened.unwrap(), allocate)
         }
     }
 
-    impl ReadFile for UnreservedFile {
+    impl ReadFile for OtherFile {
         fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
             self.0.read_at(bytes, position)
         }
@@ -427,13 +475,12 @@ mod tests {
         }
     }
 
-    impl DiskFile for UnreservedFile {
+    impl DiskFile for OtherFile {
         fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
             self.0.write_at(bytes, position)
         }
         fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
-            self.0.allocate(position, size)?;
-            Ok(Allocated::Grown)
+            (self.1)(&*self.0, position, size)
         }
         fn set_len(&self, size: u64) -> io::Result<()> {
             self.0.set_len(size)
@@ -447,6 +494,71 @@ mod tests {
         fn map_read(&self, size: usize) -> io::Result<crate::disk::ReadMap> {
             self.0.map_read(size)
         }
+    }
+
+    #[test]
+    fn a_file_that_is_reserved_as_a_whole_is_mapped_in_windows_and_takes_every_batch() {
+        const WHOLE: u64 = 80 << 20;
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
+            appender.reserve_upto(WHOLE).unwrap();
+            assert!(appender.is_far_ahead());
+            let batch = |n: u64| vec![n as u8; MAPPED_BATCH_BYTES_MAX - 100];
+            let (mut count, mut new_windows) = (0, 0);
+            while appender.only_writes(MAPPED_BATCH_BYTES_MAX) {
+                new_windows += u32::from(!appender.only_copies(MAPPED_BATCH_BYTES_MAX));
+                let appended = appender.append(&batch(count));
+                assert_eq!(appended.unwrap(), count * batch(0).len() as u64, "{name}");
+                count += 1;
+            }
+            assert_eq!(file.size().unwrap(), WHOLE, "{name} {disk:?}: it has what it needs");
+            if rule != AppendRule::WRITTEN {
+                assert_eq!(new_windows, 3, "{name} {disk:?}");
+            }
+            for n in (0..count).step_by(97) {
+                let mut read = vec![0; batch(0).len()];
+                file.read_at(&mut read, n * batch(0).len() as u64).unwrap();
+                assert!(read == batch(n), "{name} {disk:?} batch {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_leaves_a_step_and_appending_goes_on() {
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
+            appender.reserve_upto(100 << 20).unwrap();
+            appender.append(&[1; 1000]).unwrap();
+            appender.give_back().unwrap();
+            assert!(!appender.is_far_ahead(), "{name}");
+            assert_eq!(file.size().unwrap(), 1000 + STEP_BYTES_MAX, "{name} {disk:?}");
+            assert_eq!(appender.reserved_end(), file.size().unwrap(), "{name}");
+            for _ in 0..1100 {
+                appender.append(&vec![2; 32_000]).unwrap();
+            }
+            let mut read = vec![0; 1001];
+            file.read_at(&mut read, 35_000_000).unwrap();
+            assert!(read.iter().all(|byte| *byte == 2), "{name} {disk:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_reserved_as_a_whole_keeps_no_part_of_it() {
+        let file = Arc::new(OtherFile::new(|file, position, size| {
+            file.set_len(position + size.min(4096))?;
+            if size > 1 << 20 {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                Ok(Allocated::Grown)
+            }
+        }));
+        let mut appender = Appender::open(file.clone(), 0, AppendRule::WRITTEN).unwrap();
+        let refused = appender.reserve_upto(2 << 20).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
+        assert_eq!((appender.reserved_end(), file.size().unwrap()), (0, 0));
+        assert_eq!(appender.append(&[1; 5000]).unwrap(), 0, "in steps");
     }
 
     #[test]

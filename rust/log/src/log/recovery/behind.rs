@@ -62,7 +62,8 @@ pub(super) fn last_non_zero(
 ) -> std::io::Result<Option<u64>> {
     let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
     let (mut position, mut last) = (start, None);
-    while position < end {
+    while let Some(data) = file.data_from(position)?.filter(|data| *data < end) {
+        position = data;
         let wanted = buffer.len().min((end - position) as usize);
         let read = file.read_at(&mut buffer[..wanted], position)?;
         if read == 0 {
@@ -117,7 +118,12 @@ pub(super) fn find_batch(
     let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
     let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
     let mut position = start;
-    while position + HEADER_SIZE as u64 <= end {
+    while let Some(data) = file.data_from(position)? {
+        // A header may begin with zeros that were never written.
+        position = position.max(data.saturating_sub(HEADER_SIZE as u64));
+        if position + HEADER_SIZE as u64 > end {
+            break;
+        }
         let wanted = buffer.len().min((end - position) as usize);
         let read = file.read_at(&mut buffer[..wanted], position)?;
         if read < HEADER_SIZE {
@@ -177,5 +183,56 @@ pub(super) fn is_batch(file: &dyn ReadFile, position: u64) -> std::io::Result<bo
     match BatchHeader::read(&header[..read]) {
         Ok(header) => is_crc_valid(file, position, &header),
         Err(_) => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_record::{BatchBuilder, BatchOptions};
+
+    use super::*;
+
+    /// A file of which only the end is data; nothing before it may be read but a header's length.
+    #[derive(Debug)]
+    struct Sparse {
+        bytes: Vec<u8>,
+        data: u64,
+    }
+
+    impl ReadFile for Sparse {
+        fn read_at(&self, bytes: &mut [u8], position: u64) -> std::io::Result<usize> {
+            assert!(position + HEADER_SIZE as u64 >= self.data, "a hole is read at {position}");
+            let rest = &self.bytes[position as usize..];
+            let read = rest.len().min(bytes.len());
+            bytes[..read].copy_from_slice(&rest[..read]);
+            Ok(read)
+        }
+
+        fn size(&self) -> std::io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn data_from(&self, position: u64) -> std::io::Result<Option<u64>> {
+            Ok((position < self.size()?).then_some(position.max(self.data)))
+        }
+    }
+
+    #[test]
+    fn space_that_was_only_reserved_is_not_read_and_hides_no_batch() {
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(0, None, Some(b"value"), &[]).unwrap();
+        let start = 5 << 20;
+        let mut bytes = vec![0; start];
+        builder.build(&mut bytes).unwrap();
+        // The first bytes of its base offset are zeros, and may not be on the disk.
+        for missing in [0, 7] {
+            let (end, data) = (bytes.len() as u64, (start + missing) as u64);
+            let file = Sparse { bytes: bytes.clone(), data };
+            let found = find_batch(&file, 0..end, 0, None).unwrap();
+            assert_eq!(found, Some(OffsetEntry { offset: 0, position: start as u64 }));
+            let last = bytes.iter().rposition(|byte| *byte != 0).map(|last| last as u64);
+            assert_eq!(last_non_zero(&file, 0, end).unwrap(), last);
+            assert_eq!(last_non_zero(&file, 0, start as u64).unwrap(), None);
+        }
     }
 }
