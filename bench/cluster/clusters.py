@@ -149,6 +149,10 @@ class Nodes(ABC):
         return self.folder / str(node)
 
     @abstractmethod
+    def replica_bytes(self, node: int, topic: str) -> int:
+        """How much a node's replica of partition 0 holds; 0 as long as it does not tell."""
+
+    @abstractmethod
     def _format(self) -> None: ...
 
     @abstractmethod
@@ -166,6 +170,13 @@ class Ours(Nodes):
         self.name = f"pykafka_core {durability}"
         self._durability = durability
         super().__init__(folder / durability)
+
+    def replica_bytes(self, node: int, topic: str) -> int:
+        """As it says itself: its files hold more, which is reserved."""
+        try:
+            return requests.replica_bytes(self.address(node), topic)
+        except OSError:
+            return 0
 
     def _format(self) -> None:
         at = {node: ("127.0.0.1", self._ports(node).controller) for node in NODES}
@@ -191,6 +202,11 @@ class Kafka(Nodes):
             ApacheKafka.classpath(),
         ]
         super().__init__(folder / "kafka")
+
+    def replica_bytes(self, node: int, topic: str) -> int:
+        """Blocks of its segments: nothing is reserved, and it may have all before it answers a client."""
+        segments = (self.data(node) / f"{topic}-0").glob("*.log")
+        return sum(file.stat().st_blocks * 512 for file in segments)
 
     def _settings(self, node: int) -> dict[str, object]:
         return super()._settings(node) | {"log.dirs": self.data(node)}

@@ -15,7 +15,7 @@ from bench.peers import work
 MB = 1 << 20
 BEHIND_BYTES = 2048 * MB
 ASK_S = 0.02
-"""How often the follower is asked for what it has: it answers in Python, on the processors that copy."""
+"""How often the follower is asked for what it has: ours answers in Python, on the processors that copy."""
 
 
 def produce(nodes: Nodes, size: int, count: int) -> work.Figures:
@@ -61,16 +61,17 @@ def catch_up(nodes: Nodes) -> work.Figures:
     failover.stop(nodes, follower)
     work.raw_send(nodes.address(leader), topic, MB, BEHIND_BYTES)
     led = nodes.data(leader) / f"{topic}-0"
-    total = requests.replica_bytes(nodes.address(leader), topic)
-    failover.wait_until(lambda: _replica_bytes(nodes.address(beside), topic) >= total)
+    total = nodes.replica_bytes(leader, topic)
+    failover.wait_until(lambda: nodes.replica_bytes(beside, topic) >= total)
     for segment in led.glob("*.log"):
         page_cache.keep(segment)
     os.sync()
     nodes.launch(follower)
-    at = nodes.address(follower)
-    failover.wait_until(lambda: _replica_bytes(at, topic) > 0)
+    followed = nodes.data(follower) / f"{topic}-0"
+    # By its files: it answers no client yet.
+    failover.wait_until(lambda: any(file.stat().st_blocks for file in followed.glob("*.log")))
     begun = time.monotonic()
-    failover.wait_until(lambda: _replica_bytes(at, topic) >= total, every_s=ASK_S)
+    failover.wait_until(lambda: nodes.replica_bytes(follower, topic) >= total, every_s=ASK_S)
     seconds = time.monotonic() - begun
     failover.wait_for_isr(nodes, topic)
     figures = {
@@ -121,11 +122,3 @@ def _send_files(address: tuple[str, int], files: list[Path]) -> None:
         for path in files:
             with path.open("rb") as file:
                 connection.sendfile(file)
-
-
-def _replica_bytes(address: str, topic: str) -> int:
-    """0 as long as the broker does not answer."""
-    try:
-        return requests.replica_bytes(address, topic)
-    except OSError:
-        return 0
