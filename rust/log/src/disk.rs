@@ -66,6 +66,13 @@ pub struct Space {
     pub usable: u64,
 }
 
+impl Space {
+    /// What one file may reserve long before it is needed: an eighth of what is usable.
+    fn spare(&self) -> u64 {
+        self.usable / 8
+    }
+}
+
 /// What [`DiskFile::allocate`] did.
 #[derive(Debug)]
 pub enum Allocated {
@@ -75,9 +82,6 @@ pub enum Allocated {
     /// full disk; through a map that would be SIGBUS.
     Grown,
 }
-
-/// Of usable space, an eighth is spare: eight files that take that much leave a third.
-const SPARE_PART: u64 = 8;
 
 /// Reserved space of a file, without which nothing of it is mapped for writing. Only a disk makes one.
 #[derive(Debug, Clone)]
@@ -159,10 +163,10 @@ pub trait Disk: Send + Sync + Debug {
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
 
-    /// Space that a file in `dir` may reserve long before it is needed: a part of what is usable, so that others find
-    /// some, and none where reserving is no use, or takes memory.
+    /// How much a file in `dir` may reserve long before it is needed. 0 where the file system reserves nothing, or
+    /// reserves memory.
     fn spare_bytes(&self, dir: &Path) -> io::Result<u64> {
-        Ok(self.available_bytes(dir)?.usable / SPARE_PART)
+        Ok(self.available_bytes(dir)?.spare())
     }
 
     /// What bounds the files that logs keep open here; `None` where files need no descriptors.
@@ -238,10 +242,11 @@ pub trait ReadFile: Send + Sync + Debug {
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// From where on there may be bytes other than zero, `position` or behind it; `None` if all that follow are zeros.
-    /// Space that was reserved and not written is skipped without being read where the file system tells.
-    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
-        Ok(Some(position))
+    /// The next positions, from `position` on, where bytes may be other than zero; `None` if all that follow are zeros.
+    /// Space that was reserved and not written is left out where the file system tells, as long as nobody reads it:
+    /// what is in the page cache counts as data.
+    fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
+        Ok(Some(position..u64::MAX))
     }
 }
 

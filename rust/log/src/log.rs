@@ -334,6 +334,20 @@ impl Log {
         Ok(())
     }
 
+    /// Whether space is reserved that will not be used soon; `false` while another change is under way.
+    pub fn has_space_to_give_back(&self) -> bool {
+        self.try_write().is_some_and(|state| state.is_giving_back_due(&self.shared))
+    }
+
+    /// Gives back space that will not be used soon. Waits for the disk, for as long as it takes to sync a segment.
+    ///
+    /// # Errors
+    /// The file could not be shortened; the log takes no more writes then.
+    pub fn give_back_space(&self) -> Result<(), StorageError> {
+        let mut state = self.write();
+        if state.check_writable().is_ok() { state.give_back_space(&self.shared) } else { Ok(()) }
+    }
+
     /// Closes the log and moves its directory to `deleted_dir`, from where its files may be removed at leisure. Durable once
     /// the parent directory is synced.
     ///

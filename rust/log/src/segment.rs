@@ -117,6 +117,8 @@ pub(crate) struct Segment {
     pub(crate) first_timestamp: Option<i64>,
     /// When this process made it or first saw it, for segments whose records have no timestamps.
     pub(crate) created_ms: i64,
+    /// When this process began it, on the clock for intervals; `None` for one that was found or compacted.
+    pub(crate) begun_ns: Option<u64>,
     pub(crate) files: Arc<SegmentFiles>,
 }
 

@@ -618,17 +618,29 @@ fn a_segment_that_was_filled_fast_has_the_next_one_reserved_as_a_whole() {
 }
 
 #[test]
-fn a_segment_that_was_slow_or_not_full_has_nothing_reserved_after_it() {
-    let (slow, short) = (Bench::default(), Bench::default());
+fn nothing_is_reserved_after_a_segment_that_was_slow_not_full_or_found_at_the_start() {
+    let slow = Bench::default();
     let (log, _) = slow.open(true);
     append(&log, 1, NOW_MS);
     slow.clock.advance_ms(10_000);
     roll_when_full(&log);
     assert_eq!(last_segment(&slow, &log).0, last_segment(&slow, &log).1);
-    let (log, _) = short.open(true);
-    append(&log, 1, NOW_MS);
+
+    let rolled = Bench::default();
+    let (log, _) = rolled.open(true);
+    while log.size_bytes() < 1500 {
+        append(&log, 1, NOW_MS);
+    }
     log.roll().unwrap();
-    assert_eq!(last_segment(&short, &log), (0, 0));
+    assert_eq!(last_segment(&rolled, &log), (0, 0));
+
+    let found = Bench::default();
+    let (log, _) = found.open(true);
+    append(&log, 1, NOW_MS);
+    log.close().unwrap();
+    let (log, _) = found.open(true);
+    roll_when_full(&log);
+    assert_eq!(last_segment(&found, &log).0, last_segment(&found, &log).1);
 }
 
 #[test]
@@ -647,26 +659,89 @@ fn a_segment_is_reserved_as_a_whole_only_where_eight_of_them_fit() {
     }
 }
 
-/// A partition that was filled once and then gets a record now and then would keep a gigabyte that nobody uses.
-#[test]
-fn space_that_is_not_needed_soon_is_given_back() {
-    const MB: usize = 1 << 20;
-    let mut bench = Bench::default();
-    bench.config = LogConfig { segment_bytes: 80 * MB as i32, ..bench.config };
-    bench.config.max_message_bytes = 2 * MB as i32;
+const MB: usize = 1 << 20;
+
+/// A log whose last segment, of 80 MiB, was just reserved as a whole.
+fn reserved_log(bench: &mut Bench) -> Log {
+    bench.config = LogConfig {
+        segment_bytes: 80 * MB as i32,
+        max_message_bytes: 2 * MB as i32,
+        ..LogConfig::default()
+    };
     let (log, _) = bench.open(true);
     while log.segments_count() < 2 {
         log.append_as_leader(&mut batch(1, MB, NOW_MS), LEADER).unwrap();
     }
-    bench.clock.advance_ms(9_999);
     append(&log, 1, NOW_MS);
-    assert_eq!(last_segment(&bench, &log).0, 80 * MB as u64);
+    assert_eq!(last_segment(bench, &log).0, 80 * MB as u64);
+    log
+}
+
+fn append_at_once(log: &Log) -> bool {
+    let mut bytes = batch(1, 50, NOW_MS);
+    let mut validated = log.validate(&mut bytes, AppendOrigin::Client).unwrap();
+    log.try_append_validated(&mut bytes, &mut validated, LEADER).is_some()
+}
+
+/// A partition that was filled once and then gets a record now and then would keep a gigabyte that nobody uses.
+#[test]
+fn space_that_is_not_needed_soon_is_given_back_with_an_append() {
+    let mut bench = Bench::default();
+    let log = reserved_log(&mut bench);
+    bench.clock.advance_ms(9_999);
+    assert!(append_at_once(&log) && !log.has_space_to_give_back());
     bench.clock.advance_ms(1);
+    assert!(!append_at_once(&log), "it would wait for the disk");
+    assert_eq!(last_segment(&bench, &log).0, 80 * MB as u64);
     let before = last_segment(&bench, &log).1;
     append(&log, 1, NOW_MS);
     assert_eq!(last_segment(&bench, &log).0, before + 32 * MB as u64);
-    append(&log, 1, NOW_MS);
-    assert_eq!(last_segment(&bench, &log).0, before + 32 * MB as u64, "once");
+    assert!(append_at_once(&log), "once");
+}
+
+/// A partition that is only read is not idle and gets no append.
+#[test]
+fn space_that_is_not_needed_soon_is_given_back_without_an_append() {
+    let mut bench = Bench::default();
+    let log = reserved_log(&mut bench);
+    log.give_back_space().unwrap();
+    assert_eq!(last_segment(&bench, &log).0, 80 * MB as u64, "it may be needed");
+    bench.clock.advance_ms(10_000);
+    assert!(log.has_space_to_give_back());
+    log.give_back_space().unwrap();
+    let (size, written) = last_segment(&bench, &log);
+    assert_eq!(size, written + 32 * MB as u64);
+    assert!(!log.has_space_to_give_back());
+    log.close().unwrap();
+    log.give_back_space().unwrap();
+}
+
+#[test]
+fn a_log_whose_file_could_not_be_shortened_takes_no_more_writes() {
+    let disk = FaultyDisk::default();
+    let mut bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
+    let log = reserved_log(&mut bench);
+    bench.clock.advance_ms(10_000);
+    disk.arm(Fault::Error(std::io::ErrorKind::Other), Operations::All, 0);
+    assert!(log.give_back_space().is_err());
+    let refused = log.append_as_leader(&mut batch(1, 1, NOW_MS), LEADER);
+    assert!(matches!(refused, Err(AppendError::Storage(StorageError::Failed { .. }))));
+}
+
+/// The indexes of an idle log need space on a full disk, and there may be none but what its segment has reserved.
+#[test]
+fn an_idle_log_on_a_full_disk_gives_back_what_it_reserved() {
+    const PAGE: u64 = 4096;
+    let disk = FaultyDisk::default();
+    let mut bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
+    bench.config = LogConfig { segment_bytes: 100 * PAGE as i32, ..LogConfig::default() };
+    let (log, _) = bench.open(true);
+    roll_when_full(&log);
+    assert_eq!(last_segment(&bench, &log).0, 100 * PAGE);
+    disk.set_space(disk.used_bytes());
+    let _ = log.release_idle_files();
+    let (size, written) = last_segment(&bench, &log);
+    assert_eq!(size, written);
 }
 
 #[test]

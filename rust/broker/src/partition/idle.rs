@@ -1,7 +1,9 @@
 //! Partitions that nobody uses give back their files and the indexes of their active segments.
 //!
 //! A partition is listed by its first use after a release, and released when it was not used for [`IDLE_TICKS_MAX`]
-//! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
+//! ticks of upkeep. Space that a log has reserved and does not fill soon is given back at a tick, idle or not. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
+
+use pykafka_log::{Log, StorageError};
 
 use super::Partition;
 use super::threads::lane::Urgency;
@@ -36,6 +38,13 @@ impl Turn<'_> {
 impl Partition {
     /// One tick of upkeep; `false` once released.
     pub(crate) fn tick(&self) -> bool {
+        if self.opened_log().is_some_and(|log| log.has_space_to_give_back()) {
+            self.command(Urgency::Background, |partition, writer| {
+                if let Ok(writer) = writer {
+                    partition.keep_up(writer, Log::give_back_space);
+                }
+            });
+        }
         let mut turn = self.turn();
         turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);
         if turn.idleness.ticks < IDLE_TICKS_MAX || !turn.waiters.is_empty() {
@@ -45,15 +54,16 @@ impl Partition {
         drop(turn);
         self.command(Urgency::Background, |partition, writer| {
             if let Ok(writer) = writer {
-                partition.release(writer);
+                partition.keep_up(writer, Log::release_idle_files);
             }
         });
         false
     }
 
-    fn release(&self, _writer: &Writer) {
+    /// Does something to the log that a later tick can do again.
+    fn keep_up(&self, _writer: &Writer, upkeep: fn(&Log) -> Result<(), StorageError>) {
         let Some(log) = self.opened_log() else { return };
-        if let Err(error) = log.release_idle_files() {
+        if let Err(error) = upkeep(&log) {
             let mut turn = self.turn();
             if error.is_refusal() {
                 // The next tick tries again.

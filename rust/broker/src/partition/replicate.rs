@@ -199,6 +199,30 @@ mod tests {
         assert_eq!((follower.broker_epoch, follower.caught_up_ns), (Some(5), 1_000_000));
     }
 
+    /// One that is read never gets idle, and would keep it.
+    #[test]
+    fn a_partition_that_is_not_written_any_more_gives_back_what_it_reserved_at_a_tick() {
+        const MB: usize = 1 << 20;
+        let segment_bytes = ("segment.bytes", &*(64 * MB).to_string());
+        let settings = [segment_bytes, ("max.message.bytes", "9000000")];
+        let broker = Broker::on_disk(pykafka_log::Durability::Os).with_topic(1, &settings);
+        let log = || broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap();
+        broker.append(&batch(&["a"]));
+        let value = "x".repeat(8 * MB);
+        while log().segments_count() < 2 {
+            broker.append(&batch(&[&value]));
+        }
+        let tick = || {
+            broker.ctx.partitions.release_idle();
+            broker.wait_idle();
+        };
+        tick();
+        broker.clock.advance_ms(10_000);
+        assert!(log().has_space_to_give_back());
+        tick();
+        assert!(!log().has_space_to_give_back());
+    }
+
     #[test]
     fn idle_partition_gives_its_files_back_and_serves_on() {
         let broker = Broker::on_disk(pykafka_log::Durability::Os).with_topic(1, &[]);

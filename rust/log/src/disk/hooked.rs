@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -135,8 +136,8 @@ impl<H: Hook> ReadFile for HookedFile<H> {
         self.file.size()
     }
 
-    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
-        self.file.data_from(position)
+    fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
+        self.file.next_data(position)
     }
 }
 

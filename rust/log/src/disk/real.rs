@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -12,8 +13,7 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use super::map::MappedWindow;
 use super::open_files::{OpenFile, OpenFiles};
 use super::{
-    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, SPARE_PART, Space,
-    Window,
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
 };
 
 /// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
@@ -102,7 +102,7 @@ impl Disk for RealDisk {
         if !matches!(file_system, EXT4 | XFS) {
             return Ok(0);
         }
-        Ok(self.available_bytes(dir)?.usable / SPARE_PART)
+        Ok(self.available_bytes(dir)?.spare())
     }
 
     fn open_files(&self) -> Option<&'static OpenFiles> {
@@ -147,14 +147,18 @@ impl ReadFile for RealFile {
         Ok(self.file.metadata()?.len())
     }
 
-    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
-        match rustix::fs::seek(&*self.file, SeekFrom::Data(position)) {
-            Ok(found) => Ok(Some(found)),
-            Err(rustix::io::Errno::NXIO) => Ok(None),
-            // What cannot tell has data everywhere.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(Some(position)),
-            Err(error) => Err(error.into()),
-        }
+    fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
+        let seek = |to| rustix::fs::seek(&*self.file, to);
+        let found = match seek(SeekFrom::Data(position)) {
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            Ok(start) if self.writes_in_place() => {
+                seek(SeekFrom::Hole(start)).ok().map(|end| start..end)
+            }
+            // OpenZFS has had versions that forgot what was just written.
+            _ => None,
+        };
+        // What cannot tell, as ext4 of a file that was inline, has data everywhere.
+        Ok(found.filter(|data| !data.is_empty()).or(Some(position..u64::MAX)))
     }
 }
 

@@ -13,11 +13,12 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
 /// A segment that is full within this time is filled fast: 1 GiB at 100 MB/s.
-const FAST_SEGMENT_MS: i64 = 10_000;
+const FAST_SEGMENT_NS: u64 = 10_000_000_000;
 
-/// Whether a segment began so shortly ago that it is fast if it is full now.
-fn is_fast(shared: &Shared, segment: &Segment) -> bool {
-    shared.clock.now_ms() - segment.created_ms < FAST_SEGMENT_MS
+/// Whether a segment began within the time in which a fast one is full.
+fn is_new(shared: &Shared, segment: &Segment) -> bool {
+    let age = |begun_ns| shared.clock.now_ns().saturating_sub(begun_ns);
+    segment.begun_ns.is_some_and(|begun_ns| age(begun_ns) < FAST_SEGMENT_NS)
 }
 
 /// What is about to be appended, as far as rolling depends on it.
@@ -55,24 +56,43 @@ impl State {
             self.begin_first_segment(shared, incoming.first_offset)?;
         }
         self.activate()?;
-        if self.should_roll(shared, incoming)? {
-            self.roll(shared, incoming.first_offset)
-        } else {
+        if !self.should_roll(shared, incoming)? {
             self.give_back_space(shared)?;
-            self.store_due_entries(shared)
+            return self.store_due_entries(shared);
+        }
+        let segment = self.segments.last().expect("a segment was added before");
+        let was_filled_fast = self.is_full(segment, incoming) && is_new(shared, segment);
+        self.roll(shared, incoming.first_offset)?;
+        if was_filled_fast {
+            self.reserve_segment(shared);
+        }
+        Ok(())
+    }
+
+    /// Reserves the active segment, which is new, as a whole where space is plenty: the segment before it is about to be
+    /// synced, and whoever needs blocks meanwhile waits for that.
+    fn reserve_segment(&mut self, shared: &Shared) {
+        let size = self.config.segment_bytes as u64;
+        let is_spare = shared.disk.spare_bytes(&shared.dir).is_ok_and(|spare| spare >= size);
+        if let Some(appender) = self.appender.as_mut().filter(|_| is_spare) {
+            // Nothing needs the space yet. An append reports what is wrong with the disk.
+            let _ = appender.reserve_up_to(size);
         }
     }
 
-    /// Gives back what was reserved for a segment that does not fill as fast as the one before it.
-    fn give_back_space(&mut self, shared: &Shared) -> Result<(), StorageError> {
-        let Some(appender) = self.appender.as_mut().filter(|appender| appender.is_far_ahead())
-        else {
-            return Ok(());
-        };
-        let segment = self.segments.last().expect("it is the one that the appender writes");
-        if is_fast(shared, segment) {
+    /// Whether space is reserved for a segment that does not fill as fast as the one before it.
+    pub(super) fn is_giving_back_due(&self, shared: &Shared) -> bool {
+        self.appender.as_ref().is_some_and(Appender::is_far_ahead)
+            && self.segments.last().is_some_and(|segment| !is_new(shared, segment))
+    }
+
+    pub(super) fn give_back_space(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        if !self.is_giving_back_due(shared) {
             return Ok(());
         }
+        let (Some(appender), Some(segment)) = (&mut self.appender, self.segments.last()) else {
+            return Ok(());
+        };
         let given_back = appender.give_back().map_err(segment.files.error("trim", FileKind::Log));
         self.fail(given_back)
     }
@@ -91,31 +111,13 @@ impl State {
     /// Seals the active segment, stores the producers' state and begins a segment at `base_offset`, which is the log end
     /// or behind it. An active segment that is empty is replaced.
     pub(crate) fn roll(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
-        let half = self.config.segment_bytes as u64 / 2;
-        let was_filled_fast = (self.segments.last())
-            .is_some_and(|segment| segment.size > half && is_fast(shared, segment));
         self.deactivate(shared)?;
         if self.segments.last().is_some_and(|segment| segment.size == 0) {
             self.remove_empty_segment(shared)?;
         }
         self.store_snapshot_at(shared, base_offset)?;
         self.add_segment(shared, base_offset)?;
-        self.activate()?;
-        if was_filled_fast {
-            self.reserve_segment(shared);
-        }
-        Ok(())
-    }
-
-    /// Reserves the active segment as a whole, where space is plenty: the segment that was rolled is about to be synced,
-    /// and all that asks the disk for blocks meanwhile waits behind it.
-    fn reserve_segment(&mut self, shared: &Shared) {
-        let size = self.config.segment_bytes as u64;
-        let is_spare = shared.disk.spare_bytes(&shared.dir).is_ok_and(|spare| spare >= size);
-        if let Some(appender) = self.appender.as_mut().filter(|_| is_spare) {
-            // Nothing needs it yet. What is wrong with the disk is met by an append.
-            let _ = appender.reserve_upto(size);
-        }
+        self.activate()
     }
 
     /// Removes the last segment, and the snapshot of its base offset: the log goes on elsewhere.
@@ -172,6 +174,7 @@ impl State {
             max_timestamp: TimeEntry::none(base_offset),
             first_timestamp: None,
             created_ms: shared.clock.now_ms(),
+            begun_ns: Some(shared.clock.now_ns()),
             files,
         });
         self.indexes = Some(ActiveIndexes::new(Indexes::new(base_offset)));
@@ -202,13 +205,19 @@ impl State {
         Ok(())
     }
 
-    /// Stores the active segment's indexes with a last time entry, trims the file and drops its writer.
+    /// Trims the active segment's file, drops its writer and stores its indexes with a last time entry.
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
         self.store_aborted_counts(shared)?;
         let Some(segment) = self.segments.last() else { return Ok(()) };
-        let files = segment.files.clone();
+        let (files, max_timestamp) = (segment.files.clone(), segment.max_timestamp);
+        // Before the indexes, for which a full disk may have no space but this.
+        if let Some(mut appender) = self.appender.take() {
+            let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
+            self.fail(trimmed)?;
+            self.unsynced.add_file(files.path(FileKind::Log));
+        }
         if let Some(indexes) = &self.indexes {
-            indexes.lock().times.append(segment.max_timestamp);
+            indexes.lock().times.append(max_timestamp);
             let stored = indexes.store(&*shared.disk, &files);
             self.fail(stored)?;
             // Not before: without space for the files these are all there is.
@@ -216,11 +225,6 @@ impl State {
             self.unsynced.add_file(files.path(FileKind::OffsetIndex));
             self.unsynced.add_file(files.path(FileKind::TimeIndex));
             self.unsynced.add_dir(shared.dir.to_path_buf());
-        }
-        if let Some(mut appender) = self.appender.take() {
-            let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
-            self.fail(trimmed)?;
-            self.unsynced.add_file(files.path(FileKind::Log));
         }
         Ok(())
     }
@@ -241,7 +245,8 @@ impl State {
             && self.segments.last().is_some_and(|segment| segment.first_timestamp.is_some())
             && (self.appender.as_ref())
                 .is_some_and(|appender| takes_no_more(appender, batch.size()))
-            && self.indexes.as_ref().is_some_and(|indexes| !indexes.lock().is_storing_due());
+            && self.indexes.as_ref().is_some_and(|indexes| !indexes.lock().is_storing_due())
+            && !self.is_giving_back_due(shared);
         let count = batch.last_offset() - batch.base_offset();
         let incoming = Incoming {
             size: batch.size() as u64,
@@ -252,12 +257,16 @@ impl State {
         is_ready && self.should_roll(shared, incoming).is_ok_and(|rolls| !rolls)
     }
 
+    fn is_full(&self, segment: &Segment, incoming: Incoming) -> bool {
+        segment.size + incoming.size > self.config.segment_bytes as u64
+    }
+
     fn should_roll(&mut self, shared: &Shared, incoming: Incoming) -> Result<bool, StorageError> {
         let segment = self.segments.last().expect("a segment was added before");
         if segment.size == 0 {
             return Ok(segment.base_offset() != incoming.first_offset);
         }
-        let is_full = segment.size + incoming.size > self.config.segment_bytes as u64;
+        let is_full = self.is_full(segment, incoming);
         let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);
         let are_indexes_full =
             self.indexes.as_ref().is_some_and(|indexes| indexes.lock().are_full(&self.config));

@@ -48,10 +48,6 @@ impl ReadFile for ActiveFile {
     fn size(&self) -> io::Result<u64> {
         self.open()?.size()
     }
-
-    fn data_from(&self, position: u64) -> io::Result<Option<u64>> {
-        self.open()?.data_from(position)
-    }
 }
 
 impl DiskFile for ActiveFile {

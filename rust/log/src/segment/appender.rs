@@ -15,10 +15,10 @@
 //!
 //! Both write the same bytes to the same positions, so the choice is free for each batch.
 //!
-//! A step can wait for the disk: the file system reads which blocks are free, behind all that is written at that
-//! time, such as a segment that was rolled and is synced. So who knows that a whole file will be needed soon
-//! reserves it beforehand ([`Appender::reserve_upto`]), and gives back what turns out to be too much
-//! ([`Appender::give_back`]).
+//! A step can wait for the disk: the file system reads which blocks are free, and that read waits for all that is
+//! being written, such as a segment that was rolled and is synced. A file that will be full soon is therefore
+//! reserved as a whole at its beginning ([`Appender::reserve_up_to`]); [`Appender::give_back`] releases what turns
+//! out to be too much.
 //!
 //! What stands after the logical end is zeros. They go at [`Appender::trim`] (roll, idle, close); after a
 //! crash recovery cuts them. The window is dropped before the file is ever shortened (see `disk::map`).
@@ -44,7 +44,13 @@ const STEP_BYTES_MAX: u64 = 32 << 20;
 /// As much of a file is mapped at once: mapped pages count as memory of the process.
 const WINDOW_BYTES_MAX: u64 = STEP_BYTES_MAX;
 
-/// Writes by copying into a window from the logical end to the end of the reserved space.
+// A batch that is mapped fits into a window, and a window never reaches behind what `give_back` keeps.
+const _: () = assert!(MAPPED_BATCH_BYTES_MAX as u64 <= WINDOW_BYTES_MAX);
+const _: () = assert!(WINDOW_BYTES_MAX <= STEP_BYTES_MAX);
+// What was reserved is never taken for a young file.
+const _: () = assert!(UNRESERVED_BYTES_MAX < STEP_BYTES_MIN);
+
+/// Writes by copying into a window of the reserved space that begins at the logical end.
 #[derive(Debug, Default)]
 struct MappedAppend {
     window: Option<OpenWindow>,
@@ -225,20 +231,23 @@ impl Appender {
         self.mapped.window = None;
     }
 
-    /// Reserves the file up to `end` before anything needs it. On an error it has what it had before.
+    /// Reserves the file up to `end` before anything needs it.
     ///
     /// # Errors
-    /// What the disk says of the space, or of giving back the part of it that was there.
-    pub fn reserve_upto(&mut self, end: u64) -> io::Result<()> {
+    /// What the disk says of the space; the part of it that was there has been given back. Or that this failed.
+    pub fn reserve_up_to(&mut self, end: u64) -> io::Result<()> {
         let before = self.reserved_end;
-        let reserved = self.extend(end.saturating_sub(before));
+        if end <= before {
+            return Ok(());
+        }
+        let reserved = self.extend(end - before);
         if reserved.is_err() {
             self.file.set_len(before)?;
         }
         reserved
     }
 
-    /// Whether more is reserved than a step: by [`Appender::reserve_upto`].
+    /// Whether more is reserved than a step, by [`Appender::reserve_up_to`].
     pub fn is_far_ahead(&self) -> bool {
         self.reserved_end - self.position > STEP_BYTES_MAX
     }
@@ -497,12 +506,24 @@ mod tests {
     }
 
     #[test]
+    fn space_that_is_only_grown_behind_reserved_space_is_not_mapped() {
+        let file = Arc::new(OtherFile::new(|file, position, size| {
+            let allocated = file.allocate(position, size)?;
+            Ok(if position == 0 { allocated } else { Allocated::Grown })
+        }));
+        let rule = AppendRule::new(&config(i64::MAX));
+        let mut appender = Appender::open(file, 0, rule).unwrap();
+        appender.append(&vec![1; STEP_BYTES_MIN as usize]).unwrap();
+        assert_eq!(appender.append(&[2; 100]).unwrap(), STEP_BYTES_MIN);
+    }
+
+    #[test]
     fn a_file_that_is_reserved_as_a_whole_is_mapped_in_windows_and_takes_every_batch() {
         const WHOLE: u64 = 80 << 20;
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
             let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
-            appender.reserve_upto(WHOLE).unwrap();
+            appender.reserve_up_to(WHOLE).unwrap();
             assert!(appender.is_far_ahead());
             let batch = |n: u64| vec![n as u8; MAPPED_BATCH_BYTES_MAX - 100];
             let (mut count, mut new_windows) = (0, 0);
@@ -529,7 +550,7 @@ mod tests {
         for (name, disk, rule, dir) in cases() {
             let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
             let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
-            appender.reserve_upto(100 << 20).unwrap();
+            appender.reserve_up_to(100 << 20).unwrap();
             appender.append(&[1; 1000]).unwrap();
             appender.give_back().unwrap();
             assert!(!appender.is_far_ahead(), "{name}");
@@ -547,18 +568,14 @@ mod tests {
     #[test]
     fn a_file_that_could_not_be_reserved_as_a_whole_keeps_no_part_of_it() {
         let file = Arc::new(OtherFile::new(|file, position, size| {
-            file.set_len(position + size.min(4096))?;
-            if size > 1 << 20 {
-                Err(io::ErrorKind::StorageFull.into())
-            } else {
-                Ok(Allocated::Grown)
-            }
+            file.set_len(position + size.min(8192))?;
+            if size > 8192 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(Allocated::Grown) }
         }));
         let mut appender = Appender::open(file.clone(), 0, AppendRule::WRITTEN).unwrap();
-        let refused = appender.reserve_upto(2 << 20).unwrap_err();
+        let refused = appender.reserve_up_to(2 << 20).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
         assert_eq!((appender.reserved_end(), file.size().unwrap()), (0, 0));
-        assert_eq!(appender.append(&[1; 5000]).unwrap(), 0, "in steps");
+        assert_eq!(appender.append(&[1; 5000]).unwrap(), 0, "no more than it needs");
     }
 
     #[test]

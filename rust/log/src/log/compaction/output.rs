@@ -106,6 +106,7 @@ impl<'a> Output<'a> {
             max_timestamp: self.max_timestamp,
             first_timestamp: None,
             created_ms,
+            begun_ns: None,
             files: self.files.clone(),
         })
     }

@@ -107,7 +107,7 @@ impl FoundSegment {
             files.set_rebuilt(indexes, aborted);
         }
         let (size, max_timestamp) = (self.size, self.max_timestamp);
-        Segment { size, max_timestamp, first_timestamp: None, created_ms, files }
+        Segment { size, max_timestamp, first_timestamp: None, created_ms, begun_ns: None, files }
     }
 }
 

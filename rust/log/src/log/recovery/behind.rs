@@ -54,25 +54,52 @@ const LOOK_BYTES: usize = 1 << 20;
 /// CRCs are calculated over no more than this while looking for batches in garbage.
 const LOOK_CRC_BYTES_MAX: usize = 256 << 20;
 
+/// Zeros that belong to a piece without being read.
+const ZEROS_MAX: usize = HEADER_SIZE - 1;
+
+/// Reads what comes next in a range of positions and may be other than zero, with the zeros around it that a header may
+/// begin or end with. Returns where that piece begins and its length; `None` if nothing but zeros follows.
+fn read_piece(
+    file: &dyn ReadFile,
+    buffer: &mut [u8; 2 * ZEROS_MAX + LOOK_BYTES],
+    Range { start, end }: Range<u64>,
+) -> std::io::Result<Option<(u64, usize)>> {
+    let Some(data) = file.next_data(start)?.filter(|data| data.start < end) else {
+        return Ok(None);
+    };
+    let start = start.max(data.start.saturating_sub(ZEROS_MAX as u64));
+    let before = (data.start - start) as usize;
+    let wanted = (data.end.min(end) - data.start).min(LOOK_BYTES as u64) as usize;
+    buffer[..before].fill(0);
+    let read = file.read_at(&mut buffer[before..before + wanted], data.start)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    let read_end = data.start + read as u64;
+    let after = if read_end == data.end { end.saturating_sub(read_end) } else { 0 };
+    let after = after.min(ZEROS_MAX as u64) as usize;
+    buffer[before + read..before + read + after].fill(0);
+    Ok(Some((start, before + read + after)))
+}
+
+fn piece_buffer() -> Box<[u8; 2 * ZEROS_MAX + LOOK_BYTES]> {
+    let buffer = vec![0; 2 * ZEROS_MAX + LOOK_BYTES].into_boxed_slice();
+    buffer.try_into().expect("it has that length")
+}
+
 /// Position of the last byte in `start..end` that is not zero.
 pub(super) fn last_non_zero(
     file: &dyn ReadFile,
     start: u64,
     end: u64,
 ) -> std::io::Result<Option<u64>> {
-    let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
+    let mut buffer = piece_buffer();
     let (mut position, mut last) = (start, None);
-    while let Some(data) = file.data_from(position)?.filter(|data| *data < end) {
-        position = data;
-        let wanted = buffer.len().min((end - position) as usize);
-        let read = file.read_at(&mut buffer[..wanted], position)?;
-        if read == 0 {
-            break;
+    while let Some((start, size)) = read_piece(file, &mut buffer, position..end)? {
+        if let Some(at) = buffer[..size].iter().rposition(|byte| *byte != 0) {
+            last = Some(start + at as u64);
         }
-        if let Some(at) = buffer[..read].iter().rposition(|byte| *byte != 0) {
-            last = Some(position + at as u64);
-        }
-        position += read as u64;
+        position = start + size as u64;
     }
     Ok(last)
 }
@@ -115,17 +142,10 @@ pub(super) fn find_batch(
     offset_min: i64,
     torn: Option<Torn>,
 ) -> std::io::Result<Option<OffsetEntry>> {
-    let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
+    let mut buffer = piece_buffer();
     let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
-    let mut position = start;
-    while let Some(data) = file.data_from(position)? {
-        // A header may begin with zeros that were never written.
-        position = position.max(data.saturating_sub(HEADER_SIZE as u64));
-        if position + HEADER_SIZE as u64 > end {
-            break;
-        }
-        let wanted = buffer.len().min((end - position) as usize);
-        let read = file.read_at(&mut buffer[..wanted], position)?;
+    let mut next = start;
+    while let Some((position, read)) = read_piece(file, &mut buffer, next..end)? {
         if read < HEADER_SIZE {
             break;
         }
@@ -148,7 +168,7 @@ pub(super) fn find_batch(
                 return Ok(offsets.map(|(offset, _)| OffsetEntry { offset, position }));
             }
         }
-        position += (read - HEADER_SIZE + 1) as u64;
+        next = position + (read - HEADER_SIZE + 1) as u64;
     }
     Ok(None)
 }
@@ -192,18 +212,21 @@ mod tests {
 
     use super::*;
 
-    /// A file of which only the end is data; nothing before it may be read but a header's length.
+    /// A file whose `data` alone may be read; all else is zeros that were never written.
     #[derive(Debug)]
     struct Sparse {
         bytes: Vec<u8>,
-        data: u64,
+        data: Range<u64>,
     }
 
     impl ReadFile for Sparse {
         fn read_at(&self, bytes: &mut [u8], position: u64) -> std::io::Result<usize> {
-            assert!(position + HEADER_SIZE as u64 >= self.data, "a hole is read at {position}");
-            let rest = &self.bytes[position as usize..];
+            let rest = self.bytes.get(position as usize..).unwrap_or_default();
             let read = rest.len().min(bytes.len());
+            // The header and the CRC of what seems to be a batch are read wherever it is.
+            let is_batch = position + 20 > self.data.start;
+            let is_in_data = self.data.start <= position && position + read as u64 <= self.data.end;
+            assert!(is_batch || is_in_data, "{read} bytes of a hole are read at {position}");
             bytes[..read].copy_from_slice(&rest[..read]);
             Ok(read)
         }
@@ -212,27 +235,51 @@ mod tests {
             Ok(self.bytes.len() as u64)
         }
 
-        fn data_from(&self, position: u64) -> std::io::Result<Option<u64>> {
-            Ok((position < self.size()?).then_some(position.max(self.data)))
+        fn next_data(&self, position: u64) -> std::io::Result<Option<Range<u64>>> {
+            let left = position.max(self.data.start)..self.data.end;
+            Ok(Some(left).filter(|left| !left.is_empty()))
         }
     }
 
     #[test]
     fn space_that_was_only_reserved_is_not_read_and_hides_no_batch() {
         let mut builder = BatchBuilder::new(BatchOptions::default());
-        builder.append(0, None, Some(b"value"), &[]).unwrap();
+        builder.append(0, None, Some(&[0; 100]), &[]).unwrap();
         let start = 5 << 20;
-        let mut bytes = vec![0; start];
-        builder.build(&mut bytes).unwrap();
-        // The first bytes of its base offset are zeros, and may not be on the disk.
-        for missing in [0, 7] {
-            let (end, data) = (bytes.len() as u64, (start + missing) as u64);
-            let file = Sparse { bytes: bytes.clone(), data };
+        let mut batch = vec![0; start];
+        let size = builder.build(&mut batch).unwrap();
+        let last = batch.iter().rposition(|byte| *byte != 0).unwrap() as u64;
+        // It begins with the zeros of its base offset and of its length, and ends with those of its value.
+        for (missing, missing_at_end) in [(0, 0), (7, 0), (11, 0), (11, 80), (0, 100)] {
+            for behind in [0, 5 << 20] {
+                let mut bytes = batch.clone();
+                let data = (start + missing) as u64..(start + size - missing_at_end) as u64;
+                bytes.resize(bytes.len() + behind, 0);
+                let end = bytes.len() as u64;
+                let file = Sparse { bytes, data };
+                for from in [0, start as u64 - 100, start as u64 - 3, start as u64] {
+                    let found = find_batch(&file, from..end, 0, None).unwrap();
+                    assert_eq!(found, Some(OffsetEntry { offset: 0, position: start as u64 }));
+                    assert_eq!(last_non_zero(&file, from, end).unwrap(), Some(last));
+                }
+                assert_eq!(find_batch(&file, start as u64 + 1..end, 0, None).unwrap(), None);
+                assert_eq!(last_non_zero(&file, 0, start as u64).unwrap(), None);
+                assert_eq!(last_non_zero(&file, last + 1, end).unwrap(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_across_two_pieces_is_found() {
+        for start in LOOK_BYTES - HEADER_SIZE - 1..LOOK_BYTES + 2 {
+            let mut bytes = vec![9; start];
+            let mut builder = BatchBuilder::new(BatchOptions::default());
+            builder.append(0, None, Some(b"value"), &[]).unwrap();
+            builder.build(&mut bytes).unwrap();
+            let end = bytes.len() as u64;
+            let file = Sparse { data: 0..end, bytes };
             let found = find_batch(&file, 0..end, 0, None).unwrap();
-            assert_eq!(found, Some(OffsetEntry { offset: 0, position: start as u64 }));
-            let last = bytes.iter().rposition(|byte| *byte != 0).map(|last| last as u64);
-            assert_eq!(last_non_zero(&file, 0, end).unwrap(), last);
-            assert_eq!(last_non_zero(&file, 0, start as u64).unwrap(), None);
+            assert_eq!(found, Some(OffsetEntry { offset: 0, position: start as u64 }), "{start}");
         }
     }
 }
