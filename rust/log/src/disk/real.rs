@@ -148,17 +148,21 @@ impl ReadFile for RealFile {
     }
 
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
-        let seek = |to| rustix::fs::seek(&*self.file, to);
-        let found = match seek(SeekFrom::Data(position)) {
+        let everywhere = Ok(Some(position..u64::MAX));
+        // OpenZFS has had versions that took what was just written for a hole.
+        if !self.writes_in_place() {
+            return everywhere;
+        }
+        let start = match rustix::fs::seek(&*self.file, SeekFrom::Data(position)) {
+            Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
-            Ok(start) if self.writes_in_place() => {
-                seek(SeekFrom::Hole(start)).ok().map(|end| start..end)
-            }
-            // OpenZFS has had versions that forgot what was just written.
-            _ => None,
+            // ext4 does not tell of a file that was inline.
+            Err(_) => return everywhere,
         };
-        // What cannot tell, as ext4 of a file that was inline, has data everywhere.
-        Ok(found.filter(|data| !data.is_empty()).or(Some(position..u64::MAX)))
+        match rustix::fs::seek(&*self.file, SeekFrom::Hole(start)) {
+            Ok(end) if end > start => Ok(Some(start..end)),
+            _ => everywhere,
+        }
     }
 }
 
