@@ -244,7 +244,8 @@ pub trait ReadFile: Send + Sync + Debug {
 
     /// The next positions, from `position` on, where bytes may be other than zero; `None` if all that follow are zeros.
     /// Space that was reserved and not written is left out where the file system tells, as long as nobody reads it:
-    /// what is in the page cache counts as data.
+    /// what is in the page cache counts as data. What lies between two such ranges is as long as a block of a file
+    /// system, 512 bytes at least.
     fn next_data(&self, position: u64) -> io::Result<Option<Range<u64>>> {
         Ok(Some(position..u64::MAX))
     }

@@ -122,7 +122,11 @@ impl History {
             let offset = (log.log_end_offset() - back).max(log.log_start_offset());
             directory.truncate_log(log, offset).unwrap();
             let end = log.log_end_offset();
-            history.content.retain(|base_offset, _| *base_offset < end);
+            // A batch that reaches below the log start goes as a whole.
+            let next_offset = |bytes: &[u8]| {
+                pykafka_record::batches(bytes).next().unwrap().unwrap().next_offset()
+            };
+            history.content.retain(|_, bytes| next_offset(bytes) <= end);
             history.synced_end = history.synced_end.min(end);
         });
     }

@@ -728,20 +728,35 @@ fn a_log_whose_file_could_not_be_shortened_takes_no_more_writes() {
     assert!(matches!(refused, Err(AppendError::Storage(StorageError::Failed { .. }))));
 }
 
-/// The indexes of an idle log need space on a full disk, and there may be none but what its segment has reserved.
+/// What an idle log stores needs space, and on a full disk there may be none but what its segment has reserved.
 #[test]
 fn an_idle_log_on_a_full_disk_gives_back_what_it_reserved() {
     const PAGE: u64 = 4096;
-    let disk = FaultyDisk::default();
-    let mut bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
-    bench.config = LogConfig { segment_bytes: 100 * PAGE as i32, ..LogConfig::default() };
-    let (log, _) = bench.open(true);
-    roll_when_full(&log);
-    assert_eq!(last_segment(&bench, &log).0, 100 * PAGE);
-    disk.set_space(disk.used_bytes());
-    let _ = log.release_idle_files();
-    let (size, written) = last_segment(&bench, &log);
-    assert_eq!(size, written);
+    for has_aborted in [false, true] {
+        let disk = FaultyDisk::default();
+        let mut bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
+        bench.config = LogConfig { segment_bytes: 100 * PAGE as i32, ..LogConfig::default() };
+        let (log, _) = bench.open(true);
+        roll_when_full(&log);
+        if has_aborted {
+            let (producer_id, producer_epoch) = (ProducerId::new(7), ProducerEpoch::new(0));
+            let options = BatchOptions {
+                producer_id,
+                producer_epoch,
+                base_sequence: 0,
+                transactional: true,
+                ..BatchOptions::default()
+            };
+            log.append_as_leader(&mut batch_with(options, 1, 50, NOW_MS), LEADER).unwrap();
+            let aborted = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+            log.append_end_marker(producer_id, producer_epoch, aborted, LeaderEpoch::ZERO).unwrap();
+        }
+        assert_eq!(last_segment(&bench, &log).0, 100 * PAGE);
+        disk.set_space(disk.used_bytes());
+        let _ = log.release_idle_files();
+        let (size, written) = last_segment(&bench, &log);
+        assert_eq!(size, written);
+    }
 }
 
 #[test]

@@ -207,15 +207,11 @@ impl State {
 
     /// Trims the active segment's file, drops its writer and stores its indexes with a last time entry.
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        // First: on a full disk what follows may have no space but this.
+        self.trim()?;
         self.store_aborted_counts(shared)?;
         let Some(segment) = self.segments.last() else { return Ok(()) };
         let (files, max_timestamp) = (segment.files.clone(), segment.max_timestamp);
-        // Before the indexes, for which a full disk may have no space but this.
-        if let Some(mut appender) = self.appender.take() {
-            let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
-            self.fail(trimmed)?;
-            self.unsynced.add_file(files.path(FileKind::Log));
-        }
         if let Some(indexes) = &self.indexes {
             indexes.lock().times.append(max_timestamp);
             let stored = indexes.store(&*shared.disk, &files);
@@ -226,6 +222,20 @@ impl State {
             self.unsynced.add_file(files.path(FileKind::TimeIndex));
             self.unsynced.add_dir(shared.dir.to_path_buf());
         }
+        Ok(())
+    }
+
+    /// Gives back all that the active segment's file has reserved, and drops its writer.
+    fn trim(&mut self) -> Result<(), StorageError> {
+        let (Some(appender), Some(segment)) = (&mut self.appender, self.segments.last()) else {
+            return Ok(());
+        };
+        let files = segment.files.clone();
+        let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
+        self.fail(trimmed)?;
+        // Not before: a file that cannot be opened now, for want of descriptors, is trimmed later.
+        self.appender = None;
+        self.unsynced.add_file(files.path(FileKind::Log));
         Ok(())
     }
 
@@ -310,5 +320,74 @@ impl State {
         number ^= number >> 7;
         number ^= number << 17;
         self.jitter = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use pykafka_record::{BatchBuilder, BatchOptions};
+
+    use super::*;
+    use crate::AppendOrigin;
+    use crate::clock::ManualClock;
+    use crate::disk::{Disk, FileOp, Hook, HookedDisk, MemoryDisk};
+    use crate::log::{AppendOptions, Checkpointed, LogOptions, OnDamage};
+
+    /// No descriptors are left.
+    #[derive(Debug, Default)]
+    struct Exhausted(AtomicBool);
+
+    impl Hook for Exhausted {
+        fn before(&self, op: FileOp, _: &Path) -> io::Result<()> {
+            match op {
+                FileOp::Open if self.0.load(Ordering::SeqCst) => {
+                    Err(rustix::io::Errno::MFILE.into())
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_opened_to_be_trimmed_is_trimmed_later() {
+        let hook = Arc::new(Exhausted::default());
+        let disk = Arc::new(HookedDisk::new(MemoryDisk::default(), hook.clone()));
+        let (log, _) = Log::open(LogOptions {
+            dir: "/data/topic-0".into(),
+            config: Arc::default(),
+            disk: disk.clone(),
+            clock: Arc::new(ManualClock::new(0)),
+            checkpointed: Checkpointed::default(),
+            on_damage: OnDamage::Keep,
+            clean: true,
+            topic_id: None,
+            producer_id_expiration_ms: 1,
+            read_only: false,
+            jitter_seed: 1,
+            buffers: Arc::default(),
+        })
+        .unwrap();
+        let mut batch = Vec::new();
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(0, None, Some(&[1; 100_000]), &[]).unwrap();
+        builder.build(&mut batch).unwrap();
+        let leader = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
+        log.append_as_leader(&mut batch, leader).unwrap();
+        for segment in &log.write().segments {
+            segment.files.release();
+        }
+        hook.0.store(true, Ordering::SeqCst);
+        assert!(log.release_idle_files().is_err_and(|error| error.is_refusal()));
+        hook.0.store(false, Ordering::SeqCst);
+        let path = Path::new("/data/topic-0/00000000000000000000.log");
+        let size = || disk.open(path, OpenMode::Read).unwrap().size().unwrap();
+        assert!(size() > batch.len() as u64, "it is reserved ahead");
+        log.release_idle_files().unwrap();
+        assert_eq!(size(), batch.len() as u64);
     }
 }
