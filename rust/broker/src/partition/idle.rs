@@ -1,7 +1,8 @@
 //! Partitions that nobody uses give back their files and the indexes of their active segments.
 //!
 //! A partition is listed by its first use after a release, and released when it was not used for [`IDLE_TICKS_MAX`]
-//! ticks of upkeep. Space that a log has reserved and does not fill soon is given back at a tick, idle or not. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
+//! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`). Space that a
+//! log has reserved and does not fill soon is given back at a tick, idle or not.
 
 use pykafka_log::{Log, StorageError};
 
