@@ -148,6 +148,11 @@ class Nodes(ABC):
         """Where a node's partitions are."""
         return self.folder / str(node)
 
+    def file_bytes(self, node: int, topic: str) -> int:
+        """Blocks of the segments of a node's replica of partition 0: what is written or reserved."""
+        segments = (self.data(node) / f"{topic}-0").glob("*.log")
+        return sum(file.stat().st_blocks * 512 for file in segments)
+
     @abstractmethod
     def replica_bytes(self, node: int, topic: str) -> int:
         """How much a node's replica of partition 0 holds; 0 as long as it does not tell."""
@@ -204,9 +209,8 @@ class Kafka(Nodes):
         super().__init__(folder / "kafka")
 
     def replica_bytes(self, node: int, topic: str) -> int:
-        """Blocks of its segments: nothing is reserved, and it may have all before it answers a client."""
-        segments = (self.data(node) / f"{topic}-0").glob("*.log")
-        return sum(file.stat().st_blocks * 512 for file in segments)
+        """As its files are: nothing is reserved, and it may have all before it answers a client."""
+        return self.file_bytes(node, topic)
 
     def _settings(self, node: int) -> dict[str, object]:
         return super()._settings(node) | {"log.dirs": self.data(node)}

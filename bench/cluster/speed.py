@@ -67,9 +67,8 @@ def catch_up(nodes: Nodes) -> work.Figures:
         page_cache.keep(segment)
     os.sync()
     nodes.launch(follower)
-    followed = nodes.data(follower) / f"{topic}-0"
     # By its files: it answers no client yet.
-    failover.wait_until(lambda: any(file.stat().st_blocks for file in followed.glob("*.log")))
+    failover.wait_until(lambda: nodes.file_bytes(follower, topic) > 0)
     begun = time.monotonic()
     failover.wait_until(lambda: nodes.replica_bytes(follower, topic) >= total, every_s=ASK_S)
     seconds = time.monotonic() - begun

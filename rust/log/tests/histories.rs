@@ -123,10 +123,7 @@ impl History {
             directory.truncate_log(log, offset).unwrap();
             let end = log.log_end_offset();
             // A batch that reaches below the log start goes as a whole.
-            let next_offset = |bytes: &[u8]| {
-                pykafka_record::batches(bytes).next().unwrap().unwrap().next_offset()
-            };
-            history.content.retain(|_, bytes| next_offset(bytes) <= end);
+            history.content.retain(|_, bytes| all(bytes)[0].next_offset() <= end);
             history.synced_end = history.synced_end.min(end);
         });
     }

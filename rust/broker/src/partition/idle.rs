@@ -40,11 +40,7 @@ impl Partition {
     /// One tick of upkeep; `false` once released.
     pub(crate) fn tick(&self) -> bool {
         if self.opened_log().is_some_and(|log| log.has_space_to_give_back()) {
-            self.command(Urgency::Background, |partition, writer| {
-                if let Ok(writer) = writer {
-                    partition.keep_up(writer, Log::give_back_space);
-                }
-            });
+            self.keep_up(Log::give_back_space);
         }
         let mut turn = self.turn();
         turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);
@@ -53,16 +49,20 @@ impl Partition {
         }
         turn.idleness.is_listed = false;
         drop(turn);
-        self.command(Urgency::Background, |partition, writer| {
-            if let Ok(writer) = writer {
-                partition.keep_up(writer, Log::release_idle_files);
-            }
-        });
+        self.keep_up(Log::release_idle_files);
         false
     }
 
-    /// Does something to the log that a later tick can do again.
-    fn keep_up(&self, _writer: &Writer, upkeep: fn(&Log) -> Result<(), StorageError>) {
+    /// Does something to the log, later, that another tick can do again.
+    fn keep_up(&self, upkeep: fn(&Log) -> Result<(), StorageError>) {
+        self.command(Urgency::Background, move |partition, writer| {
+            if let Ok(writer) = writer {
+                partition.keep_up_now(writer, upkeep);
+            }
+        });
+    }
+
+    fn keep_up_now(&self, _writer: &Writer, upkeep: fn(&Log) -> Result<(), StorageError>) {
         let Some(log) = self.opened_log() else { return };
         if let Err(error) = upkeep(&log) {
             let mut turn = self.turn();
