@@ -374,7 +374,7 @@ mod tests {
         .unwrap();
         let mut batch = Vec::new();
         let mut builder = BatchBuilder::new(BatchOptions::default());
-        builder.append(0, None, Some(&[1; 100_000]), &[]).unwrap();
+        builder.append(0, None, Some(&vec![1; 100_000]), &[]).unwrap();
         builder.build(&mut batch).unwrap();
         let leader = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
         log.append_as_leader(&mut batch, leader).unwrap();
