@@ -1,0 +1,39 @@
+"""Small git repositories for the tests of the ceilings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.tools.module_trees import write_tree
+from tools.guards.tree import Tree
+
+_ENVIRONMENT = {
+    "GIT_AUTHOR_NAME": "test",
+    "GIT_AUTHOR_EMAIL": "test@localhost",
+    "GIT_COMMITTER_NAME": "test",
+    "GIT_COMMITTER_EMAIL": "test@localhost",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Run git in `root`, without the settings of the user; return its output."""
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments],
+        env={**os.environ, **_ENVIRONMENT}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def commit(root: Path, files: Mapping[str, str], message: str = "test: write files") -> Tree:
+    """Write files below `root`, and commit everything that is there."""
+    if not (root / ".git").exists():
+        git(root, "init", "--quiet")
+    write_tree(root, files)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message)
+    return Tree(root)

@@ -1,0 +1,273 @@
+"""A figure must equal its ceiling; a higher one is explained, and only a lower total can be stored."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.tools.git_trees import commit, git
+from tests.tools.module_trees import write_tree
+from tools.guards.ceilings import FINDINGS_MAX, compare, lower
+from tools.guards.ceilings.changes import since, since_last_change_of
+from tools.guards.ceilings.file import FILE, CeilingsError, load
+from tools.guards.figures import Finding, Measure
+from tools.guards.tree import Tree
+
+CEILINGS = '[base]\ncommit = "abc"\n[sleeps]\n"tests/broker" = 2\n"tests/log" = 1\n'
+BROKER, LOG = "tests/broker/test_a.py", "tests/log/test_b.py"
+FILES = {BROKER: "one\ntwo\nthree\n", LOG: "one\n", FILE: CEILINGS}
+
+
+def _sleeps(*places: tuple[str, int]) -> Measure:
+    """A measure with one finding at each place; the key is the folder."""
+    findings: dict[str, list[Finding]] = {}
+    for path, line in places:
+        finding = Finding(path, line, f"sleep {line}", "wait for an event")
+        findings.setdefault(path.rpartition("/")[0], []).append(finding)
+    return Measure("sleeps", {key: len(found) for key, found in findings.items()}, findings)
+
+
+HELD = ((BROKER, 1), (BROKER, 2), (LOG, 1))
+
+
+def _tables(tree: Tree) -> Mapping[str, Mapping[str, int]]:
+    return load(tree).tables
+
+
+def test_figures_that_equal_their_ceilings_pass(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, FILES)
+    assert compare(tree, [_sleeps(*HELD)]) == []
+
+
+def test_a_raised_figure_shows_the_finding_on_the_changed_line_alone(tmp_path: Path) -> None:
+    tree = commit(tmp_path, FILES)
+    (tmp_path / BROKER).write_text("one\ntwo\nthree, changed\n")
+    (failure,) = compare(tree, [_sleeps(*HELD, (BROKER, 3))])
+    assert (failure.kind, failure.measure, failure.key) == ("raised", "sleeps", "tests/broker")
+    assert failure.message == "raised to 3; the ceiling is 2"
+    assert [(found.path, found.line) for found in failure.findings] == [(BROKER, 3)]
+    assert f"{BROKER}:3: sleep 3\n    wait for an event" in str(failure)
+
+
+def test_a_change_that_is_committed_counts_until_the_ceilings_change(tmp_path: Path) -> None:
+    commit(tmp_path, FILES)
+    tree = commit(tmp_path, {BROKER: "one\ntwo\nthree, changed\n"})
+    (failure,) = compare(tree, [_sleeps(*HELD, (BROKER, 3))])
+    assert [found.line for found in failure.findings] == [3]
+    tree = commit(tmp_path, {FILE: CEILINGS + "# held\n"})
+    changes = since_last_change_of(tree, FILE)
+    assert changes is not None
+    assert not changes.lines
+
+
+def test_every_line_of_an_untracked_file_is_new(tmp_path: Path) -> None:
+    tree = commit(tmp_path, FILES)
+    new = "tests/broker/test_new.py"
+    (tmp_path / new).write_text("one\n")
+    (failure,) = compare(tree, [_sleeps(*HELD, (new, 1))])
+    assert [(found.path, found.line) for found in failure.findings] == [(new, 1)]
+
+
+def test_without_a_changed_line_the_first_findings_of_the_key_are_shown(tmp_path: Path) -> None:
+    tree = commit(tmp_path, FILES)
+    places = [(BROKER, line) for line in range(1, FINDINGS_MAX + 6)]
+    (failure,) = compare(tree, [_sleeps(*places, (LOG, 1))])
+    assert [found.line for found in failure.findings] == list(range(1, FINDINGS_MAX + 1))
+    assert "… and 5 more: python -m tools.guards --list sleeps" in str(failure)
+
+
+def test_a_raised_figure_is_explained_without_any_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / FILE).write_text(CEILINGS)
+    (failure,) = compare(Tree(tmp_path), [_sleeps(*HELD, (BROKER, 3))])
+    assert [found.line for found in failure.findings] == [1, 2, 3]
+
+
+def test_a_figure_below_its_ceiling_fails_until_it_is_stored(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, FILES)
+    lowered = _sleeps((BROKER, 1), (BROKER, 2))
+    (failure,) = compare(tree, [lowered])
+    assert (failure.kind, failure.key) == ("lower", "tests/log")
+    assert failure.message == "0, below the ceiling of 1; lower it: run `make ceilings`"
+    assert lower(tree, [lowered]) == ["sleeps: 3 → 2"]
+    assert _tables(tree) == {"sleeps": {"tests/broker": 2}}
+    assert compare(tree, [lowered]) == []
+
+
+def test_a_key_without_a_ceiling_has_the_ceiling_0(tmp_path: Path) -> None:
+    tree = commit(tmp_path, FILES)
+    (failure,) = compare(tree, [_sleeps(*HELD, ("tests/cli/test_c.py", 1))])
+    assert (failure.key, failure.message) == ("tests/cli", "raised to 1; the ceiling is 0")
+
+
+def test_faults_that_move_to_another_folder_are_accepted_by_lowering(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, FILES)
+    moved = _sleeps((BROKER, 1), ("tests/cli/test_a.py", 2), (LOG, 1))
+    by_key = {failure.key: failure for failure in compare(tree, [moved])}
+    assert {key: failure.kind for key, failure in by_key.items()} == {
+        "tests/broker": "lower", "tests/cli": "raised",
+    }  # fmt: skip
+    assert by_key["tests/cli"].message.endswith(
+        "the total is not higher: if code moved, run `make ceilings`"
+    )
+    lower(tree, [moved])
+    assert _tables(tree)["sleeps"] == {"tests/broker": 1, "tests/cli": 1, "tests/log": 1}
+
+
+def test_a_raised_total_cannot_be_stored(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, FILES)
+    with pytest.raises(CeilingsError, match="sleeps: the total rose from 3 to 4") as error:
+        lower(tree, [_sleeps((BROKER, 1), *[(LOG, line) for line in (1, 2, 3)])])
+    assert f"{FILE} is unchanged" in str(error.value)
+    assert (tmp_path / FILE).read_text() == CEILINGS
+
+
+def test_one_raised_total_prevents_the_lowering_of_all_others(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, {**FILES, FILE: CEILINGS + '[other]\n"x" = 5\n'})
+    with pytest.raises(CeilingsError, match="sleeps: the total rose"):
+        lower(tree, [_sleeps(*HELD, (LOG, 2)), Measure("other", {}, {})])
+    assert _tables(tree)["other"] == {"x": 5}
+
+
+def test_a_table_that_no_guard_measures_fails(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, {**FILES, FILE: CEILINGS + '[naps]\n"tests/log" = 1\n'})
+    (failure,) = compare(tree, [_sleeps(*HELD)])
+    assert (failure.kind, failure.measure) == ("unknown", "naps")
+    assert "no guard measures this; delete its table" in str(failure)
+    assert compare(tree, [_sleeps(*HELD)], known=["sleeps", "naps"]) == []
+
+
+def test_a_new_measure_is_adopted_once_and_by_name(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, {**FILES, FILE: '[base]\ncommit = "abc"\n'})
+    (failure,) = compare(tree, [_sleeps(*HELD)])
+    assert failure.kind == "new"
+    assert "python -m tools.guards --adopt sleeps" in failure.message
+    with pytest.raises(CeilingsError, match="add --adopt sleeps"):
+        lower(tree, [_sleeps(*HELD)])
+    assert lower(tree, [_sleeps(*HELD)], ["sleeps"]) == ["sleeps: adopted 3"]
+    assert compare(tree, [_sleeps(*HELD)]) == []
+    with pytest.raises(CeilingsError, match="has a table already"):
+        lower(tree, [_sleeps(*HELD, (LOG, 2))], ["sleeps"])
+
+
+def test_a_measure_that_fell_to_0_keeps_its_table_and_cannot_be_adopted_again(
+    tmp_path: Path,
+) -> None:
+    tree = write_tree(tmp_path, FILES)
+    lower(tree, [_sleeps()])
+    assert _tables(tree) == {"sleeps": {}}
+    with pytest.raises(CeilingsError, match="has a table already"):
+        lower(tree, [_sleeps(*HELD)], ["sleeps"])
+
+
+def test_the_first_file_starts_at_the_current_commit(tmp_path: Path) -> None:
+    tree = commit(tmp_path, {BROKER: "one\n"})
+    lower(tree, [_sleeps((BROKER, 1))], ["sleeps"])
+    assert load(tree).base == git(tmp_path, "rev-parse", "HEAD").strip()
+    assert _tables(tree) == {"sleeps": {"tests/broker": 1}}
+
+
+def test_lowering_sorts_the_file_and_keeps_its_comments(tmp_path: Path) -> None:
+    text = """\
+# About the file.
+[base]
+commit = "abc" # the base
+[sleeps] # beside the table
+"tests/log" = 1 # beside the key
+# above the key
+"tests/broker" = 1_000
+
+# above the table
+[blocks]
+"b" = 2
+"a" = 1
+# the end
+"""
+    tree = write_tree(tmp_path, {**FILES, FILE: text})
+    lower(tree, [_sleeps((BROKER, 1), (LOG, 1))])
+    assert (
+        (tmp_path / FILE).read_text()
+        == """\
+# About the file.
+[base]
+commit = "abc"  # the base
+
+# above the table
+[blocks]
+"a" = 1
+"b" = 2
+
+[sleeps]  # beside the table
+# above the key
+"tests/broker" = 1
+"tests/log" = 1  # beside the key
+# the end
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[sleeps]\n"a" = 1\n', "[base] needs commit"),
+        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = -1\n', "'a' must be a count from 0, not -1"),
+        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = true\n', "'a' must be a count from 0, not True"),
+        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = 1.5\n', "'a' must be a count from 0, not 1.5"),
+        ('sleeps = 1\n[base]\ncommit = "abc"\n', "sleeps is outside a table"),
+        ("[base\n", "at line 1"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_the_entry(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    tree = write_tree(tmp_path, {FILE: text})
+    with pytest.raises(CeilingsError) as error:
+        load(tree)
+    assert message in str(error.value)
+    assert str(error.value).startswith(FILE)
+
+
+def test_a_key_with_quotes_and_backslashes_survives_a_rewrite(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path, FILES)
+    key = 'a "b" \\ é'
+    lower(tree, [Measure("odd", {key: 1}, {})], ["odd"])
+    assert tomllib.loads((tmp_path / FILE).read_text())["odd"] == {key: 1}
+
+
+# Changes
+
+
+def test_text_that_looks_like_a_diff_does_not_mislead_the_reader_of_diffs(tmp_path: Path) -> None:
+    tree = commit(tmp_path, {"a.txt": "-- a/b.txt\nkept\nend", "b.txt": "one\n"})
+    (tmp_path / "a.txt").write_text("++ b/c.txt\nkept\n@@ -1 +90 @@\nend\n")
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    changes = since(tree, "HEAD")
+    assert changes.lines == {"a.txt": {1, 3, 4}, "b.txt": {2}}
+
+
+def test_a_renamed_file_is_new_and_its_old_lines_are_not(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(20))
+    tree = commit(tmp_path, {"old/a.py": text})
+    (tmp_path / "new").mkdir()
+    git(tmp_path, "mv", "old/a.py", "new/a.py")
+    (tmp_path / "new/a.py").write_text(text + "line 20\n")
+    changes = since(tree, "HEAD")
+    assert changes.added == {"new/a.py"}
+    assert not changes.include(Finding("new/a.py", 20, "", ""))
+    assert changes.include(Finding("new/a.py", 21, "", ""))
+    assert changes.include(Finding("new/a.py", 18, "", "", last_line=25))
+    assert changes.include(Finding("new/a.py", 0, "", ""))
+    assert changes.include(Finding("new", 0, "", ""))
+    assert not changes.include(Finding("old", 0, "", ""))
+
+
+def test_a_changed_file_is_not_a_new_one(tmp_path: Path) -> None:
+    tree = commit(tmp_path, {"a/é.py": "one\n"})
+    (tmp_path / "a/é.py").write_text("two\n")
+    changes = since(tree, "HEAD")
+    assert changes.include(Finding("a/é.py", 1, "", ""))
+    assert not changes.include(Finding("a/é.py", 0, "", ""))

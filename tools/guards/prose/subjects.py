@@ -1,0 +1,42 @@
+"""Subjects of commits: their form, and those since the base commit of the ceilings."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+
+from tools.guards.tree import Tree
+
+SUBJECT_MAX = 72
+"""Characters of a commit's subject."""
+
+_FORM = re.compile(r"[a-z0-9_/., -]+: \S")
+
+
+def form_faults(subject: str) -> Iterator[tuple[str, str]]:
+    """Yield the faulty part of a subject, and advice, for each rule of form that it breaks."""
+    if len(subject) > SUBJECT_MAX:
+        yield f"{len(subject)} characters", f"Shorten the subject to {SUBJECT_MAX} characters."
+    if not _FORM.match(subject):
+        yield (
+            subject[:30],
+            "Write 'area: imperative', with the area in lower case, as in 'log: sync on close'.",
+        )
+
+
+def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:
+    """Return the commits after `base`, without merges.
+
+    Returns:
+        Pairs of an abbreviated hash and a subject, newest first, and "". Where the history cannot be
+        read, as in a shallow clone or outside git: no pairs, and the reason.
+    """
+    if not base:
+        return [], "not checked: no base commit is set"
+    try:
+        listed = tree.git("log", "--no-merges", "--format=%h%x09%s", f"{base}..HEAD", "--")
+    except (subprocess.CalledProcessError, OSError):
+        return [], f"not checked: the history up to {base[:12]} is missing (a shallow clone?)"
+    pairs = [line.partition("\t") for line in listed.splitlines()]
+    return [(commit, subject) for commit, _, subject in pairs], ""

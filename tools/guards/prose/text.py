@@ -1,0 +1,136 @@
+"""Text in the units that rules read: paragraphs of a comment, sentences and table cells of Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.guards.blocks import mask_code
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a text."""
+
+    line: int  # of its first character in the text, from 0
+    text: str  # as many characters as in the source, with code masked and line breaks as spaces
+    source: str
+    is_heading: bool = False
+
+    def line_at(self, offset: int) -> int:
+        """Return the line in the text, from 0, of an offset in the unit."""
+        return self.line + self.source.count("\n", 0, offset)
+
+    def quoted(self, start: int, end: int) -> str:
+        """Return the words from `start` to `end` (exclusive) as they are written."""
+        return " ".join(self.source[start:end].split())
+
+
+_SPACE = re.compile(r"\s")
+
+
+def unit(text: str, masked: str, start: int, end: int, *, is_heading: bool = False) -> Unit:
+    """Return the part of a text from `start` to `end` (exclusive); `masked` is its copy without code."""
+    flat = _SPACE.sub(" ", masked[start:end])
+    return Unit(text.count("\n", 0, start), flat, text[start:end], is_heading)
+
+
+# Paragraphs.
+
+_ITEM = r"(?:[-*+•] |\d+[.)] )"
+_BREAK = re.compile(
+    rf"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:{_ITEM}|\w+(?: \([^)\n]*\))?: |[A-Z]\w+:\n))|(?<=:)\n(?=[ \t]+\S)"
+)
+_LEAD = re.compile(rf"\s*{_ITEM}?\s*")
+
+
+def paragraphs(text: str, masked: str) -> Iterator[Unit]:
+    """Yield the paragraphs and list items of a text; `masked` is its copy without code."""
+    start = 0
+    for match in [*_BREAK.finditer(masked), None]:
+        end = match.start() if match else len(masked)
+        lead = _LEAD.match(masked, start, end)
+        first = lead.end() if lead else start
+        if masked[first:end].strip():
+            yield unit(text, masked, first, first + len(masked[first:end].rstrip()))
+        start = match.end() if match else end
+
+
+# Markdown.
+
+_HTML = re.compile(r"<!--.*?-->|<[^>\n]+>", re.DOTALL)
+_TARGET = re.compile(r"(?<=\])\([^()\n]*\)")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+")
+_ROW = re.compile(r"[ \t>]*\|")
+_CELL = re.compile(r"[^|\n]+")
+_SENTENCE = re.compile(r"(?<=[.!?])[*_)\"”]*\s+(?=[\"“*_(\[`]*[A-Z0-9`])")
+_MARKUP = re.compile(r"[ \t>]*(?:#{1,6}[ \t]|[-*+][ \t]|\d+[.)][ \t])?\s*")
+_EMPTY = re.compile(r"[\W\d]*")
+
+
+def sentences(text: str) -> Iterator[Unit]:
+    """Yield the sentences, headings and table cells of a Markdown document; cells are not split further."""
+    masked = mask_code(text)
+    masked = _HTML.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), masked)
+    masked = _TARGET.sub(lambda match: " " * len(match[0]), masked)
+    for start, end in _markdown_blocks(masked):
+        if _ROW.match(masked, start):
+            yield from _cells(text, masked, start, end)
+        elif heading := _HEADING.match(masked, start):
+            yield from _filled(text, masked, heading.end(), end, is_heading=True)
+        else:
+            yield from _split(text, masked, start, end)
+
+
+def _markdown_blocks(masked: str) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of paragraphs, list items, headings and table rows."""
+    start = end = 0
+    for match in re.finditer(r"[^\n]*(?:\n|\Z)", masked):
+        line = match[0]
+        if not line.strip() or _starts_block(line, masked[start:end]):
+            if end > start:
+                yield start, end
+            start = match.start() if line.strip() else match.end()
+        end = match.end()
+    if end > start:
+        yield start, end
+
+
+def _starts_block(line: str, before: str) -> bool:
+    own = bool(_HEADING.match(line) or _ROW.match(line) or re.match(rf"[ \t>]*{_ITEM}", line))
+    return own or bool(_HEADING.match(before) or _ROW.match(before))
+
+
+def _cells(text: str, masked: str, start: int, end: int) -> Iterator[Unit]:
+    for match in _CELL.finditer(masked, start, end):
+        yield from _filled(text, masked, *match.span())
+
+
+def _split(text: str, masked: str, start: int, end: int) -> Iterator[Unit]:
+    first = _MARKUP.match(masked, start, end)
+    start = first.end() if first else start
+    for match in [*_SENTENCE.finditer(masked, start, end), None]:
+        stop = match.start() if match else end
+        yield from _filled(text, masked, start, stop)
+        start = match.end() if match else end
+
+
+def _filled(
+    text: str, masked: str, start: int, end: int, *, is_heading: bool = False
+) -> Iterator[Unit]:
+    part = masked[start:end]
+    if not _EMPTY.fullmatch(part):
+        first = start + len(part) - len(part.lstrip())
+        yield unit(text, masked, first, start + len(part.rstrip()), is_heading=is_heading)
+
+
+# Messages.
+
+_FIELD = re.compile(r"\{[^{}]*\}|%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[sdrfgx]")
+
+
+def mask_message(message: str) -> str:
+    """Return a format string of a log line or error with its fields and code masked, at equal length."""
+    message = message.replace("\\n", "  ").replace("\\t", "  ")
+    return mask_code(_FIELD.sub(lambda match: "`" + "x" * (len(match[0]) - 2) + "`", message))
