@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify fix clean
+.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -144,13 +144,20 @@ wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHON
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
 	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/test_settings_campaign.py
 
-verify: .venv/built ## lints, types, import contracts; writes nothing
+verify: .venv/built ## lints, types, import contracts, guards; writes nothing
 	ruff check . && ruff format --check .
 	mypy
 	stubtest --allowlist tools/stubtest.txt $(COMPILED)
 	lint-imports
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -q -- -D warnings
+	python -m tools.guards
+
+guards: .venv/ready ## figures of the source tree next to their ceilings (GUARDS="--list prose_comments" lists each place)
+	python -m tools.guards $(GUARDS)
+
+ceilings: .venv/ready ## store figures that have become lower as the new ceilings
+	python -m tools.guards --lower
 
 fix: .venv/ready ## what `verify` complains about and a tool can mend
 	ruff check --fix . ; ruff format .
