@@ -1,6 +1,6 @@
-"""Check prose: comments, names of tests, documents and messages of files, or a text before it is written.
+"""Check the prose of files (comments, test names, documents, messages), or of standard input.
 
-Lists every word or construction that plain technical English does not use, with what to write instead.
+Lists each word or construction that plain technical English avoids, and advice to rewrite it.
 Exit status: 0 nothing found, 1 something found, 2 wrong usage.
 
 Examples:

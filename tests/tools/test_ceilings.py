@@ -1,4 +1,4 @@
-"""A figure must equal its ceiling; a higher one is explained, and only a lower total can be stored."""
+"""A figure must equal its ceiling; only a lower or equal total can be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prose check: known odd sentences are flagged, plain text is accepted, and each finding has its place."""
+"""The prose check: odd sentences are flagged, plain text is accepted, findings have their lines."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _folder(package: str) -> Path:
 
 
 def _texts_of(package: str) -> Iterator[Text]:
-    """Comments and docstrings of some source files of an installed package, the same in each run."""
+    """Comments and docstrings of some files of an installed package, the same in each run."""
     folder = _folder(package)
     files = sorted(path for path in folder.rglob("*.py") if path.stat().st_size < 60_000)
     random.Random(37).shuffle(files)
@@ -363,7 +363,7 @@ def test_a_folder_without_git_reports_that_commits_were_not_checked(tmp_path: Pa
     assert sum(found["prose_comments"].counts.values()) == 1
 
 
-def test_a_tree_without_a_base_commit_says_so(tmp_path: Path) -> None:
+def test_a_tree_without_a_base_commit_reports_that_commits_were_not_checked(tmp_path: Path) -> None:
     found = _measure(write_tree(tmp_path, {"a.py": ""}), "prose_commits")
     assert found.report["commits"] == "not checked: no base commit is set"
 

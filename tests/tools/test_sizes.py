@@ -254,7 +254,7 @@ fn i() { z.unwrap(); }
         ("offset", "This one."),
     ],
 )
-def test_documentation_without_a_word_beyond_the_name_is_an_echo(name: str, text: str) -> None:
+def test_documentation_that_adds_nothing_to_the_name_is_an_echo(name: str, text: str) -> None:
     assert echoes(name, text)
 
 

@@ -1,7 +1,8 @@
 """Compare the figures of the source tree with their ceilings in ``tools/ceilings.toml``.
 
-Without a NAME, every guard runs. A NAME is a guard, such as ``prose``, or one of its measures, such as
-``prose_comments``. Exit status: 0 if every figure equals its ceiling, 1 if not, 2 for a wrong argument.
+Without a NAME, every guard runs. A NAME is a guard, such as ``prose``, or one of its measures, such
+as ``prose_comments``. Exit status: 0 if every figure equals its ceiling, 1 if not, 2 for a wrong
+argument.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    guards = "\n".join(f"  {guard:14}{', '.join(names)}" for guard, names in GUARDS.items())
+    guards = "\n".join(f"  {guard:16}{', '.join(names)}" for guard, names in GUARDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m tools.guards",
         description=__doc__,

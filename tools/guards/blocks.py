@@ -1,7 +1,7 @@
 """Comments and documentation of a source file, as blocks of text.
 
-The text of a block has as many lines as its source, without comment markers and common indentation, so that
-line ``block.line + n`` of the file holds line ``n`` of the text.
+The text of a block has as many lines as its source, without comment markers and common
+indentation: line ``block.line + n`` of the file holds line ``n`` of the text.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["Block", "blocks", "mask_code", "prose_of"]
 
 
 def blocks(path: str, text: str) -> list[Block]:
-    """Return the blocks of a file in the order of their lines; empty for a suffix that is not source code.
+    """Return the blocks of a file in the order of their lines; only source code has blocks.
 
-    Consecutive comment lines at one column form one block; a comment after code is a separate block.
-    Text that is not valid in its language is read as far as its tokens allow and never raises.
+    Consecutive comment lines at one column form one block; a comment after code is a separate
+    block. Invalid source text is read as far as its tokens allow and never raises.
     """
     return list(_blocks(path, text))
 
@@ -51,10 +51,10 @@ _PRAGMA = re.compile(
 
 
 def prose_of(block: Block) -> str:
-    """Return the text of a block with its code masked; offsets and lines stay those of ``block.text``.
+    """Return the text of a block with its code masked; offsets and lines stay the same.
 
-    Code blocks, doctests, lint pragmas and license headers become spaces. Inline code becomes ```xxx```
-    of the same length, and so does a URL, so that a sentence keeps its nouns.
+    Code blocks, doctests, lint pragmas and license headers become spaces. Inline code and URLs
+    become ```xxx``` of the same length, so that a sentence keeps its nouns.
     """
     return mask_code(block.text, license_too=block.line <= 3)
 

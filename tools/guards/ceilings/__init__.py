@@ -1,8 +1,9 @@
 """The ceilings of all measures: their file, the comparison with today's figures, and lowering them.
 
-``tools/ceilings.toml`` holds a table for each measure, with a ceiling for each key, and in ``[base]``
-the commit after which the subjects of commits are checked. A key without a ceiling has the ceiling 0.
-Every figure must equal its ceiling: a higher one is a new fault, a lower one would leave room for it.
+``tools/ceilings.toml`` holds a table for each measure, with a ceiling for each key, and in
+``[base]`` the commit after which the subjects of commits are checked. A key without a ceiling has
+the ceiling 0. Every figure must equal its ceiling: a higher figure is a new fault, and a lower one
+would allow a new fault later.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _differences(measure: Measure, table: Table) -> Iterator[Failure]:
 def _with_findings(
     tree: Tree, failures: Iterable[Failure], measures: Mapping[str, Measure]
 ) -> list[Failure]:
-    """Add to each raised figure the findings on changed lines, or the first ones if there is none."""
+    """Add the findings on changed lines to each raised figure, or its first findings."""
     changes = since_last_change_of(tree, FILE)
     filled = []
     for failure in failures:

@@ -1,4 +1,4 @@
-"""``tools/ceilings.toml``, the file of ceilings: reading it, and writing it without losing comments."""
+"""Reading ``tools/ceilings.toml``, and writing it without losing its comments."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tools.guards.tree import Tree
 
 FILE = "tools/ceilings.toml"
 BASE = "base"
-HEADER = """# The highest figure that each guard of tools/guards accepts, by folder or crate. Figures only fall:
-# `make ceilings` writes lower ones, and refuses if a total rose.
+HEADER = """\
+# The highest figure that each guard of tools/guards accepts, by folder or crate. `make ceilings`
+# writes lower ones, and refuses if a total rose.
 
 # The subjects of commits after this one are checked.
 [base]
@@ -63,7 +64,7 @@ def _table(name: str, rows: object) -> Table:
 
 
 def store(tree: Tree, ceilings: Ceilings) -> None:
-    """Write the file: zeros left out, and comments with the table or key below or beside them."""
+    """Write the file: zeros left out, and comments kept at their table or key."""
     path = tree.root / FILE
     comments = _comments(path.read_text(encoding="utf-8") if path.is_file() else HEADER)
     path.parent.mkdir(exist_ok=True)

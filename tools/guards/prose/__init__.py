@@ -1,7 +1,7 @@
-"""The prose guard: comments, names of tests, documents, commits and messages in plain technical English.
+"""The prose guard: comments, test names, documents, commits and messages in plain English.
 
-`rules` holds the patterns. `measure` counts the texts of a tree that contain one; `tools/prose.py` checks
-single files, and text before it is written.
+`rules` holds the patterns. `measure` counts the texts of a tree that contain one. `tools/prose.py`
+checks single files, and text before it is written.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Tally:
 def measure(tree: Tree) -> list[Measure]:
     """Count the texts of a tree that contain a pattern.
 
-    Keys are `area` of the file for comments, names of tests and messages, the path for documents, and
+    Keys are `area` of the file for comments, test names and messages; the path for documents; and
     ``commits``. Each text counts once; each hit is a finding. Reports give shares of all texts.
 
     Raises:
@@ -107,7 +107,7 @@ def _allowed(tree: Tree) -> allowed.Allowed:
 
 
 def group_of(path: str) -> str:
-    """Return the part of the tree whose share is reported: ``product``, ``tests``, ``documents`` or the top folder."""
+    """Return the group of a file in reports: product, tests, documents, or its top folder."""
     top = PurePosixPath(path).parts[0]
     if path.endswith(DOCUMENTS):
         return "documents"
@@ -117,7 +117,7 @@ def group_of(path: str) -> str:
 
 
 def check_file(path: str, content: str, permitted: allowed.Allowed | None = None) -> Iterator[Text]:
-    """Yield every text of a file with its findings; a file that is neither source code nor Markdown has no texts.
+    """Yield every text of a file with its findings; only source code and Markdown have texts.
 
     Args:
         path: Relative to the root of the tree; its suffix decides how the content is read.
@@ -139,7 +139,7 @@ def check_paragraphs(content: str, path: str) -> Iterator[Finding]:
 
 
 def check_subject(subject: str, path: str) -> Iterator[Finding]:
-    """Yield the findings of a commit's subject: its form, then its words; `path` names the commit."""
+    """Yield the findings of a subject: its form, then its words; `path` names the commit."""
     for fault, advice in subjects.form_faults(subject):
         yield Finding(path, 0, f"{subject}: {fault}", advice)
     start = subject.find(": ") + 2 if ": " in subject else 0

@@ -13,7 +13,7 @@ _KEYS = frozenset(("path", "phrase", "reason"))
 
 
 class AllowListError(ValueError):
-    """The file has entries that are wrong or that nothing needs any longer; the text names each of them."""
+    """The file has entries that are invalid or unused; the text names each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,10 @@ class Allowed:
     used: set[int] = field(default_factory=set)
 
     def covers(self, path: str, unit: Unit, start: int, end: int) -> bool:
-        """Return whether an entry of `path` overlaps the words from `start` to `end` (exclusive); marks it as used."""
+        """Return whether an entry of `path` overlaps a hit from `start` to `end` (exclusive).
+
+        The entry is marked as used.
+        """
         for entry in self.entries.get(path, ()):
             text = " ".join(unit.source.lower().split())
             if _overlaps(entry.phrase, text, _flat_span(unit, start, end)):
@@ -42,7 +45,7 @@ class Allowed:
         return False
 
     def check_used(self) -> None:
-        """Raise an AllowListError for entries that matched nothing, once all files have been read."""
+        """Raise an AllowListError for unused entries, once all files have been read."""
         unused = [
             f'entry {entry.index + 1}, "{entry.phrase}" in {entry.path}: nothing needs it; remove it'
             for found in self.entries.values()
@@ -56,7 +59,7 @@ def load(text: str) -> Allowed:
     """Return the entries of the file's text.
 
     Raises:
-        AllowListError: It is not TOML, has other tables, or an entry without path, phrase or reason.
+        AllowListError: It is not TOML, has other tables, or an entry that lacks a key.
     """
     try:
         document = tomllib.loads(text)

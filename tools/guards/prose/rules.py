@@ -1,7 +1,7 @@
-"""The table of patterns: words and constructions that plain technical English avoids, with the advice to the writer.
+"""The table of patterns: words and constructions that plain technical English avoids.
 
-Each pattern was measured on the documentation of other projects: it keeps only the contexts in which it is
-almost never found there. ``unless`` lists the ordinary uses of the same words.
+Each pattern was measured on the documentation of other projects, and matches only in contexts in
+which it is rare there. ``unless`` lists the ordinary uses of the same words.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def hits(text: str, kind: Kind) -> Iterator[Hit]:
-    """Yield the hits in one paragraph, sentence or name, rule by rule. Its code is masked, its lines are joined."""
+    """Yield the hits in a paragraph, sentence or name, rule by rule.
+
+    Its code must be masked and its lines joined with spaces.
+    """
     words = _RULE_WORDS.intersection(_WORD.findall(text.lower()))
     for rule in _RULES_BY_KIND[kind]:
         if not rule.words or not rule.words.isdisjoint(words):

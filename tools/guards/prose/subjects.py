@@ -29,8 +29,8 @@ def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:
     """Return the commits after `base`, without merges.
 
     Returns:
-        Pairs of an abbreviated hash and a subject, newest first, and "". Where the history cannot be
-        read, as in a shallow clone or outside git: no pairs, and the reason.
+        Pairs of an abbreviated hash and a subject, newest first, and "". If the history is missing,
+        as in a shallow clone or outside git: no pairs, and the reason.
     """
     if not base:
         return [], "not checked: no base commit is set"

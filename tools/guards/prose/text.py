@@ -1,4 +1,4 @@
-"""Text in the units that rules read: paragraphs of a comment, sentences and table cells of Markdown."""
+"""Units of text: paragraphs of a comment, sentences and table cells of Markdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPACE = re.compile(r"\s")
 
 
 def unit(text: str, masked: str, start: int, end: int, *, is_heading: bool = False) -> Unit:
-    """Return the part of a text from `start` to `end` (exclusive); `masked` is its copy without code."""
+    """Return a part of a text, `end` exclusive; `masked` is its copy without code."""
     flat = _SPACE.sub(" ", masked[start:end])
     return Unit(text.count("\n", 0, start), flat, text[start:end], is_heading)
 
@@ -70,7 +70,7 @@ _EMPTY = re.compile(r"[\W\d]*")
 
 
 def sentences(text: str) -> Iterator[Unit]:
-    """Yield the sentences, headings and table cells of a Markdown document; cells are not split further."""
+    """Yield the sentences, headings and table cells of Markdown; cells are not split further."""
     masked = mask_code(text)
     masked = _HTML.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), masked)
     masked = _TARGET.sub(lambda match: " " * len(match[0]), masked)
@@ -131,6 +131,6 @@ _FIELD = re.compile(r"\{[^{}]*\}|%(?:\(\w+\))?[-#0 +]*\d*(?:\.\d+)?[sdrfgx]")
 
 
 def mask_message(message: str) -> str:
-    """Return a format string of a log line or error with its fields and code masked, at equal length."""
+    """Return a format string with its fields and code masked, at equal length."""
     message = message.replace("\\n", "  ").replace("\\t", "  ")
     return mask_code(_FIELD.sub(lambda match: "`" + "x" * (len(match[0]) - 2) + "`", message))

@@ -1,4 +1,4 @@
-"""Guards of size: wide lines, crowded folders, long functions, panics in the product, empty documentation.
+"""Guards of size: wide lines, crowded folders, long functions, panics, empty documentation.
 
 Also reports, without a ceiling, the lines of code by language.
 """
@@ -87,7 +87,7 @@ _COUNTED = (*SUFFIXES, ".c", ".go", ".java", ".js")
 
 
 def _crowded_folders(tree: Tree, report: Mapping[str, str]) -> Measure:
-    """Count the source files that a folder holds beyond `FILES_MAX`; each of its files is a finding."""
+    """Count the source files of a folder beyond `FILES_MAX`; each of its files is a finding."""
     folders: dict[str, list[str]] = defaultdict(list)
     for path in tree.sources(*_COUNTED, under=FOLDERS):
         folders[path.rpartition("/")[0]].append(path)

@@ -31,10 +31,10 @@ def files_under_cfg_test(tree: Tree) -> frozenset[str]:
 
 
 def lines_under_cfg_test(text: str) -> frozenset[int]:
-    """Return the lines, from 1, of the items under ``cfg(test)`` in a Rust file, attributes included."""
+    """Return the lines, from 1, of the items under ``cfg(test)``, attributes included."""
     if not _CFG_TEST.search(
         _TEST_MODULE.sub("", text)
-    ):  # modules in files of their own have no lines here
+    ):  # modules in other files have no lines here
         return frozenset()
     query = "[(attribute_item) (inner_attribute_item)] @attribute"
     attributes = rust.captures(rust.root(text), query).get("attribute", ())

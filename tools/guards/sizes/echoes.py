@@ -15,8 +15,9 @@ _WORD = re.compile(r"\w+(?:\.\w+)+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 def echoes(name: str, text: str) -> bool:
     """Return whether `text` has no word that `name` lacks, apart from articles and the like.
 
-    Singular and plural count as one word, and so do upper and lower case. Digits are words, and so is a
-    name with dots, such as that of a setting. A text without any word (``=``, ``[]``) is not an echo.
+    Singular and plural count as one word, and so do upper and lower case. Digits are words, and so
+    is a name with dots, such as that of a setting. A text without any word (``=``, ``[]``) is not
+    an echo.
     """
     said = _words(text)
     return bool(name and said) and said - _STOP <= _words(name)

@@ -1,4 +1,4 @@
-"""Readers of source text: comments, documentation, string literals and names of tests, by language."""
+"""Readers of source text, by language: comments, docs, string literals and names of tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Comment:
 
 
 def joined(comments: Iterable[Comment]) -> Iterator[Block]:
-    """Yield a block for each run of comments on consecutive lines; the subject is that of the last one."""
+    """Yield a block for each run of comments; its subject is that of the last comment."""
     group: Comment | None = None
     for comment in comments:
         if group is not None and group.joins(comment):
@@ -68,7 +68,7 @@ def joined(comments: Iterable[Comment]) -> Iterator[Block]:
 
 
 def module_name(path: str) -> str:
-    """Return the name of the module that a file defines: its stem, or its folder for ``mod.rs`` and the like."""
+    """Return the name of a file's module: its stem, or its folder for ``mod.rs`` and the like."""
     pure = PurePosixPath(path)
     if pure.stem not in {"mod", "lib", "main", "__init__", "__main__"}:
         return pure.stem

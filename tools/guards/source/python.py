@@ -1,7 +1,7 @@
 """Python and Cython source text: strings and comments are found by one regular expression.
 
-The syntax up to Python 3.11 allows that: a string literal ends at the first unescaped quote of its kind, in
-f-strings too. It is thirty times as fast as `tokenize`, and it reads Cython as well.
+The syntax up to Python 3.11 allows that: a string literal ends at the first unescaped quote of its
+kind, in f-strings too. This is thirty times as fast as `tokenize`, and it reads Cython as well.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _source(text: str) -> _Source:
 
 
 def code_of(text: str) -> str:
-    """Return `text` with its comments and strings replaced by as many spaces; offsets stay the same."""
+    """Return `text` with spaces for its comments and strings; offsets stay the same."""
     return _source(text).code
 
 
@@ -100,8 +100,8 @@ def _opened(code: str) -> int:
 def blocks(path: str, text: str) -> list[Block]:
     """Return the comment and doc blocks of a file.
 
-    A string literal that is a statement documents the module, class or function that it opens, or the name
-    that the statement before it assigns.
+    A string literal that is a statement documents the module, class or function that it opens, or
+    the name that the statement before it assigns.
     """
     source = _source(text)
     comments = (_comment(source, token) for token in source.tokens if text[token.start] == "#")
@@ -173,7 +173,7 @@ def _match_subject(line: str, indent: int, *, header: bool) -> re.Match[str] | N
 
 
 def _lines_up(source: _Source, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of lines ``last`` to ``last - 60``, the longest signature or value that is searched."""
+    """Yield the bounds of the 60 lines up to `last`, the longest signature that is searched."""
     starts = source.line_starts
     for number in range(last, max(last - 60, 0), -1):
         yield starts[number - 1], starts[number]
@@ -222,7 +222,7 @@ _BRACKET = re.compile(r"[()\[\]{}]")
 
 
 def _closing(code: str, offset: int) -> int:
-    """Return the offset of the bracket that closes the one in front of `offset`, or the end of the code."""
+    """Return the offset of the bracket that closes the one before `offset`, or the end."""
     depth = 1
     for match in _BRACKET.finditer(code, offset):
         depth += 1 if match[0] in "([{" else -1

@@ -32,7 +32,7 @@ def _query(source: str) -> Query:
 
 
 def captures(node: Node, query: str) -> dict[str, list[Node]]:
-    """Return the nodes below `node` that a tree-sitter query captures, by name, each list in source order."""
+    """Return the nodes that a tree-sitter query captures, by name, each list in source order."""
     found = QueryCursor(_query(query)).captures(node)
     return {name: sorted(nodes, key=lambda node: node.start_byte) for name, nodes in found.items()}
 
