@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
+.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -79,7 +79,12 @@ simulate-quorum: .venv/built ## seeded histories of the metadata quorum under fa
 	PYTHONHASHSEED=0 python -m tests.simulation.quorum --seeds $${QUORUM_SEEDS:-100000}
 
 simulate-replication: ## seeded histories of brokers that replicate a partition under faults, REPLICATION_SEEDS (100,000) of them; then wrong rules, which they find
-	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-100000} cargo test --locked -q -p pykafka-broker --lib replication::simulation -- --nocapture 2>&1 | grep -v "^thread\|^note:"
+	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-100000} cargo test --locked -q -p pykafka-broker --lib replication::simulation -- --include-ignored --nocapture 2>&1 | grep -v "^thread\|^note:"
+
+RECORDED := tests.simulation.quorum.mutants tests.handlers.cluster.mutants tests.spark.sink.histories.mutants
+record-seeds: .venv/built ## search again where a recorded history does not find its wrong rule any more (RECORD=--all searches for each)
+	REPLICATION_RECORD=1 cargo test --locked -q -p pykafka-broker --lib a_search_finds_each_wrong_rule -- --ignored --nocapture
+	@for module in $(RECORDED); do echo "== $$module"; python -m $$module $(RECORD) || exit 1; done
 
 PERTURBED ?= pykafka-log pykafka-broker
 perturbed: ## the tests of log and broker, PERTURBED_ROUNDS (10) times, with random delays where threads hand over work

@@ -5,6 +5,8 @@ import time
 import traceback
 from collections.abc import Callable
 
+import pytest
+
 PROGRESS_SECONDS = 10
 
 
@@ -36,3 +38,25 @@ def main(module: str, run_seed: Callable[[int], str]) -> int:
 def again(module: str, seed: int) -> str:
     """The command that repeats a seed."""
     return f"PYTHONHASHSEED=0 python -m {module} --first {seed} --seeds 1"
+
+
+def in_parts(seeds: range, *, size: int, sample: int) -> pytest.MarkDecorator:
+    """Call a test with its parameter ``seeds`` once for each part of the seeds.
+
+    Args:
+        seeds: All seeds.
+        size: Seeds in one part; the last may have fewer.
+        sample: Seeds of the ordinary tests. Parts after these are marked ``campaign``.
+    """
+    parts = [seeds[at : at + size] for at in range(0, len(seeds), size)]
+    return pytest.mark.parametrize(
+        "seeds",
+        [
+            pytest.param(part, id=f"{part[0]}-{part[-1]}", marks=_marks(at * size >= sample))
+            for at, part in enumerate(parts)
+        ],
+    )
+
+
+def _marks(is_campaign: bool) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.campaign] if is_campaign else []

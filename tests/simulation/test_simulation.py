@@ -1,13 +1,17 @@
-"""A sample of the simulator's seeds (`make simulate` runs thousands), and what makes a failed one worth having."""
+"""Seeds of the simulator: a sample for every run, more in a campaign (`make simulate` runs thousands)."""
 
 import pytest
 
+from tests.simulation.campaign import in_parts
 from tests.simulation.seeds import run_seed
 
+SEEDS = range(1, 101)
+SAMPLE = 10
 
-@pytest.mark.parametrize("first", range(1, 101, 10))
-def test_seeds_hold_every_invariant(first: int) -> None:
-    for seed in range(first, first + 10):
+
+@in_parts(SEEDS, size=5, sample=SAMPLE)
+def test_seeds_hold_every_invariant(seeds: range) -> None:
+    for seed in seeds:
         run_seed(seed)
 
 

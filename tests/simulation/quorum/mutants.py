@@ -3,7 +3,9 @@
 A wrong rule is put in place of a right one in the modules that use it, for as long as the patch lasts.
 """
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -27,10 +29,27 @@ from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
 from tests.simulation.quorum import world
-from tests.support.wrong_rules import WrongRules
+from tests.simulation.quorum.world import run_seed
+from tests.support.wrong_rules import Recorded, WrongRules, seeds_violating
+
+SEEDS_MAX: Final = 2_000
+"""Bound of a search."""
 
 MUTANTS: Final = WrongRules()
 wrong_rule = MUTANTS.add
+
+
+def _run(_rule: str, seed: int) -> None:
+    run_seed(seed)
+
+
+RECORDED: Final = Recorded[int](
+    rules=MUTANTS,
+    run=_run,
+    finding=lambda _: seeds_violating(run_seed, range(1, SEEDS_MAX + 1)),
+    file=Path(__file__).with_name("seeds.toml"),
+    module="tests.simulation.quorum.mutants",
+)
 
 
 # Votes.
@@ -364,3 +383,7 @@ def a_voter_that_lags_is_added(patch: pytest.MonkeyPatch) -> None:
 @wrong_rule
 def a_snapshot_has_the_newest_voter_set(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogState, "voter_set_at", lambda self, end: self.voter_sets[-1])
+
+
+if __name__ == "__main__":
+    sys.exit(RECORDED.main())

@@ -1,22 +1,20 @@
-"""The seeds find wrong rules: each of those in `tests.simulation.quorum.mutants`, in place of a right one."""
+"""The simulation finds each wrong rule of `tests.simulation.quorum.mutants`."""
 
 import pytest
 
-from tests.simulation.quorum.mutants import MUTANTS
-from tests.simulation.quorum.world import run_seed
-
-SEEDS_MAX = 2_000
-"""The ordinary tests run the first half of them with the right rules."""
+from tests.simulation.quorum.mutants import MUTANTS, RECORDED
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_rule_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    MUTANTS[name](monkeypatch)
-    # A wrong rule that only raises another error would prove nothing.
-    for seed in range(1, SEEDS_MAX + 1):
-        try:
-            run_seed(seed)
-        except AssertionError as error:
-            print(f"{name}: found by seed {seed}: {error}")
-            return
-    pytest.fail(f"{name}: {SEEDS_MAX} seeds did not find it")
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_the_recorded_seed_finds_the_wrong_rule(rule: str) -> None:
+    RECORDED.check(rule)
+
+
+def test_every_recorded_seed_belongs_to_a_wrong_rule() -> None:
+    assert RECORDED.unknown() == set()
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_a_search_finds_the_wrong_rule(rule: str) -> None:
+    RECORDED.search(rule)

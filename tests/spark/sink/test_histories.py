@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.spark.sink.histories.machine import Histories
-from tests.spark.sink.histories.mutants import MUTANTS
+from tests.spark.sink.histories.mutants import FOUND_BY, MUTANTS
 from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.tasks import TaskHistories
 from tests.spark.sink.histories.walk import Step, run, run_all, shortest, steps_of
@@ -190,8 +190,9 @@ def test_a_batch_whose_ledger_is_put_back_is_refused(when: str) -> None:
 
 
 def test_a_history_that_fails_says_how_to_repeat_it(patch: pytest.MonkeyPatch) -> None:
-    machine, plant = MUTANTS["a_ledger_may_be_older_than_the_checkpoint"]
-    plant(patch)
+    rule = "a_ledger_may_be_older_than_the_checkpoint"
+    machine = FOUND_BY[rule]
+    MUTANTS[rule](patch)
     with pytest.raises(AssertionError, match="SINK_HISTORIES_SEED=") as raised:
         list(run_all(machine, range(20)))
     steps: list[Step] = eval(str(raised.value).split("Histories, ")[1].rstrip(")"), {"Step": Step})

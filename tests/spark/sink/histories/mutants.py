@@ -1,8 +1,11 @@
 """Wrong rules, each a change of one that the sink has; its name says it. Random histories must find every one."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,20 +23,44 @@ from spark_udfs.sink.rows.redelivery import Batch, Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
 from tests.spark.sink.histories.machine import Histories
+from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.tasks import TaskHistories
+from tests.spark.sink.histories.walk import run, steps_of
+from tests.support.wrong_rules import Plant, Recorded, WrongRules, seeds_violating
 
-Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+SEEDS_MAX: Final = 250
+"""Bound of a search; most wrong rules are found in ten histories, the last in 56."""
 
-MUTANTS: Final[dict[str, tuple[type[Histories], Plant]]] = {}
-"""By name; which histories must find it, and what puts it in place of the rule."""
+MUTANTS: Final = WrongRules()
+FOUND_BY: Final[dict[str, type[Histories]]] = {}
+"""The kind of histories that must find each wrong rule."""
 
 
 def found_by(machine: type[Histories]) -> Callable[[Plant], Plant]:
     def register(plant: Plant) -> Plant:
-        MUTANTS[plant.__name__] = machine, plant
-        return plant
+        FOUND_BY[plant.__name__] = machine
+        return MUTANTS.add(plant)
 
     return register
+
+
+def _run(rule: str, seed: int) -> None:
+    machine = FOUND_BY[rule]
+    run(machine, steps_of(machine, seed))
+
+
+def _finding(rule: str) -> Iterator[int]:
+    return seeds_violating(partial(_run, rule), range(SEEDS_MAX))
+
+
+RECORDED: Final = Recorded[int](
+    rules=MUTANTS,
+    run=_run,
+    finding=_finding,
+    file=Path(__file__).with_name("seeds.toml"),
+    module="tests.spark.sink.histories.mutants",
+    patching=without_a_jvm,
+)
 
 
 # Rows and marks.
@@ -323,3 +350,7 @@ def a_task_does_not_know_what_its_driver_dropped(patch: pytest.MonkeyPatch) -> N
 @found_by(TaskHistories)
 def a_task_does_not_ask_whose_rows_it_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Task, "_check_lives", lambda *_: None)
+
+
+if __name__ == "__main__":
+    sys.exit(RECORDED.main())

@@ -143,11 +143,3 @@ def run_all(machine: type[Kind], seeds: Sequence[int]) -> Iterator[Kind]:
                 f"run({machine.__name__}, [\n    {said},\n])"
             ) from error
         yield history
-
-
-def found(machine: type[History], seeds: Sequence[int]) -> tuple[int, Exception] | None:
-    """The first seed whose history fails, and with what."""
-    for seed in seeds:
-        if error := failure(machine, steps_of(machine, seed)):
-            return seed, error
-    return None

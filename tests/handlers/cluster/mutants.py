@@ -1,8 +1,16 @@
-"""Wrong rules of the controller, each a change of one that it has; its name says it. The machine must find all."""
+"""Wrong rules of the controller, each a change of one that it has; its name says it.
 
+The machine must find all.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from pykafka_core.handlers.cluster import broker_registration
 from pykafka_core.handlers.configs import incremental_alter_configs
@@ -14,10 +22,47 @@ from pykafka_core.metadata.image.image import NO_LEADER, Broker, Partition
 from pykafka_core.metadata.partition_change import Rules
 from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import Message
-from tests.support.wrong_rules import WrongRules
+from tests.handlers.cluster.machine import ClusterMachine
+from tests.handlers.cluster.replay import replay, shortest, steps_of
+from tests.support.wrong_rules import Recorded, WrongRules
 
 MUTANTS: Final = WrongRules()
 wrong_rule = MUTANTS.add
+
+SEARCH: Final = settings(
+    max_examples=1000,
+    stateful_step_count=50,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+"""Bound of a search.
+
+Each run tries the same histories; `shortest` takes the place of Hypothesis's shrinking.
+"""
+
+
+def _run(_rule: str, steps: Sequence[str]) -> None:
+    replay(steps)
+
+
+def _finding(_rule: str) -> Iterator[list[str]]:
+    try:
+        run_state_machine_as_test(ClusterMachine, settings=SEARCH)
+    except AssertionError as error:
+        yield shortest(steps_of(error))
+
+
+RECORDED: Final = Recorded[list[str]](
+    rules=MUTANTS,
+    run=_run,
+    finding=_finding,
+    file=Path(__file__).with_name("histories.toml"),
+    module="tests.handlers.cluster.mutants",
+)
 
 
 # Who may be in sync.
@@ -179,3 +224,7 @@ def all_brokers_are_stale_when_one_is(patch: pytest.MonkeyPatch) -> None:
         return found[-1] if right(self, brokers, now_ns) else None
 
     patch.setattr(BrokerSessions, "stale", wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(RECORDED.main())
