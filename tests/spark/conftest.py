@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.spark import start_session
+from tests.support.spark.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

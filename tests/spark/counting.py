@@ -17,9 +17,9 @@ from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import database_at
 from tests.spark.faults import DriversCrash, through_python
 from tests.support.crash import Crashed, CrashingLedger
-from tests.support.pipeline import COLUMNS, ID_HEADER, insert_values, run, stream
-from tests.support.spark import start_session
-from tests.support.standalone import SPECULATIVE
+from tests.support.spark.pipeline import COLUMNS, ID_HEADER, insert_values, run, stream
+from tests.support.spark.session import start_session
+from tests.support.spark.standalone import SPECULATIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

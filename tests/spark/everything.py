@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
 from tests.idempotent.databases import Database, database_at
-from tests.support.pipeline import COLUMNS, ID_HEADER, run, stream
-from tests.support.spark import start_session
+from tests.support.spark.pipeline import COLUMNS, ID_HEADER, run, stream
+from tests.support.spark.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ import pytest
 
 from tests.spark.everything import PARTITIONS, TOPIC, Given, check
 from tests.support.brokers import Serve
-from tests.support.drivers import run_driver
-from tests.support.standalone import SPARK, standalone
+from tests.support.spark.drivers import run_driver
+from tests.support.spark.standalone import SPARK, standalone
 
 STANDALONE = "a standalone master with two workers"
 EXECUTORS = {"local[2]": 0, "local-cluster[2,1,1024]": 2, STANDALONE: 2}

@@ -36,9 +36,9 @@ from tests.spark.faults import (
 )
 from tests.support.brokers import Brokers, Serve
 from tests.support.crash import POINTS, CrashingLedger
-from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
-from tests.support.standalone import standalone
+from tests.support.spark.pipeline import Sent, insert_values, send
+from tests.support.spark.standalone import standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,10 +30,10 @@ from tests.spark.everything import (
     send,
 )
 from tests.support.brokers import Serve
-from tests.support.drivers import run_driver
-from tests.support.pipeline import COLUMNS, run, stream
 from tests.support.postgres import PostgresServer
-from tests.support.pyspark_versions import allowed_minors, pins, pyspark_of
+from tests.support.spark.drivers import run_driver
+from tests.support.spark.pipeline import COLUMNS, run, stream
+from tests.support.spark.versions import allowed_minors, pins, pyspark_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

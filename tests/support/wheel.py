@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.drivers import clean_environment
 from tests.support.ports import free_ports
+from tests.support.spark.drivers import clean_environment
 
 PATIENCE_S = 600
 

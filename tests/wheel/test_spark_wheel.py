@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.drivers import clean_environment
 from tests.support.examples import ROOT, spark_examples
-from tests.support.standalone import standalone
+from tests.support.spark.drivers import clean_environment
+from tests.support.spark.standalone import standalone
 from tests.support.wheel import make_environment, run, serving
 
 README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "spark.md"

@@ -11,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink.sink import IdempotentSink
 from tests.support.brokers import Serve
-from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink
 from spark_udfs.sink.rows import collected, redelivery
 from tests.support.brokers import Serve
-from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,7 @@ from pykafka_core.idempotent import DeltaLedger
 from spark_udfs.sink import IdempotentSink
 from tests.idempotent.delta_tables import contents
 from tests.support.brokers import Serve
-from tests.support.pipeline import Sent, run, send, stream
+from tests.support.spark.pipeline import Sent, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

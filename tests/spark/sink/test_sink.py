@@ -21,7 +21,7 @@ from spark_udfs.sink.rows.redelivery import Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
 from tests.support.brokers import Brokers, Serve
-from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

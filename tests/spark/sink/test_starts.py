@@ -23,7 +23,7 @@ from spark_udfs.sink.starts import Read
 from spark_udfs.sink.statistics import Statistics
 from tests.idempotent.kafka import add_partitions
 from tests.support.brokers import Brokers, Serve
-from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

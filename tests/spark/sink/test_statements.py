@@ -16,7 +16,7 @@ from spark_udfs.sink.rows import redelivery
 from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.support.brokers import Brokers, Serve
-from tests.support.pipeline import COLUMNS, Sent, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, run, send, stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink, Statistics
 from spark_udfs.sink.statistics import lag_of
 from tests.support.brokers import Serve
-from tests.support.pipeline import COLUMNS, Sent, run, send, stream
+from tests.support.spark.pipeline import COLUMNS, Sent, run, send, stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from tests.support.alone import alone
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NEWEST_PATCH = 999
 """Of a minor version: above all that are published, and below the next minor version."""
 

@@ -11,7 +11,7 @@ import pyspark
 from tests.support.processes import wait_for_line
 
 SPARK = Path(pyspark.__file__).parent
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 HOSTS = ("127.0.0.1", "localhost")
 """Two names for one address: Spark starts the second copy of a task on a host of another name only."""
 
