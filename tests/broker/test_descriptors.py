@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.server import PATIENCE_S, Server, serving
+from tests.support.processes.server import PATIENCE_S, Server, serving
 
 TOPIC = "orders"
 

@@ -13,7 +13,7 @@ from pykafka_core.errors import ConsumerError, LedgerUnavailableError
 from pykafka_core.idempotent import IdempotentConsumer, Ledger, header_id
 from tests.idempotent.databases import Database, database_at
 from tests.idempotent.kafka import admin_of, consumer_of
-from tests.support.crash import Crash, CrashingLedger
+from tests.support.processes.crash import Crash, CrashingLedger
 
 GROUP = "torture"
 

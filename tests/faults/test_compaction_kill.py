@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tests.faults.history import Outcome, Write
 from tests.faults.test_transactions_kill import QUICK, Transfers
 from tests.support.dump import assert_files_are_sound
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PATIENCE_S = 60.0

@@ -28,7 +28,7 @@ from tests.faults.copiers import (
     librdkafka_copier,
 )
 from tests.faults.described import describe_transactions
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))

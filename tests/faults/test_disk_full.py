@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pykafka_core import Broker
 from tests.faults.disk_full_child import SIZE, producers_resume
-from tests.support.mounts import tmpfs
+from tests.support.processes.mounts import tmpfs
 
 CHILD = Path(__file__).with_name("disk_full_child.py")
 

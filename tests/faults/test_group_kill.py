@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.server import serving
+from tests.support.processes.server import serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3

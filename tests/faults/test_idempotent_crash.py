@@ -20,9 +20,9 @@ from confluent_kafka import Producer
 
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.idempotent.kafka import QUIET, make_topic
-from tests.support.crash import POINTS
 from tests.support.postgres import PostgresServer
-from tests.support.server import Server, serving
+from tests.support.processes.crash import POINTS
+from tests.support.processes.server import Server, serving
 
 AWAY = ("kill -9 from outside", "broker restarted", "redelivery from offset 0")
 CASES = {

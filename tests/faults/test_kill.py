@@ -18,7 +18,7 @@ import pytest
 
 from tests.faults.rebuilt import Indexes, reopened, stored
 from tests.support.dump import assert_files_are_sound
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3

@@ -21,7 +21,7 @@ from tests.faults.lives import ClassicLife, ConsumerLife, Kind, Life, Noted, ove
 from tests.faults.raw import NONE, PATIENCE_S, Keys, create_topics, find_coordinator
 from tests.faults.transaction_lives import TransactionLife
 from tests.faults.writers import Transactions
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))

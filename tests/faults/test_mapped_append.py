@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mounts import tmpfs
+from tests.support.processes.mounts import tmpfs
 
 CHILD = Path(__file__).with_name("mapped_append_child.py")
 

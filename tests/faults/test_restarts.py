@@ -15,7 +15,7 @@ from tests.faults.described import Named, committed, describe_transactions, desc
 from tests.faults.members import ClassicGroup, ConsumerGroup, commit
 from tests.faults.raw import NONE, PATIENCE_S, create_topics, delete_group, find_coordinator
 from tests.faults.writers import Appended, Transactions, Writer
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.faults.history import Anomaly, End, History, Outcome, Read, Write, check
-from tests.support.server import Server, serving
+from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PRODUCERS = 2

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.test_mapped_append import run
-from tests.support.mounts import mounted
+from tests.support.processes.mounts import mounted
 
 
 @pytest.mark.parametrize(

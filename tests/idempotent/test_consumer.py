@@ -37,7 +37,7 @@ from tests.idempotent.kafka import (
     produce,
 )
 from tests.support.brokers import Serve
-from tests.support.server import serving
+from tests.support.processes.server import serving
 
 
 class World:

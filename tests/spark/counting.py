@@ -16,7 +16,7 @@ from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import database_at
 from tests.spark.faults import DriversCrash, through_python
-from tests.support.crash import Crashed, CrashingLedger
+from tests.support.processes.crash import Crashed, CrashingLedger
 from tests.support.spark.pipeline import COLUMNS, ID_HEADER, insert_values, run, stream
 from tests.support.spark.session import start_session
 from tests.support.spark.standalone import SPECULATIVE

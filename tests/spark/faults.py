@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tests.idempotent.databases import SQLiteDatabase
-from tests.support.crash import Crash
+from tests.support.processes.crash import Crash
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,8 +35,8 @@ from tests.spark.faults import (
     victim_of,
 )
 from tests.support.brokers import Brokers, Serve
-from tests.support.crash import POINTS, CrashingLedger
 from tests.support.postgres import PostgresServer
+from tests.support.processes.crash import POINTS, CrashingLedger
 from tests.support.spark.pipeline import Sent, insert_values, send
 from tests.support.spark.standalone import standalone
 

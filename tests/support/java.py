@@ -4,7 +4,7 @@ import functools
 import subprocess
 from pathlib import Path
 
-from tests.support.alone import alone
+from tests.support.processes.alone import alone
 
 CLIENTS = Path(__file__).resolve().parent.parent / "clients"
 FOLDER, STREAMS = CLIENTS / "java", CLIENTS / "streams"

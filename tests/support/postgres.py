@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.processes import START_SECONDS_MAX, wait_for_line
+from tests.support.processes.logs import START_SECONDS_MAX, wait_for_line
 
 SETTINGS = {
     "listen_addresses": "",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.ports import free_ports
+from tests.support.processes.ports import free_ports
 from tests.support.spark.drivers import clean_environment
 
 PATIENCE_S = 600

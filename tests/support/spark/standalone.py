@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.processes import wait_for_line
+from tests.support.processes.logs import wait_for_line
 
 SPARK = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[3]

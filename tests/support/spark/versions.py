@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from tests.support.alone import alone
+from tests.support.processes.alone import alone
 
 ROOT = Path(__file__).resolve().parents[3]
 NEWEST_PATCH = 999
