@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import quiet_clients
+from tests.support import patience, quiet_clients
 from tests.support.brokers import serve as serve
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
+
+pytest_plugins = ["tests.support.evidence.plugin"]
 
 quiet_clients.install()
 
@@ -27,8 +29,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 HERE = Path(__file__).parent
 CLIENTS = HERE / "clients"
-# Folders by the time that their longest file takes.
-LONGEST_FIRST = ["spark", "faults", "clients", "formats", "docs", "idempotent", "cli"]
+SPARK = "spark"
+"""The fixture of the Spark session, and the group of the tests that share it."""
+
+# The session's group, then folders, by the time that the longest group of each takes.
+LONGEST_FIRST = [
+    SPARK,
+    "wheel/",
+    "faults/",
+    "clients/",
+    "formats/",
+    "docs/",
+    "idempotent/",
+    "cli/",
+    "spark/",
+]
 
 
 @pytest.fixture
@@ -47,12 +62,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--brokers", type=int, default=1, help=text)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-timeout reads the option in its own hook
+def pytest_configure(config: pytest.Config) -> None:
+    """Scale the timeout of each test."""
+    patience.scale_timeout(config)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Spread the files over processes, the longest first; hush what foreign clients warn about themselves."""
+    """Distribute the tests over processes, the longest groups first.
+
+    Warnings of foreign clients are ignored.
+    """
     # Stable: a file's tests keep their order.
-    items.sort(key=lambda item: _place_in_line(item.path))
+    items.sort(key=_rank)
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
         for mark in item.iter_markers("one_broker"):
             if config.getoption("--brokers") > 1:
                 item.add_marker(pytest.mark.skip(reason=mark.args[0]))
@@ -61,11 +85,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))
 
 
-def _place_in_line(path: Path) -> int:
-    folder = path.relative_to(HERE).parts[0]
-    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+def _rank(item: pytest.Item) -> int:
+    """Return the position of the test's group: the Spark session first, then by folder."""
+    group = _group(item)
+    first = group if group == SPARK else f"{Path(group).parts[0]}/"
+    return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
-def _group(path: Path) -> str:
-    """Tests of one group run in one process: Spark has one session a process, and other files their own fixtures."""
-    return "spark" if path.is_relative_to(HERE / "spark") else str(path.relative_to(HERE))
+def _group(item: pytest.Item) -> str:
+    """Return the group of tests that run in one process: all that share the Spark session, or one file.
+
+    A file whose tests only partly use Spark is two groups, so that the others can run in another
+    process.
+    """
+    if SPARK in getattr(item, "fixturenames", ()):
+        return SPARK
+    return str(item.path.relative_to(HERE))

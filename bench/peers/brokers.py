@@ -18,6 +18,8 @@ from pykafka_core.types import id_text, random_id
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+STDERR = 2
+"""The descriptor; `sys.stderr` may be an object without one."""
 START_PATIENCE_S = 200
 
 
@@ -186,15 +188,15 @@ class ApacheKafka:
     def start(self) -> None:
         """Start, also again after `halt`; return when it serves."""
         begun = time.monotonic()
-        self._process = subprocess.Popen(
-            self._command, stdout=subprocess.DEVNULL, env=self._environment
-        )
+        # It logs to stdout. In a test, pytest captures our stderr and shows it when the test fails.
+        self._process = subprocess.Popen(self._command, stdout=STDERR, env=self._environment)
         self.pid = self._process.pid
         wait_until_serving(self.bootstrap, self._process)
         self.start_seconds = time.monotonic() - begun
 
     @staticmethod
     def classpath() -> str:
+        """The jars of Apache Kafka, for a JVM that the caller starts; fetched by the first call."""
         listed = HERE / "java" / "target" / "classpath"
         listed.parent.mkdir(exist_ok=True)
         if not listed.exists():

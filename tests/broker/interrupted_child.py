@@ -10,6 +10,7 @@ from collections.abc import Callable
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
+from tests.support.patience import PATIENCE_S, POLL_S
 
 ENOUGH = 20
 """What is done at least when it says that it is busy."""
@@ -26,7 +27,7 @@ def produce_and_wait(broker: Broker) -> None:
     producer = producer_of(broker)
     for number in itertools.count():
         producer.produce("orders", b"%d" % number)
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         say_busy_at(number)
 
 
@@ -38,9 +39,9 @@ def produce_ahead(broker: Broker) -> None:
         try:
             producer.produce("orders", b"%d" % number)
         except BufferError:
-            producer.poll(1)
+            producer.poll(POLL_S)
         if number == ENOUGH:
-            assert producer.flush(60) == 0
+            assert producer.flush(PATIENCE_S) == 0
         say_busy_at(number)
 
 

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from pykafka_core.errors import (
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
+from tests.support.patience import PATIENCE_S, eventually, exactly
 
 
 def control_threads() -> int:
@@ -118,10 +118,7 @@ def test_closed_brokers_have_no_threads_however_long_they_are_kept(tmp_path: Pat
         with broker:
             broker.create_topic("orders", partitions=8)
         closed.append(broker)
-    deadline = time.monotonic() + 60
-    while pool_threads() > before and time.monotonic() < deadline:
-        time.sleep(0.01)  # threads end on their own
-    assert pool_threads() <= before
+    eventually(lambda: pool_threads() <= before)
     assert len(closed) == 20
 
 
@@ -133,7 +130,7 @@ def test_a_second_close_waits_for_the_first(
 
     def slow_stop(loop: ControlLoop) -> None:
         stopping.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE_S)
         stop(loop)
 
     stop = ControlLoop.stop
@@ -141,9 +138,9 @@ def test_a_second_close_waits_for_the_first(
     broker = Broker(tmp_path)
     first, second = (threading.Thread(target=broker.close) for _ in range(2))
     first.start()
-    assert stopping.wait(60)
+    assert stopping.wait(PATIENCE_S)
     second.start()
-    second.join(0.05)
+    second.join(exactly(0.05, "the second call must wait for the first one"))
     assert second.is_alive()
     go_on.set()
     second.join()

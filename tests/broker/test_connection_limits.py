@@ -8,9 +8,8 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.protocol.messages import DescribeClusterRequest
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.wire import Connection
-
-PATIENCE_S = 60
 
 
 def is_served(address: str, stack: ExitStack) -> bool:
@@ -44,9 +43,7 @@ def test_an_address_has_as_many_connections_as_it_may_and_the_next_is_closed(
         assert not is_served(address, stack)
         assert broker.statistics()["connections_refused"] == 1
         first.close()
-        deadline = time.monotonic() + PATIENCE_S
-        while not is_served(address, stack):
-            assert time.monotonic() < deadline
+        eventually(lambda: is_served(address, stack))
 
 
 def test_connections_come_no_faster_than_their_rate() -> None:

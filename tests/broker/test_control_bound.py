@@ -72,6 +72,7 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_TOPIC
 from tests.support.calls import counting_calls
+from tests.support.patience import POLL_NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,7 @@ class Driven:
             is_busy, calls = self._turn(self._events)
             calls_max = max(calls_max, calls)
             # What comes behind the answer belongs to the next turn.
-            self._events = self.core.wait(0 if is_busy else self.core.now_ns() + 10**8)
+            self._events = self.core.wait(0 if is_busy else self.core.now_ns() + POLL_NS)
         body = self._catching.replies.pop(event.id)
         return decode_response(api_key, version, body), calls_max
 

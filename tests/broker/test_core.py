@@ -18,9 +18,9 @@ from pykafka_core.errors import (
     StorageLockedError,
     UnknownTopicIdError,
 )
+from tests.support.patience import PATIENCE_NS, PATIENCE_S, POLL_S, exactly
 
-PATIENCE_S = 60
-PATIENCE_NS = PATIENCE_S * 1_000_000_000
+SOON_NS = exactly(1_000_000, "the deadline is tested, and it passes on every machine")
 CREATE_TOPICS = 19
 
 
@@ -102,7 +102,7 @@ def test_wake_ends_wait_without_events(core: _core.Core) -> None:
 
 
 def test_wait_returns_at_its_deadline(core: _core.Core) -> None:
-    deadline_ns = core.now_ns() + 1_000_000
+    deadline_ns = core.now_ns() + SOON_NS
     assert core.wait(deadline_ns) == []
     assert core.now_ns() >= deadline_ns
 
@@ -139,7 +139,7 @@ def test_fixed_clock_stands_still_while_deadlines_pass() -> None:
         data_dir=None, node_id=1, cluster_id="c", durability="memory", clock_ms=1_700_000_000_000
     )
     core = _core.Core(options)
-    core.wait(core.now_ns() + 1_000_000)
+    core.wait(core.now_ns() + SOON_NS)
     assert core.time_ms() == 1_700_000_000_000
 
 
@@ -317,7 +317,7 @@ def test_confluent_kafka_produces_and_consumes(core: _core.Core, port: int) -> N
     consumer.assign([confluent_kafka.TopicPartition("a", 0, 0)])
     keys: list[bytes | None] = []
     while len(keys) < 1000:
-        for message in consumer.consume(1000, 1):
+        for message in consumer.consume(1000, POLL_S):
             assert message.error() is None
             keys.append(message.key())
     consumer.close()
@@ -357,7 +357,7 @@ def test_a_client_that_is_cut_off_waits_and_is_answered_later(core: _core.Core, 
     with socket.create_connection(("127.0.0.1", port)) as client:
         core.cut_off(accepted=True, peers=[])
         client.sendall(frame(18, 0, 5, b""))
-        client.settimeout(0.1)
+        client.settimeout(exactly(0.1, "no answer may come"))
         with pytest.raises(TimeoutError):
             client.recv(1)
         core.cut_off(accepted=False, peers=[])
@@ -377,7 +377,7 @@ def test_a_peer_that_is_cut_off_hears_nothing_until_it_can_be_reached_again(
             while not (events := core.wait(deadline)):
                 assert core.now_ns() < deadline
             assert isinstance(events[0], _core.Replied)
-        listener.settimeout(0.05)
+        listener.settimeout(exactly(0.05, "no connection may come"))
         with pytest.raises(TimeoutError):
             listener.accept()
         core.cut_off(accepted=False, peers=[])

@@ -25,6 +25,7 @@ from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import Message, PartitionRecord, TopicRecord
 from pykafka_core.quorum.values import ElectionState
+from tests.support.patience import seconds
 
 QUORUM_STATE = f"{METADATA_DIRECTORY}/quorum-state"
 SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020}-{0:010}.checkpoint"
@@ -78,7 +79,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
     assert file.read_bytes() == SECRET
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(seconds(300))
 @pytest.mark.parametrize("put", [fifo, link, directory, listener])
 @pytest.mark.parametrize("name", [*READ, RESERVE_FILE])
 def test_what_is_no_file_is_an_error_with_its_path(
@@ -91,7 +92,7 @@ def test_what_is_no_file_is_an_error_with_its_path(
     Broker(data).close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(seconds(300))
 @pytest.mark.parametrize("put", [fifo, link])
 @pytest.mark.parametrize("name", ["meta.properties.tmp", f"{QUORUM_STATE}.tmp", f"{SNAPSHOT}.part"])
 def test_what_stands_where_a_file_is_written_first_is_replaced(

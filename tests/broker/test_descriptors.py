@@ -4,7 +4,7 @@ refuses now, and nothing goes offline for it."""
 import resource
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.support.processes.server import PATIENCE_S, Server, serving
+from tests.support.patience import PATIENCE_S, POLL_S, eventually
+from tests.support.processes.server import Server, serving
 
 TOPIC = "orders"
 
@@ -59,7 +60,7 @@ def consume_all(address: str, partitions: int, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while sum(seen.values()) < count:
         assert time.monotonic() < deadline, f"{sum(seen.values())} of {count} records"
-        for message in consumer.consume(1_000, 0.2):
+        for message in consumer.consume(1_000, POLL_S):
             assert message.error() is None, message.error()
             partition = message.partition()
             assert partition is not None
@@ -77,12 +78,6 @@ def connect(address: str) -> socket.socket:
 def open_descriptors(server: Server) -> int:
     assert server.process is not None
     return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize(("descriptors", "partitions"), [(64, 300), (256, 1_000), (1_024, 2_000)])
@@ -111,7 +106,7 @@ def test_idle_connections_that_take_all_descriptors_leave_the_partitions_and_oth
         producer = producer_of(server.address)
         produce_to_each(producer, partitions)
         sockets = [idle.enter_context(connect(server.address)) for _ in range(connections)]
-        wait_until(lambda: open_descriptors(server) > descriptors // 2)
+        eventually(lambda: open_descriptors(server) > descriptors // 2)
         # Two rounds: each partition's file is closed for another one and opened again.
         for _ in range(2):
             produce_to_each(producer, partitions)

@@ -13,9 +13,8 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.errors import ClosedError, KafkaError
 from pykafka_core.protocol.messages import MetadataRequest
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
-
-WAIT_S = 120
 
 
 class RaisingHandler(logging.Handler):
@@ -75,7 +74,7 @@ def test_a_logging_handler_that_raises_costs_its_line_and_nothing_else() -> None
         missing = MetadataRequest.MetadataRequestTopic(name="missing")
         with Connection(broker.bootstrap_servers) as connection:
             connection.ask(3, 12, MetadataRequest(topics=[missing]))
-        assert handler.called.wait(WAIT_S), "auto-creation is logged"
+        assert handler.called.wait(PATIENCE_S), "auto-creation is logged"
         broker.create_topic("orders")
         assert broker.healthy
         assert broker.topics() == {"missing": 1, "orders": 1}
@@ -103,7 +102,7 @@ def test_records_that_cannot_be_applied_end_the_broker(monkeypatch: pytest.Monke
     break_apply(monkeypatch, broker)
     with pytest.raises(KafkaError):
         broker.create_topic("orders")
-    assert failed.wait(WAIT_S)
+    assert failed.wait(PATIENCE_S)
     assert [type(failure) for failure in failures] == [ZeroDivisionError]
     assert not broker.healthy
     with pytest.raises(ConnectionRefusedError):
@@ -145,11 +144,11 @@ def check_that_it_ends(
         missing = MetadataRequest.MetadataRequestTopic(name="missing")
         with Connection(servers) as connection:
             connection.ask(3, 12, MetadataRequest(topics=[missing]))
-        assert handler.called.wait(WAIT_S), "auto-creation is logged"
+        assert handler.called.wait(PATIENCE_S), "auto-creation is logged"
         break_apply(monkeypatch, broker)
         with pytest.raises((KafkaError, ClosedError)):
             broker.create_topic("orders")
-        assert failed.wait(WAIT_S)
+        assert failed.wait(PATIENCE_S)
         broker._loop._thread.join()
     assert [type(failure) for failure in failures] == [ZeroDivisionError]
     assert not broker.healthy
@@ -253,7 +252,7 @@ def test_serve_exits_with_an_error_when_its_broker_fails(fault: str) -> None:
             servers = serving.stdout.readline().split()[1]
             admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
             admin.create_topics([NewTopic("orders", 1, 1)])
-            _, text = serving.communicate(timeout=WAIT_S)
+            _, text = serving.communicate(timeout=PATIENCE_S)
         finally:
             serving.kill()
     assert serving.returncode == 1

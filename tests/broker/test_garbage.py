@@ -68,6 +68,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
+from tests.support.patience import seconds
 from tests.support.wire import Connection
 
 ROOT = Path(__file__).parents[2]
@@ -271,7 +272,7 @@ def test_every_api_is_asked() -> None:
 def test_no_request_makes_a_reference_cycle(check: str) -> None:
     """In a process of its own: threads that other tests left behind may make cycles too."""
     script = f"import gc; gc.disable(); from {__name__} import check_{check}; check_{check}()"
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=seconds(300))
 
 
 def check_requests_of_clients() -> None:
@@ -333,7 +334,7 @@ def test_cycles_that_outlive_a_full_collection_are_freed_in_the_end() -> None:
             del cycles, cycle
             assert gc.get_freeze_count() <= 2 * before + OBJECTS_FREE + 200_000
     """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=seconds(300))
 
 
 def test_a_server_leaves_what_outlives_a_full_collection_out_of_later_ones() -> None:
@@ -349,4 +350,4 @@ def test_a_server_leaves_what_outlives_a_full_collection_out_of_later_ones() -> 
         del kept
         assert gc.get_freeze_count() < before + 1000
     """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=seconds(300))

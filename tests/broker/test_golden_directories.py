@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pykafka_core import Broker
 from pykafka_core.types import RESOURCE_TOPIC
+from tests.support.patience import PATIENCE_S
 
 Row = tuple[int | None, str | None, str | None]
 
@@ -110,7 +111,7 @@ def consumed(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int 
     rows: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
     ended = 0
     while ended < partitions:
-        message = consumer.poll(60)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None, "the end of each partition is told in time"
         error = message.error()
         if error is not None:

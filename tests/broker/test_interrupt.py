@@ -10,9 +10,9 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.log import Log
 from tests.broker.interrupted_child import ENOUGH
+from tests.support.patience import PATIENCE_S
 
-CHILD = Path(__file__).with_name("interrupted_child.py")
-PATIENCE_S = 100
+CHILD = "tests.broker.interrupted_child"
 
 
 @pytest.mark.parametrize("end", ["with", "exit"])
@@ -31,7 +31,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_a_clean_stop(
 
 def interrupt(way: str, end: str, data: Path) -> None:
     """Run the child until it is busy, and end it by Ctrl-C."""
-    command = [sys.executable, str(CHILD), way, end, str(data)]
+    command = [sys.executable, "-m", CHILD, way, end, str(data)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as program:
         try:

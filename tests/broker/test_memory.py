@@ -3,8 +3,6 @@
 import gc
 import socket
 import struct
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -14,15 +12,9 @@ from bench.bounds.attacks import CREATE_TOPICS, connected, frame, receive
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.protocol.messages import CreateTopicsRequest
+from tests.support.patience import PATIENCE_S, eventually
 
 MIB = 1 << 20
-PATIENCE_S = 60
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 class Unfinished:
@@ -63,9 +55,9 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
                 not client.left for client in clients
             )
 
-        wait_until(only_one_went_on)
+        eventually(only_one_went_on)
         # A half of the ceiling, and the one frame that is always let in.
-        wait_until(lambda: broker.statistics()["input_held_bytes"] > 60 * MIB)
+        eventually(lambda: broker.statistics()["input_held_bytes"] > 60 * MIB)
         assert broker.statistics()["input_held_bytes"] < (8 + 64) * MIB
         assert resident_bytes() - before < 120 * MIB
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
@@ -75,7 +67,7 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
         # Whoever ends makes room for the next.
         for client in clients:
             client.socket.close()
-        wait_until(
+        eventually(
             lambda: (
                 broker.statistics()["input_held_bytes"] < 2 * MIB
                 and broker.statistics()["connections_muted"] == 0
@@ -109,6 +101,6 @@ def test_a_refused_request_gives_its_memory_back_without_the_collector() -> None
                     connection.sendall(frame(CREATE_TOPICS, 7, request))
                     answer = receive(connection, CREATE_TOPICS, 7)
                     assert {topic.error_code for topic in answer.topics} == {37}
-            wait_until(lambda: broker.statistics()["requests_parked_bytes"] == 0)
+            eventually(lambda: broker.statistics()["requests_parked_bytes"] == 0)
     finally:
         gc.enable()

@@ -11,6 +11,7 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.errors import StorageError
+from tests.support.patience import PATIENCE_S
 
 METADATA = "__cluster_metadata-0"
 CHILD = """
@@ -21,7 +22,6 @@ broker.create_topic("orders")
 print("made", flush=True)
 sys.stdin.read()
 """
-PATIENCE_S = 60
 
 
 def _log(data: Path) -> Path:

@@ -15,12 +15,11 @@ from pykafka_core.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from tests.support.patience import PATIENCE_MS, PATIENCE_NS
 
 if TYPE_CHECKING:
     from pykafka_core._core import Peer
 
-PATIENCE_NS = 60 * 1_000_000_000
-PATIENCE_MS = 60_000
 FETCH, METADATA, API_VERSIONS, CREATE_TOPICS = 1, 3, 18, 19
 METADATA_VERSION = 12
 REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNSUPPORTED_VERSION = 7, 8, 13, 35

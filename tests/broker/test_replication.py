@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from pykafka_core import _core
+from tests.support.patience import PATIENCE_NS
 
-PATIENCE_NS = 60 * 1_000_000_000
 TOPIC = b"t" * 16
 PARTITION = (TOPIC, 0)
 LISTENER = "REPLICATION"

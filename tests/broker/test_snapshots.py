@@ -3,7 +3,6 @@
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import MetadataError, StorageError
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S, eventually
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": "1",
@@ -69,8 +69,7 @@ def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Pat
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 30)
         broker._core.enforce_retention(10**9)
-        while f"{0:020}.log" in segments_of(data):
-            time.sleep(0.02)
+        eventually(lambda: f"{0:020}.log" not in segments_of(data))
     assert len(checkpoints(data)) == 1
     with Broker(data) as broker:
         assert broker.topics() == names(30)
@@ -215,7 +214,7 @@ def test_requests_are_answered_while_a_snapshot_is_written(
     write = DataDirectory.write_snapshot
 
     def write_later(*arguments: Any) -> None:
-        assert held.wait(60)
+        assert held.wait(PATIENCE_S)
         write(*arguments)
 
     monkeypatch.setattr(DataDirectory, "write_snapshot", write_later)

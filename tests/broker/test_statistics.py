@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from pykafka_core import Broker
 from pykafka_core.log import Log
+from tests.support.patience import PATIENCE_S
 
 
 def produce(broker: Broker, count: int, codec: str = "none", size: int = 1_000) -> None:
@@ -22,7 +23,7 @@ def produce(broker: Broker, count: int, codec: str = "none", size: int = 1_000) 
     )
     for number in range(count):
         client.produce("orders", b"v" * size, partition=number % 2)
-    assert client.flush(60) == 0
+    assert client.flush(PATIENCE_S) == 0
 
 
 def appended(broker: Broker) -> Mapping[str, int]:

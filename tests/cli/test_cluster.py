@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pykafka_core.broker.start.plan import plan
 from pykafka_core.config import BrokerConfigs
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
 from tests.support.processes.ports import free_ports
 
-PATIENCE_S = 60
 Capture = pytest.CaptureFixture[str]
 
 

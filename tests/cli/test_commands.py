@@ -21,11 +21,11 @@ from pykafka_core.cli.app import CLIENT, app
 from pykafka_core.cli.client import clients, configs, topics
 from pykafka_core.cli.client.produce import Interrupt
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
 
 T = TypeVar("T")
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 100
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from confluent_kafka import Producer
 
 from pykafka_core import Broker
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 100
 
 
 @pytest.fixture(scope="module")

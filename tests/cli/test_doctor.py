@@ -22,7 +22,6 @@ from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 KILLED = Path(__file__).parent.parent / "formats" / "golden" / "killed" / "data"
-PATIENCE_S = 100
 
 
 def diagnosed(capsys: Capture, *arguments: str | Path, code: int) -> list[Finding]:

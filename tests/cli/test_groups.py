@@ -11,9 +11,9 @@ from confluent_kafka import Consumer
 
 from pykafka_core import Broker
 from tests.support.cli import run
+from tests.support.patience import POLL_S
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 60.0
 RECORDS = 9
 
 
@@ -106,7 +106,7 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(
     consumer.subscribe([group])
     try:
         while not consumer.assignment():
-            consumer.poll(0.1)
+            consumer.poll(POLL_S)
         assert [row["client_id"] for row in rows(capsys, "members", group)] == ["worker"]
         reset = ("groups", "reset-offsets", group, "--all-topics", "--to-earliest", "--yes")
         assert run(*reset) == 1

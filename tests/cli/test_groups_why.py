@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 100
 
 
 def serve(*arguments: str) -> list[str]:

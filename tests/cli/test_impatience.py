@@ -15,9 +15,9 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.cli import main
 from pykafka_core.cli.client import clients
+from tests.support.patience import PATIENCE_S
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
-PATIENCE_S = 100
 PATIENT = """
 from pykafka_core.cli import main
 from pykafka_core.cli.client import clients

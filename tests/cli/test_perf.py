@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pykafka_core import Broker
 from pykafka_core.cli.perf.latencies import PERCENTILES, Latencies
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 100
 RECORDS, SIZE = 500, 64
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import pykafka_core
 from pykafka_core.log import Log
+from tests.support.patience import PATIENCE_S
 
-PATIENCE_S = 100
 _WITHOUT_CLIENT = "import sys; sys.modules['confluent_kafka'] = None; "
 _COMMAND = "from pykafka_core.cli import main; main(sys.argv[1:])"
 

@@ -16,11 +16,12 @@ from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
 from pykafka_core.protocol.messages import MetadataRequest
 from pykafka_core.types import RESOURCE_BROKER
+from tests.support.evidence.logs import watch_lines
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAMAGED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
-PATIENCE_S = 100
 
 
 def command(*arguments: str) -> list[str]:
@@ -41,7 +42,8 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        _, errors = process.communicate()
+        watch_lines("the broker").append(errors)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

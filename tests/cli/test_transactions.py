@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 
 from pykafka_core import Broker
 from pykafka_core.cli import main
+from tests.support.patience import PATIENCE_S
 
 Capture = pytest.CaptureFixture[str]
-PATIENCE_S = 60.0
 TOPIC = "accounts"
 
 

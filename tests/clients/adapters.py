@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S, POLL_S
 
 Headers = tuple[tuple[str, bytes | None], ...]
 PARTITIONS = 2
@@ -62,7 +63,7 @@ class Confluent:
                 headers=list(row.headers),
                 on_delivery=lambda error, _: failed.append(str(error)) if error else None,
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         assert not failed, failed[:3]
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
@@ -75,7 +76,7 @@ class Confluent:
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
         rows: list[Row] = []
         while len(rows) < count:
-            for got in consumer.consume(count - len(rows), timeout=1):
+            for got in consumer.consume(count - len(rows), timeout=POLL_S):
                 assert got.error() is None, got.error()
                 headers = tuple((k, v) for k, v in got.headers() or ())
                 rows.append(
@@ -118,7 +119,7 @@ class KafkaPython:
             for row in rows
         ]
         for one in sent:
-            one.get(timeout=60)
+            one.get(timeout=PATIENCE_S)
         producer.close()
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:

@@ -6,9 +6,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.patience import PATIENCE_S, POLL_S
+
 PARTITIONS = 6
 RECORDS = 60
-PATIENCE_S = 60.0
 
 
 class Member:
@@ -28,7 +29,7 @@ class Member:
         self._consumer.subscribe([topic])
 
     def poll(self) -> None:
-        for message in self._consumer.consume(100, 0.1):
+        for message in self._consumer.consume(100, POLL_S):
             if message.error() is None:
                 self.seen.add(message.value() or b"")
 
@@ -65,8 +66,8 @@ def write(bootstrap: str, topic: str, first: int) -> set[bytes]:
 
 def poll_until_seen(members: list[Member], values: set[bytes]) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while not values <= set.union(*(member.seen for member in members)):
-        assert time.monotonic() < deadline
+    while missing := values.difference(*(member.seen for member in members)):
+        assert time.monotonic() < deadline, f"{len(missing)} of {len(values)} records are missing"
         for member in members:
             member.poll()
 

@@ -11,10 +11,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S, POLL_MS, POLL_S, exactly
 
 PARTITIONS = 6
 RECORDS = 60
-PATIENCE_S = 60.0
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
 
 Seen = dict[tuple[int, int], bytes]
@@ -64,7 +64,7 @@ def poll_until(
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for consumer in consumers:
-            record = consumer.poll(0.05)
+            record = consumer.poll(POLL_S)
             if record is not None:
                 assert record.error() is None, record.error()
                 place = record.partition(), record.offset()
@@ -86,10 +86,10 @@ def test_librdkafka_members_share_the_partitions_and_take_over_from_one_that_lea
         with confluent(bootstrap, topic, **settings) as second:
             both = [first, second]
             deadline = time.monotonic() + PATIENCE_S
-            while sorted(len(one.assignment()) for one in both) != [3, 3]:
-                assert time.monotonic() < deadline
+            while (shares := sorted(len(one.assignment()) for one in both)) != [3, 3]:
+                assert time.monotonic() < deadline, f"the shares are {shares}, not [3, 3]"
                 for one in both:
-                    one.poll(0.05)
+                    one.poll(POLL_S)
             owned = [{part.partition for part in one.assignment()} for one in both]
             assert owned[0] | owned[1] == set(range(PARTITIONS))
             assert not owned[0] & owned[1]
@@ -98,9 +98,9 @@ def test_librdkafka_members_share_the_partitions_and_take_over_from_one_that_lea
 
 def poll_until_owned(consumer: Consumer, count: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while len(consumer.assignment()) < count:
-        assert time.monotonic() < deadline
-        consumer.poll(0.05)
+    while len(owned := consumer.assignment()) < count:
+        assert time.monotonic() < deadline, f"{len(owned)} of {count} partitions are assigned"
+        consumer.poll(POLL_S)
 
 
 def test_librdkafka_goes_on_behind_what_it_committed(
@@ -128,7 +128,7 @@ def test_a_static_librdkafka_member_comes_back_without_a_rebalance(
             before = sorted(part.partition for part in stays.assignment())
         with confluent(bootstrap, topic, **named, **{"group.instance.id": "returns"}) as returns:
             poll_until_owned(returns, 3)
-            stays.poll(1.0)
+            stays.poll(exactly(1.0, "a rebalance may not start"))
             assert sorted(part.partition for part in stays.assignment()) == before
 
 
@@ -146,8 +146,8 @@ def test_kafka_python_shares_commits_and_goes_on(topic: str, kafka_bootstrap_ser
         found: list[int] = []
         deadline = time.monotonic() + PATIENCE_S
         while len(found) < count:
-            assert time.monotonic() < deadline
-            for records in client.poll(timeout_ms=500).values():
+            assert time.monotonic() < deadline, f"{len(found)} of {count} records were read"
+            for records in client.poll(timeout_ms=POLL_MS).values():
                 found += [int(record.value) for record in records]
         client.commit()
         client.close(autocommit=False)

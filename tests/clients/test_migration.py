@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S, POLL_S
 
 PARTITIONS, RECORDS = 6, 120
-PATIENCE_S = 60.0
 CLASSIC = {"group.protocol": "classic", "heartbeat.interval.ms": 200, "session.timeout.ms": 6000}
 CONSUMER = {"group.protocol": "consumer"}
 
@@ -37,7 +37,7 @@ class Member:
                 raise
 
     def poll(self) -> None:
-        for message in self._consumer.consume(100, 0.05):
+        for message in self._consumer.consume(100, POLL_S):
             if message.error() is None:
                 self.seen[message.value() or b""] += 1
 

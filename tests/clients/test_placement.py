@@ -8,6 +8,7 @@ from pykafka_core import kernels
 from pykafka_core.kernels import Partitioner
 from tests.support.brokers import Serve
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 
 PARTITIONS = 12
 KEYS = [f"key-{n * 7919}-{'é' * (n % 5)}".encode() for n in range(500)]
@@ -43,7 +44,7 @@ def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
 
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     sent = {key: producer.send("kafka-python", key=key, value=b"v") for key in KEYS}
-    placed = {key: future.get(timeout=60).partition for key, future in sent.items()}
+    placed = {key: future.get(timeout=PATIENCE_S).partition for key, future in sent.items()}
     producer.close()
     assert placed == expected()
 
@@ -74,6 +75,6 @@ def test_librdkafka_places_keys_as_our_kernel_does(
             key,
             on_delivery=lambda _, sent: placed.__setitem__(sent.key(), sent.partition()),
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     found = kernels.partitions(keys, PARTITIONS, ours).to_pylist()
     assert placed == dict(zip(keys, found, strict=True))

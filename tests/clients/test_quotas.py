@@ -12,6 +12,7 @@ from pykafka_core.protocol.messages import (
     DescribeClientQuotasRequest,
 )
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 WINDOWS = {"quota.window.num": "2"}
@@ -19,7 +20,6 @@ RATE = 100_000
 """And what may be sent at once: what all windows but one allow."""
 RECORD = b"x" * 30_000
 COUNT = 6
-PATIENCE_S = 60.0
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 
 

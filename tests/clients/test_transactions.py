@@ -12,7 +12,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-PATIENCE_S = 60.0
+from tests.support.patience import PATIENCE_S
 
 
 def transactional(bootstrap: str, name: str, **settings: object) -> Producer:

@@ -1,7 +1,7 @@
 """What clients do with a cluster, by confluent-kafka."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -14,16 +14,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from pykafka_core import Cluster
-
-PATIENCE_S = 60
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """What the controller has committed reaches each node soon."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.support.patience import PATIENCE_S, POLL_S
+from tests.support.patience import eventually as eventually
 
 
 def create(bootstrap: str, name: str, *leaders: int) -> None:
@@ -119,7 +111,7 @@ def read_by_group(bootstrap: str, group: str, topic: str, count: int) -> list[by
     values: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(values) < count and time.monotonic() < deadline:
-        message = consumer.poll(1)
+        message = consumer.poll(POLL_S)
         if message is not None and message.error() is None:
             values.append(message.value())
     consumer.commit(asynchronous=False)

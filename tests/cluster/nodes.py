@@ -13,6 +13,17 @@ from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from tests.cluster.clients import eventually, isr_of
+from tests.support.evidence.logs import new_log
+from tests.support.patience import PATIENCE_MS
+
+SESSION = {
+    "broker.session.timeout.ms": PATIENCE_MS // 6,
+    "broker.heartbeat.interval.ms": 200,
+}
+"""A live broker is not fenced on a busy machine.
+
+A dead broker is fenced as soon as its port refuses connections.
+"""
 
 P = TypeVar("P", bound="Processes")
 
@@ -64,8 +75,7 @@ class Formatted:
                 f"127.0.0.1:{port}" for _, port in self._ports.values()
             ),
             "inter.broker.listener.name": "PLAINTEXT",
-            "broker.session.timeout.ms": 2000,
-            "broker.heartbeat.interval.ms": 200,
+            **SESSION,
             **self.settings,
         }
 
@@ -139,11 +149,13 @@ class Processes(Formatted):
         for node_id in node_ids:
             properties = self.properties(node_id)
             command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
-            self.up[node_id] = subprocess.Popen(
-                [*command, "--config", str(properties), "--data", str(self.data(node_id))],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
+            with new_log(f"node {node_id}") as log:
+                self.up[node_id] = subprocess.Popen(
+                    [*command, "--config", str(properties), "--data", str(self.data(node_id))],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                )
         for node_id in node_ids:
             output = self.up[node_id].stdout
             assert output is not None

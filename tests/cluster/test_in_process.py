@@ -22,7 +22,8 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from tests.cluster.clients import PATIENCE_S, consume, eventually, produce, read_by_group
+from tests.cluster.clients import consume, eventually, produce, read_by_group
+from tests.support.patience import PATIENCE_S, exactly
 
 ALL = (0, 1, 2)
 
@@ -129,7 +130,9 @@ def test_a_paused_leader_answers_nobody_and_finds_out_what_happened(cluster: Clu
     cluster.pause(leader)
     address = cluster.bootstrap_servers.split(",")[leader]
     with pytest.raises(KafkaException):
-        AdminClient({"bootstrap.servers": address}).list_topics(timeout=0.2)
+        AdminClient({"bootstrap.servers": address}).list_topics(
+            timeout=exactly(0.2, "a paused node does not answer")
+        )
     cluster.wait_leader("orders", other_than=leader)
     produce(cluster.bootstrap_servers, "orders", ["meanwhile"])
     cluster.resume(leader)
@@ -234,7 +237,7 @@ def test_what_cannot_be_is_refused(cluster: Cluster) -> None:
     with pytest.raises(UnknownTopicOrPartitionError):
         cluster.leader("orders", 1)
     with pytest.raises(TimeoutError, match="ISR"):
-        cluster.wait_isr("orders", 0, [5], timeout=0.01)
+        cluster.wait_isr("orders", 0, [5], timeout=exactly(0.01, "that ISR never comes"))
     with pytest.raises(ValueError, match="1 to 7"):
         Cluster(8)
     with pytest.raises(ConfigurationError, match=r"no\.such"):

@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.clients import (
-    PATIENCE_S,
-    consume,
-    create_replicated,
-    eventually,
-    isr_of,
-    leaders_of,
-)
+from tests.cluster.clients import consume, create_replicated, eventually, isr_of, leaders_of
 from tests.cluster.nodes import Processes, has_isr, processes
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, exactly
 
 ALL = [1, 2, 3]
 
@@ -54,7 +48,7 @@ class Stream:
         while not self._is_over:
             self._producer.produce(self._topic, str(number), on_delivery=self._told)
             number += 1
-            self._producer.poll(0.001)
+            self._producer.poll(exactly(0.001, "the pause between two records"))
         assert self._producer.flush(PATIENCE_S) == 0
 
     def _told(self, error: object, message: object) -> None:
@@ -86,17 +80,22 @@ def test_a_killed_leader_loses_nothing_that_was_acknowledged(cluster: Processes)
     assert logs[0] == logs[1] == logs[2]
 
 
+def has_leaders(cluster: Processes, expected: list[int]) -> bool:
+    """Return whether these nodes lead all partitions, in the view of one node."""
+    return set(leaders_of(cluster.bootstrap, "orders")) <= set(expected)
+
+
 def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path) -> None:
     """The active controller is among those that are killed; each is back before its session would have ended."""
     with processes(tmp_path) as cluster:
-        cluster.settings["broker.session.timeout.ms"] = 600_000
+        cluster.settings["broker.session.timeout.ms"] = 5 * PATIENCE_MS
         cluster.start(*ALL)
         create_replicated(cluster.bootstrap, "orders")
         for node in ALL:
             cluster.kill(node)
             others = [other for other in ALL if other != node]
             eventually(partial(has_isr, cluster, others))
-            assert set(leaders_of(cluster.bootstrap, "orders")) <= set(others)
+            eventually(partial(has_leaders, cluster, others))
             cluster.start(node)
             eventually(partial(has_isr, cluster, ALL))
 

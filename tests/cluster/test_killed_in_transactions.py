@@ -10,7 +10,6 @@ from confluent_kafka import KafkaException, Producer
 
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.cluster.clients import (
-    PATIENCE_S,
     create,
     create_replicated,
     eventually,
@@ -28,6 +27,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
+from tests.support.patience import PATIENCE_S
 
 ALL = [1, 2, 3]
 TRANSACTIONS = 20

@@ -17,6 +17,7 @@ from tests.cluster.clients import (
     produce,
 )
 from tests.cluster.nodes import Nodes, has_isr, nodes
+from tests.support.patience import PATIENCE_S
 
 ALL = [1, 2, 3]
 
@@ -54,7 +55,7 @@ def test_each_replica_tells_of_its_producers(cluster: Nodes) -> None:
     create_replicated(cluster.bootstrap, "orders", partitions=1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
     producer.produce("orders", b"one")
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     topic = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0])
     request = DescribeProducersRequest(topics=[topic])
 

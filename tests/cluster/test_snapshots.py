@@ -16,9 +16,10 @@ from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_direc
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.types import random_id
-from tests.cluster.clients import PATIENCE_S, consume, create, eventually, leaders_of, produce
-from tests.cluster.nodes import Nodes, Processes, nodes, processes
+from tests.cluster.clients import consume, create, eventually, leaders_of, produce
+from tests.cluster.nodes import SESSION, Nodes, Processes, nodes, processes
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": 1,
@@ -113,8 +114,7 @@ def join(cluster: Nodes, node: int, data: Path) -> Broker:
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.voters": voters,
         "inter.broker.listener.name": "PLAINTEXT",
-        "broker.session.timeout.ms": 2000,
-        "broker.heartbeat.interval.ms": 200,
+        **SESSION,
         **EACH_COMMIT,
     }
     return Broker(data, config=config)
@@ -193,7 +193,7 @@ def kill_once_seen(
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not seen(cluster.data(node), suffixes, known):  # some are there for a moment only
-            assert time.monotonic() < deadline
+            assert time.monotonic() < deadline, f"no new file {suffixes} beside {known}"
     finally:
         process.kill()
         process.communicate()

@@ -20,8 +20,9 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
-from tests.cluster.clients import PATIENCE_S, eventually
+from tests.cluster.clients import eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 CONTROLLERS = "127.0.0.1:19093,127.0.0.1:19094"
 SEVERAL: dict[str, object] = {
@@ -98,7 +99,7 @@ def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
 def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Path) -> None:
     """Its controllers do not answer it; without this it would ask until its time for the start is over."""
     with nodes(tmp_path) as cluster:
-        cluster.settings["initial.broker.registration.timeout.ms"] = PATIENCE_S * 2000
+        cluster.settings["initial.broker.registration.timeout.ms"] = 2 * PATIENCE_MS
         cluster.start(1, 2, 3)
         cluster.stop(3)
         properties = cluster.data(3) / "meta.properties"

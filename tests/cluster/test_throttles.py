@@ -26,6 +26,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
+from tests.support.patience import PATIENCE_S
 
 ALL = dict.fromkeys(LISTS, "*")
 NOTHING = dict.fromkeys(RATES, "0")
@@ -75,7 +76,7 @@ def test_groups_and_transactions_go_on_though_their_topics_are_throttled_to_noth
         producer.begin_transaction()
         write(producer, "in", [str(number)])
         send_offsets(producer, servers, "readers", "in", {0: number + 1})
-        producer.commit_transaction(60)
+        producer.commit_transaction(PATIENCE_S)
         assert committed_offsets(servers, "readers", "in", 1) == {0: number + 1}
     assert read_committed(servers, "in") == ["0", "1", "2", "first"]
 

@@ -13,6 +13,7 @@ from tests.cluster.transactions import (
     send_offsets,
     transactional_producer,
 )
+from tests.support.patience import PATIENCE_S
 
 ALL = [1, 2, 3]
 
@@ -40,9 +41,9 @@ def test_partitions_of_all_nodes_and_a_groups_offsets_are_one_transaction(
             producer.produce("payments", value, partition=partition)
         send_offsets(producer, bootstrap, "readers", "orders", offsets)
         if commit:
-            producer.commit_transaction(30)
+            producer.commit_transaction(PATIENCE_S)
         else:
-            producer.abort_transaction(30)
+            producer.abort_transaction(PATIENCE_S)
             assert committed_offsets(bootstrap, "readers", "orders", 3) == {}
     assert read_committed(bootstrap, "payments") == ["1", "2", "3"]
     assert committed_offsets(bootstrap, "readers", "orders", 3) == offsets

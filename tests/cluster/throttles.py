@@ -20,8 +20,9 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsResponse,
 )
 from pykafka_core.types import RESOURCE_BROKER
-from tests.cluster.clients import PATIENCE_S, create_placed
+from tests.cluster.clients import create_placed
 from tests.cluster.nodes import batches
+from tests.support.patience import PATIENCE_S
 
 ONE_BATCH = {"replica.fetch.max.bytes": 1}
 """An answer brings one batch of a partition, so that a rate of 0 lets one batch through in eleven seconds."""

@@ -12,10 +12,8 @@ from confluent_kafka import (
 )
 
 from pykafka_core.coordinator.partitions import coordinator_partition
-from tests.cluster.clients import PATIENCE_S, eventually, leaders_of
-
-ATTEMPT_S = 2
-"""For offsets of a partition: librdkafka waits for the leader that it knew, even once another one is elected."""
+from tests.cluster.clients import eventually, leaders_of
+from tests.support.patience import ATTEMPT_S, PATIENCE_S
 
 
 def transactional_producer(bootstrap: str, name: str) -> Producer:
@@ -103,6 +101,7 @@ def _ends(bootstrap: str, topic: str, level: str = "read_uncommitted") -> list[i
     consumer = Consumer({"bootstrap.servers": bootstrap, **config})
     ends = []
     for index in range(len(leaders_of(bootstrap, topic))):
+        # librdkafka waits for the leader that it knows, even after the election of another one.
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, index), ATTEMPT_S)
         ends.append(end)
     consumer.close()

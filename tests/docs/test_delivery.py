@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from tests.docs.deaths import Left, made
 from tests.idempotent.kafka import QUIET
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "delivery"
 SENT = [f"payment {number}" for number in range(1200)]
@@ -23,7 +24,7 @@ def outcome(serve: Serve, program: str, directory: Path) -> tuple[Counter[str], 
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
         for value in SENT:
             producer.produce("payments", value, headers=[("message-id", value.encode())])
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         arguments = [str(PROGRAMS / program), broker.bootstrap_servers, str(directory)]
         command = [sys.executable, "-m", "tests.docs.deaths", *arguments, str(len(SENT))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

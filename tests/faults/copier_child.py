@@ -8,7 +8,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-PATIENCE_S = 60.0
+from tests.support.patience import PATIENCE_S, POLL_S
+
 TRANSACTION_SIZE = 20
 QUICK = {
     "reconnect.backoff.max.ms": 200,
@@ -71,7 +72,7 @@ def main(bootstrap: str, source: str, output: str, transactional_id: str, timeou
     producer = producer_of(bootstrap, transactional_id, int(timeout_ms))
     consumer = consumer_of(bootstrap, source)
     while True:
-        records = [one for one in consumer.consume(TRANSACTION_SIZE, 0.2) if one.error() is None]
+        records = [one for one in consumer.consume(TRANSACTION_SIZE, POLL_S) if one.error() is None]
         if not records:
             continue
         try:

@@ -14,11 +14,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pykafka_core.protocol import messages as m
 from tests.faults.copier_child import QUICK
 from tests.faults.raw import NONE, Keys
+from tests.support.evidence.logs import watch
 from tests.support.java import classpath
+from tests.support.patience import PATIENCE_S, POLL_S
 from tests.support.wire import Connection
 
-CHILD = Path(__file__).with_name("copier_child.py")
-PATIENCE_S = 90.0
+CHILD = "tests.faults.copier_child"
 JVM = ("java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m")
 
 
@@ -38,6 +39,7 @@ class Copier:
         self.failures: list[str] = []
 
     def start(self) -> None:
+        watch(f"copier {self.name}", self._log)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
@@ -83,7 +85,7 @@ def java_copier(
 
 def librdkafka_copier(bootstrap: str, name: str, copy: Copy, timeout_ms: int, log: Path) -> Copier:
     arguments = (bootstrap, copy.source, copy.output, name, str(timeout_ms))
-    return Copier(name, [sys.executable, str(CHILD), *arguments], log)
+    return Copier(name, [sys.executable, "-m", CHILD, *arguments], log)
 
 
 class Feeder:
@@ -133,7 +135,7 @@ class Watcher(threading.Thread):
         consumer = Consumer(self._settings)
         consumer.assign(self._places)
         while not self.stopping.is_set():
-            for message in consumer.consume(500, 0.1):
+            for message in consumer.consume(500, POLL_S):
                 if message.error() is None:
                     self._note(message)
         consumer.close()
@@ -168,7 +170,7 @@ class StableOffsets(threading.Thread):
         self._stuck: dict[tuple[str, int], tuple[int, float]] = {}
 
     def run(self) -> None:
-        while not self.stopping.wait(0.05):
+        while not self.stopping.wait(POLL_S):
             try:
                 with Connection(self._address) as connection:
                     self._watch(connection)
@@ -176,7 +178,7 @@ class StableOffsets(threading.Thread):
                 continue  # The broker is down; the time runs on.
 
     def _watch(self, connection: Connection) -> None:
-        while not self.stopping.wait(0.1):
+        while not self.stopping.wait(POLL_S):
             # The high watermark first: it never goes back, so what is behind it stays behind.
             ends = self._ends(connection, isolation=0)
             self._compare(ends, self._ends(connection, isolation=1))

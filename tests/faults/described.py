@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pykafka_core.protocol import messages as m
-from tests.faults.raw import LOADING, PATIENCE_S, Keys
+from tests.faults.raw import LOADING, Keys
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,12 @@ from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import CLEAN_SHUTDOWN
 from pykafka_core.broker.storage.reserve import RESERVE_BYTES, RESERVE_FILE, Need
 from pykafka_core.errors import KafkaStorageError, StorageError
+from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
 SIZE = 24 << 20
 STORAGE_ERROR = 56
 # Compression must not make more room than the test wants to use up.
 VALUE_BYTES = 100_000
-PATIENCE_S = 100
 TOPICS = 60
 """Their records take more than one page of the metadata log."""
 AT_ONCE = {"file.delete.delay.ms": "0"}
@@ -49,7 +48,7 @@ class Sender:
             partition=0,
             on_delivery=lambda error, _: codes.append(error.code() if error else 0),
         )
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
         if codes == [0]:
             self.acknowledged.setdefault(topic, []).append(value)
         return codes[0]
@@ -75,22 +74,15 @@ def read(bootstrap: str, topic: str) -> list[bytes]:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
-    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_S)[1]
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(values) < end:
-        assert time.monotonic() < deadline
-        values += [record.value() for record in consumer.consume(1000, timeout=0.1)]
+        assert time.monotonic() < deadline, f"{len(values)} of {end} records were read"
+        values += [record.value() for record in consumer.consume(1000, timeout=POLL_S)]
     consumer.close()
     return values
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 class Disk:
@@ -114,7 +106,7 @@ class Disk:
                         pass
             return self.free() == 0
 
-        until(is_full, "the disk never was full")
+        eventually(is_full, "the disk is full")
 
     def empty(self) -> None:
         self._filler.unlink()
@@ -180,8 +172,8 @@ def metadata(path: Path) -> None:
             broker.create_topic(f"late-{number}")
         assert 0 < disk.reserve() < RESERVE_BYTES
         broker.delete_topic("ballast")
-        until(lambda: not disk.deleted(), "the deleted topic's files still take up space")
-        until(lambda: disk.reserve() == RESERVE_BYTES, "the reserve never was recreated")
+        eventually(lambda: not disk.deleted(), "the files of the deleted topic are gone")
+        eventually(lambda: disk.reserve() == RESERVE_BYTES, "the reserve is there again")
         sender.send_until_accepted("late-7", b"after")
         topics = broker.topics()
     assert topics == {f"late-{number}": 1 for number in range(TOPICS)}
@@ -189,6 +181,10 @@ def metadata(path: Path) -> None:
     with disk.broker() as broker:
         assert broker.topics() == topics
         assert read(broker.bootstrap_servers, "late-7") == [b"after"]
+
+
+TOPIC_BYTES_MIN = 256
+"""The records of a topic with ten partitions take more in the metadata log."""
 
 
 def created(broker: Broker, partitions: int) -> bool:
@@ -207,7 +203,9 @@ def growth(path: Path) -> None:
     with disk.broker() as broker:
         broker.create_topic("first", 10)
         disk.fill()
-        until(lambda: not created(broker, 10), "topics are created without end")
+        # Bounded by a count: on a slow disk the many topics take minutes.
+        refused = any(not created(broker, 10) for _ in range(RESERVE_BYTES // TOPIC_BYTES_MIN))
+        assert refused, "topics are created without end"
         assert disk.reserve() == Need.GROWTH
         disk.fill()
         broker.delete_topic("first")
@@ -225,7 +223,9 @@ def start(path: Path) -> None:
         broker.create_topic("kept")
         assert Sender(broker.bootstrap_servers).send("kept", b"first") == 0
     disk.fill()
-    done = subprocess.run([sys.executable, __file__, "killed", str(path)], check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.disk_full_child", "killed", str(path)], check=False
+    )
     assert done.returncode == -signal.SIGKILL
     disk.fill()
     with disk.broker() as broker:

@@ -15,13 +15,14 @@ from typing import Any
 from pykafka_core.protocol import messages as m
 from tests.faults.history import Anomaly, OffsetCommitted, OffsetFetched, Owned
 from tests.faults.raw import LOADING, NONE, Keys
+from tests.support.patience import exactly
 from tests.support.wire import Connection
 
 UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION = 25, 22
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
 FENCED_MEMBER_EPOCH, STALE_MEMBER_EPOCH = 110, 113
 SESSION_MS, REBALANCE_MS = 1_000, 2_000
-BEAT_S = 0.05
+BEAT_S = exactly(0.05, "the interval of heartbeats")
 SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", -1)
 
 

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pykafka_core.protocol import messages as m
-from tests.faults.raw import NONE, PATIENCE_S, Keys
+from tests.faults.raw import NONE, Keys
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79

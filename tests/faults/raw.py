@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable
 
 from pykafka_core.protocol import messages as m
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 NONE = 0
@@ -11,7 +12,6 @@ LOADING = frozenset((14, 15, 16))
 """What a broker answers whose coordinators are not ready: still loading, not there yet, not here yet."""
 BEING_ENDED = 51
 """What a transactional producer is answered whose last transaction is not over."""
-PATIENCE_S = 60.0
 
 
 class Keys:

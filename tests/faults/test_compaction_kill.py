@@ -25,10 +25,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from tests.faults.history import Outcome, Write
 from tests.faults.test_transactions_kill import QUICK, Transfers
 from tests.support.dump import assert_files_are_sound
+from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S, eventually, seconds
 from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
-PATIENCE_S = 60.0
 TOPIC, PARTITIONS = "balances", 2
 WRITERS, KEYS = 2, 40
 CONFIG = {
@@ -113,7 +113,7 @@ def log_ends(bootstrap: str) -> dict[int, int]:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            found = admin.list_offsets(asked, request_timeout=5)
+            found = admin.list_offsets(asked, request_timeout=ATTEMPT_S)
             return {place.partition: result.result().offset for place, result in found.items()}
         except KafkaException:
             assert time.monotonic() < deadline, "the broker does not tell where its logs end"
@@ -139,7 +139,7 @@ def committed_records(bootstrap: str) -> list[Any]:
     deadline, ended = time.monotonic() + PATIENCE_S, set[int]()
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, "the last stable offset does not move"
-        for message in consumer.consume(500, 0.2):
+        for message in consumer.consume(500, POLL_S):
             if message.error() is None:
                 found.append(message)
             elif message.offset() >= ends.get(message.partition(), math.inf):
@@ -167,10 +167,7 @@ def last_values(records: list[Any], faults: list[str]) -> Values:
 
 
 def wait_for_ends(writers: list[Updates], count: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while any(len(one.ends) < count and one.failure is None for one in writers):
-        assert time.monotonic() < deadline, [len(one.ends) for one in writers]
-        time.sleep(0.005)
+    eventually(lambda: all(len(one.ends) >= count or one.failure for one in writers))
 
 
 def run_and_kill(server: Server, writers: list[Updates], readers: Readers) -> None:
@@ -181,13 +178,11 @@ def run_and_kill(server: Server, writers: list[Updates], readers: Readers) -> No
         wait_for_ends(writers, more)
         server.kill()
         server.start()
-    passes, deadline = readers.passes, time.monotonic() + PATIENCE_S
-    while readers.passes < passes + 2 and readers.is_alive():
-        assert time.monotonic() < deadline, "the readers do not get to the end"
-        time.sleep(0.005)
+    passes = readers.passes + 2
+    eventually(lambda: readers.passes >= passes or not readers.is_alive(), "two more passes")
 
 
-@pytest.mark.timeout(900 + 60 * ROUNDS)
+@pytest.mark.timeout(seconds(900 + 60 * ROUNDS))
 def test_the_last_values_survive_compaction_and_kill_9(tmp_path: Path) -> None:
     options = ("--set", "log.cleaner.backoff.ms=20", "--durability", "os")
     with serving(tmp_path / "data", *options) as server:

@@ -17,7 +17,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.faults.copier_child import QUICK
 from tests.faults.copiers import (
-    PATIENCE_S,
     Copier,
     Copy,
     Feeder,
@@ -28,6 +27,7 @@ from tests.faults.copiers import (
     librdkafka_copier,
 )
 from tests.faults.described import describe_transactions
+from tests.support.patience import ATTEMPT_S, PATIENCE_S, exactly, seconds
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
@@ -48,7 +48,7 @@ OPTIONS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
 # A timed out transaction is found by the next look for such, and a broker that was killed starts first.
-STALL_S_MAX = TIMEOUT_MS / 1000 + 5
+STALL_S_MAX = exactly(TIMEOUT_MS / 1000, "the timeout of a transaction") + ATTEMPT_S
 
 
 class Run:
@@ -191,7 +191,7 @@ def read_all(bootstrap: str, before: Watcher) -> dict[str, Values]:
     return reader.values
 
 
-@pytest.mark.timeout(300 + 60 * ROUNDS)
+@pytest.mark.timeout(seconds(300 + 60 * ROUNDS))
 def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> None:
     options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
     with serving(tmp_path / "data", *options) as server:

@@ -9,14 +9,17 @@ from pathlib import Path
 
 from pykafka_core import Broker
 from tests.faults.disk_full_child import SIZE, producers_resume
+from tests.support.patience import seconds
 from tests.support.processes.mounts import tmpfs
 
-CHILD = Path(__file__).with_name("disk_full_child.py")
+CHILD = "tests.faults.disk_full_child"
 
 
 def run(scenario: str, directory: Path) -> None:
-    command = [*tmpfs(directory, str(SIZE)), sys.executable, str(CHILD), scenario, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    command = [*tmpfs(directory, str(SIZE)), sys.executable, "-m", CHILD, scenario, str(directory)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds(600), check=False
+    )
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 

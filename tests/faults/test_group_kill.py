@@ -10,12 +10,12 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.patience import PATIENCE_S, POLL_S
 from tests.support.processes.server import serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3
 RECORDS_A_ROUND = 60
-PATIENCE_S = 60.0
 QUICK = {"reconnect.backoff.max.ms": 200, "retry.backoff.max.ms": 200, "log_level": 0}
 
 
@@ -31,7 +31,7 @@ def consume_and_commit(consumer: Consumer, seen: set[int], count: int) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while len(seen) < count:
         assert time.monotonic() < deadline, f"{len(seen)} of {count} records"
-        record = consumer.poll(0.1)
+        record = consumer.poll(POLL_S)
         if record is not None and record.error() is None:
             seen.add(int(record.value()))
     consumer.commit(asynchronous=False)

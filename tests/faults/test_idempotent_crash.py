@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.idempotent.kafka import QUIET, make_topic
+from tests.support.patience import PATIENCE_S, seconds
 from tests.support.postgres import PostgresServer
 from tests.support.processes.crash import POINTS
 from tests.support.processes.server import Server, serving
@@ -33,7 +34,6 @@ ROUNDS_MIN = int(os.environ.get("TORTURE_ROUNDS", "0")) // len(CASES)
 
 RECORDS = 150
 PARTITIONS = 2
-PAUSE_SECONDS_MAX = 120
 
 
 class Torture:
@@ -56,7 +56,7 @@ class Torture:
             self.values.add(value)
             partition = self.random.randrange(PARTITIONS)
             producer.produce("load", value, partition=partition, headers=[("id", value.encode())])
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         self.records += RECORDS
 
     def start(self, *, rewound: bool = False, crash: dict[str, Any] | None = None) -> Any:
@@ -77,7 +77,7 @@ class Torture:
 
     def finish(self, child: Any) -> None:
         """It comes to its end by itself."""
-        child.communicate(timeout=PAUSE_SECONDS_MAX)
+        child.communicate(timeout=PATIENCE_S)
         assert child.returncode == 0
 
     def check_nothing_twice(self, after: str) -> None:
@@ -105,7 +105,7 @@ def torture(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
         yield Torture(server, database, seed=ROUNDS_MIN)
 
 
-@pytest.mark.timeout(900 + 60 * ROUNDS_MIN)
+@pytest.mark.timeout(seconds(900 + 60 * ROUNDS_MIN))
 @pytest.mark.parametrize("kind", CASES)
 def test_each_message_counts_once_whatever_dies(
     kind: str, torture: Torture, request: pytest.FixtureRequest
@@ -115,7 +115,7 @@ def test_each_message_counts_once_whatever_dies(
         torture.produce()
         if case in POINTS:
             child = torture.start(crash=torture.crash_at(case))
-            child.communicate(timeout=PAUSE_SECONDS_MAX)
+            child.communicate(timeout=PATIENCE_S)
             assert child.returncode == -signal.SIGKILL, case
         else:
             disturb(torture, case, request)

@@ -18,6 +18,7 @@ import pytest
 
 from tests.faults.rebuilt import Indexes, reopened, stored
 from tests.support.dump import assert_files_are_sound
+from tests.support.patience import PATIENCE_S, POLL_S, seconds
 from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
@@ -78,7 +79,7 @@ class Load:
                 self._producer.poll(0)
                 return
             except BufferError:
-                self._producer.poll(0.05)
+                self._producer.poll(POLL_S)
 
     def _note(self, error: object, record: object) -> None:
         if error is not None:
@@ -91,13 +92,13 @@ class Load:
             self._enough.set()
 
     def wait_until_busy(self) -> None:
-        assert self._enough.wait(200), "too few acknowledgements"
+        assert self._enough.wait(PATIENCE_S), "too few acknowledgements"
 
     def finish(self) -> None:
         """Stop sending and wait until every record is acknowledged, retries over the restart included."""
         self._stop.set()
         self._thread.join()
-        assert self._producer.flush(200) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
         assert not self.failed, self.failed[:3]
 
     def close(self) -> None:
@@ -114,14 +115,14 @@ def read_all(bootstrap: str) -> list[list[tuple[int, bytes]]]:
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
     ends = [
-        consumer.get_watermark_offsets(TopicPartition("load", p), timeout=60)[1]
+        consumer.get_watermark_offsets(TopicPartition("load", p), timeout=PATIENCE_S)[1]
         for p in range(PARTITIONS)
     ]
     read: list[list[tuple[int, bytes]]] = [[] for _ in range(PARTITIONS)]
     consumer.assign([TopicPartition("load", p, 0) for p in range(PARTITIONS)])
     while any(len(rows) < end for rows, end in zip(read, ends, strict=True)):
         # It returns when it has as many or at the timeout, not when it is at the end.
-        for record in consumer.consume(1000, timeout=0.1):
+        for record in consumer.consume(1000, timeout=POLL_S):
             assert record.error() is None, record.error()
             read[record.partition()].append((record.offset(), record.value()))
     consumer.close()
@@ -161,10 +162,10 @@ def create_topic(server: Server) -> None:
 
     admin = AdminClient({"bootstrap.servers": server.address})
     topic = NewTopic("load", PARTITIONS, 1, config=TOPIC_CONFIG)
-    admin.create_topics([topic])["load"].result(60)
+    admin.create_topics([topic])["load"].result(PATIENCE_S)
 
 
-@pytest.mark.timeout(900 + 60 * ROUNDS)
+@pytest.mark.timeout(seconds(900 + 60 * ROUNDS))
 @pytest.mark.parametrize("durability", ["fsync", "interval", "os"])
 def test_kill_9_under_load_loses_nothing_acknowledged(durability: str, tmp_path: Path) -> None:
     dirs = [tmp_path / f"{durability}-{seed}" for seed in range(ROUNDS)]

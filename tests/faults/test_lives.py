@@ -18,9 +18,10 @@ from pykafka_core.protocol import messages as m
 from tests.faults.described import ends
 from tests.faults.history import History, Read, check
 from tests.faults.lives import ClassicLife, ConsumerLife, Kind, Life, Noted, overlaps
-from tests.faults.raw import NONE, PATIENCE_S, Keys, create_topics, find_coordinator
+from tests.faults.raw import NONE, Keys, create_topics, find_coordinator
 from tests.faults.transaction_lives import TransactionLife
 from tests.faults.writers import Transactions
+from tests.support.patience import PATIENCE_S, POLL_S
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
@@ -164,7 +165,7 @@ class Reader:
     def run(self, stopping: Event) -> None:
         consumer = self._consumer()
         while not stopping.is_set():
-            messages = consumer.consume(500, 0.1)
+            messages = consumer.consume(500, POLL_S)
             self.reads += [read_of(one) for one in messages if one.error() is None]
         consumer.close()
 
@@ -176,7 +177,7 @@ class Reader:
         deadline = time.monotonic() + PATIENCE_S
         while len(ended) < len(PRODUCERS):
             assert time.monotonic() < deadline, f"of {PRODUCERS} only {ended} come to their ends"
-            for one in consumer.consume(500, 0.5):
+            for one in consumer.consume(500, POLL_S):
                 if one.error() is None:
                     found.append(read_of(one))
                 else:

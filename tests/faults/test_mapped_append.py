@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import seconds
 from tests.support.processes.mounts import tmpfs
 
 CHILD = Path(__file__).with_name("mapped_append_child.py")
@@ -18,7 +19,9 @@ CHILD = Path(__file__).with_name("mapped_append_child.py")
 
 def run(scenario: str, directory: Path, prefix: Sequence[str] = ()) -> None:
     command = [*prefix, sys.executable, str(CHILD), scenario, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds(600), check=False
+    )
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 

@@ -13,8 +13,9 @@ import pytest
 from tests.faults.copiers import Watcher
 from tests.faults.described import Named, committed, describe_transactions, described, ends
 from tests.faults.members import ClassicGroup, ConsumerGroup, commit
-from tests.faults.raw import NONE, PATIENCE_S, create_topics, delete_group, find_coordinator
+from tests.faults.raw import NONE, create_topics, delete_group, find_coordinator
 from tests.faults.writers import Appended, Transactions, Writer
+from tests.support.patience import PATIENCE_S, eventually, seconds
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
@@ -144,10 +145,7 @@ def state_of(connection: Connection, name: str) -> Any:
 
 
 def wait_for_state(connection: Connection, name: str, wanted: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while (state := state_of(connection, name)).transaction_state != wanted:
-        assert time.monotonic() < deadline, state
-        time.sleep(0.005)
+    eventually(lambda: state_of(connection, name).transaction_state == wanted, wanted)
 
 
 def assert_all_is_there(found: dict[str, Any], number: int) -> None:
@@ -202,7 +200,7 @@ def read_committed(address: str, count: int) -> dict[str, dict[bytes, list[int]]
     return watcher.values
 
 
-@pytest.mark.timeout(120 + 30 * ROUNDS)
+@pytest.mark.timeout(seconds(120 + 30 * ROUNDS))
 def test_a_broker_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
     options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
     with serving(tmp_path / "data", *options) as server:

@@ -16,13 +16,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.faults.history import Anomaly, End, History, Outcome, Read, Write, check
+from tests.support.patience import PATIENCE_S, POLL_S, eventually
 from tests.support.processes.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PRODUCERS = 2
 PARTITIONS = 2
 ENDS_A_ROUND = 12
-PATIENCE_S = 60.0
 TOPIC = "accounts"
 QUICK = {"reconnect.backoff.max.ms": 200, "retry.backoff.max.ms": 200, "log_level": 0}
 
@@ -112,7 +112,7 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         consumer = reader(self._servers)
         while not self.stopping.is_set():
-            for message in consumer.consume(100, 0.1):
+            for message in consumer.consume(100, POLL_S):
                 if message.error() is None:
                     self.reads.append(read_of("watcher", message))
         consumer.close()
@@ -144,7 +144,7 @@ def read_all(bootstrap: str) -> list[Read]:
     deadline, ended = time.monotonic() + PATIENCE_S, set[int]()
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, "the last stable offset does not move"
-        for message in consumer.consume(500, 0.5):
+        for message in consumer.consume(500, POLL_S):
             if message.error() is None:
                 found.append(read_of("final", message))
             else:
@@ -170,10 +170,7 @@ def transferring(bootstrap: str) -> Iterator[tuple[list[Transfers], Watcher]]:
 
 
 def wait_for_ends(transfers: list[Transfers], count: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while any(len(one.ends) < count and one.failure is None for one in transfers):
-        assert time.monotonic() < deadline, [len(one.ends) for one in transfers]
-        time.sleep(0.005)
+    eventually(lambda: all(len(one.ends) >= count or one.failure for one in transfers))
 
 
 def anomalies(server: Server, seed: int = 0) -> list[Anomaly]:

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Protocol
 
 from pykafka_core._core import build_batch
 from pykafka_core.protocol import messages as m
-from tests.faults.raw import BEING_ENDED, LOADING, NONE, PATIENCE_S, Keys
+from tests.faults.raw import BEING_ENDED, LOADING, NONE, Keys
+from tests.support.patience import PATIENCE_S
 
 
 class Asked(Protocol):

@@ -9,6 +9,7 @@ import pytest
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SMALL = {"internal.segment.bytes": "20000", "index.interval.bytes": "500"}
@@ -32,8 +33,8 @@ def send(bootstrap: str, topic: str, codec: str, count: int, *, idempotent: bool
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
         if n % 10 == 0:
-            producer.flush(60)
-    assert producer.flush(60) == 0
+            producer.flush(PATIENCE_S)
+    assert producer.flush(PATIENCE_S) == 0
     assert not failed
 
 
@@ -50,11 +51,11 @@ def read(bootstrap: str, topic: str) -> Rows:
         }
     )
     place = TopicPartition(topic, 0, OFFSET_BEGINNING)
-    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_S)[1]
     consumer.assign([place])
     rows: Rows = []
     while not rows or rows[-1][0] < end - 1:
-        record = consumer.poll(60)
+        record = consumer.poll(PATIENCE_S)
         assert record is not None, "no record within a minute"
         assert record.error() is None, record.error()
         rows.append((record.offset(), record.key(), record.value()))
@@ -120,7 +121,7 @@ def test_apache_kafka_serves_our_partition_directory(
         from confluent_kafka.admin import AdminClient, NewTopic
 
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(60)
+        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(PATIENCE_S)
         kafka.halt()
         theirs = kafka.data / "kept-0"
         identity = (theirs / "partition.metadata").read_bytes()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
+from tests.support.patience import PATIENCE_S
 
 TURNS = int(os.environ.get("PYKAFKA_TURNS", "3"))
 """Each starts Apache Kafka once, which takes seconds; `make turns` takes ten."""
@@ -18,14 +19,14 @@ SNAPSHOT_OFTEN = {
 def topics_of(bootstrap: str) -> set[str]:
     from confluent_kafka.admin import AdminClient
 
-    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics)
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=PATIENCE_S).topics)
 
 
 def create(bootstrap: str, name: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
 
 
 def use(bootstrap: str, name: str, expected: set[str]) -> None:

@@ -10,6 +10,7 @@ import psycopg
 
 from pykafka_core.idempotent import PostgresLedger, SQLiteLedger
 from pykafka_core.idempotent.sql import SqlLedger
+from tests.support.patience import PATIENCE_S
 
 
 class Database(Protocol):
@@ -33,7 +34,7 @@ class SQLiteDatabase:
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """One statement on a connection of its own."""
-        with closing(sqlite3.connect(self.path, timeout=60)) as connection, connection:
+        with closing(sqlite3.connect(self.path, timeout=PATIENCE_S)) as connection, connection:
             return connection.execute(statement, values).fetchall()
 
 

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pykafka_core.idempotent import Batch, IdempotentConsumer
 from pykafka_core.protocol.messages import MetadataRequest
 from tests.cluster.clients import eventually
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 METADATA, METADATA_VERSION = 3, 12
@@ -35,20 +36,20 @@ def admin_of(bootstrap: str) -> AdminClient:
 
 def make_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = admin_of(bootstrap)  # It must outlive its answers.
-    admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(PATIENCE_S)
     wait_until_known(bootstrap, topic, partitions)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     admin = admin_of(bootstrap)
-    admin.delete_topics([topic])[topic].result(60)
+    admin.delete_topics([topic])[topic].result(PATIENCE_S)
     wait_until_known(bootstrap, topic, 0)
 
 
 def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
     """So that there are so many."""
     admin = admin_of(bootstrap)
-    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
     wait_until_known(bootstrap, topic, partitions)
 
 
@@ -82,7 +83,7 @@ def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int
             headers=[("id", value.encode())],
             on_delivery=delivered,
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert failed == []
 
 

@@ -37,6 +37,7 @@ from tests.idempotent.kafka import (
     produce,
 )
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S
 from tests.support.processes.server import serving
 
 
@@ -163,7 +164,7 @@ def test_a_record_without_a_usable_id_stops_with_its_place(
         headers = [] if bad is None else [("id", bad)]
         producer = Producer({"bootstrap.servers": world.bootstrap, **QUIET})
         producer.produce("orders", b"bad", partition=0, headers=headers)
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         for _ in range(2):
             with pytest.raises(MessageIdError, match="offset 3 of orders-0"):
                 drain(consumer, 1)

@@ -18,6 +18,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.idempotent import DeltaLedger, PartitionKey
 from tests.idempotent.delta_tables import rows, written
+from tests.support.patience import PATIENCE_S
 
 GROUP = "billing"
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
@@ -43,13 +44,13 @@ def race(uri: str, barrier: Barrier, results: Any) -> None:
                 mark = transaction.marks()[KEYS[0]]
                 transaction.connection.append(rows(mark))
                 transaction.advance({KEYS[0]: mark + 1})
-                barrier.wait(60)
+                barrier.wait(PATIENCE_S)
             won.append(mark)
         except LedgerUnavailableError:
             raise
         except LedgerError:
             pass
-        barrier.wait(60)
+        barrier.wait(PATIENCE_S)
     results.put(won)
 
 
@@ -64,9 +65,9 @@ def test_of_two_processes_on_one_partition_exactly_one_commits(
     children = [SPAWN.Process(target=race, args=(uri, barrier, results)) for _ in range(2)]
     for child in children:
         child.start()
-    won = [results.get(timeout=120) for _ in children]
+    won = [results.get(timeout=PATIENCE_S) for _ in children]
     for child in children:
-        child.join(60)
+        child.join(PATIENCE_S)
         assert child.exitcode == 0
     assert sorted(won[0] + won[1]) == written(uri) == list(range(ROUNDS))
 
@@ -194,7 +195,7 @@ def test_a_table_is_created_once_whoever_is_first(tmp_path: Path) -> None:
     ready = threading.Barrier(4)
 
     def work(at: int) -> int:
-        ready.wait(60)
+        ready.wait(PATIENCE_S)
         return process(DeltaLedger(uri), at, 1)
 
     with ThreadPoolExecutor(4) as pool:
@@ -247,7 +248,7 @@ def test_a_killed_writer_leaves_each_record_once(tmp_path: Path) -> None:
             with DeltaLedger(uri).partitions_transaction(GROUP, [key]) as transaction:
                 mark = transaction.marks()[key]
         child.kill()
-        child.join(60)
+        child.join(PATIENCE_S)
     with DeltaLedger(uri).transaction(GROUP) as transaction:
         mark = transaction.marks()[key]
     assert mark >= 6 * 9

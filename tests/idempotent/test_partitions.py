@@ -2,7 +2,6 @@
 
 import pickle
 import random
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +12,7 @@ import pytest
 from pykafka_core.errors import LedgerUnavailableError, UsageError
 from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention
 from pykafka_core.idempotent.postgres import ids as postgres_ids
+from tests.support.patience import eventually
 
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
 GROUP = "billing"
@@ -161,11 +161,8 @@ def test_claims_that_share_ids_do_not_wait_in_a_circle(
 def wait_for_waiting(dsn: str, count: int) -> None:
     """For so many transactions of this test that wait for others."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    deadline = time.monotonic() + 60
     with psycopg.connect(dsn, autocommit=True) as connection:
-        while connection.execute(waiting).fetchall()[0][0] < count:
-            assert time.monotonic() < deadline, "they do not wait"
-            time.sleep(0.01)
+        eventually(lambda: connection.execute(waiting).fetchall()[0][0] >= count)
 
 
 @pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])

@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pykafka_core import kernels
 from tests.support.brokers import Serve
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 
 KEYS_EACH = 250_000
 PARTITIONS = 97
@@ -99,7 +100,9 @@ def stored(bootstrap: str) -> dict[int, int]:
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
     ends = {
-        partition: consumer.get_watermark_offsets(TopicPartition("keyed", partition), timeout=60)[1]
+        partition: consumer.get_watermark_offsets(
+            TopicPartition("keyed", partition), timeout=PATIENCE_S
+        )[1]
         for partition in range(PARTITIONS)
     }
     consumer.close()

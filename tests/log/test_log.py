@@ -12,6 +12,7 @@ import pytest
 
 from pykafka_core import _core, errors
 from pykafka_core.log import Log, LogConfig
+from tests.support.patience import PATIENCE_S
 
 NOW_MS = 1_700_000_000_000
 
@@ -190,9 +191,9 @@ def test_interval_syncs_without_another_append(tmp_path: Path) -> None:
     with open_log(tmp_path / "events-0", durability="interval") as log:
         for end in (1, 2):
             log.append([(None, b"v")])
-            deadline = time.monotonic() + 60
-            while log.statistics().synced_offset < end:
-                assert time.monotonic() < deadline
+            deadline = time.monotonic() + PATIENCE_S
+            while (synced := log.statistics().synced_offset) < end:
+                assert time.monotonic() < deadline, f"synced up to {synced}, not {end}"
 
 
 def test_producer_errors_have_their_own_classes(tmp_path: Path) -> None:

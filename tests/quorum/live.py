@@ -38,11 +38,11 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.rpc import Vote
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
 from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
+from tests.support.patience import PATIENCE_S
 
 ROWS = {row.api_key: row for row in QUORUM_ROWS}
 SERVED = {row.api_key: row.versions for row in QUORUM_ROWS}
 READ_BYTES = 1 << 20
-PATIENCE_S = 100
 
 
 class Abstaining(Exchange):

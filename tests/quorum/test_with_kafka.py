@@ -22,6 +22,8 @@ from tests.cluster.clients import eventually
 from tests.cluster.growing import growing
 from tests.cluster.static import static_voters
 from tests.quorum.live import LiveReplica
+from tests.support.evidence.logs import watch
+from tests.support.patience import PATIENCE_S
 
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
 """Coordinators that our brokers do not have: the cluster must not count on them."""
@@ -57,7 +59,7 @@ def create(kafka: ApacheKafka, name: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE_S)
 
 
 def topics_in(live: LiveReplica) -> set[str]:
@@ -118,13 +120,14 @@ def controller_alone(
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    watch("Apache Kafka's controller", folder / "controller.log")
     with open(folder / "controller.log", "wb") as log:
         process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log)
     try:
         yield folder / "data"
     finally:
         process.terminate()
-        process.wait(100)
+        process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -323,7 +326,7 @@ def metadata_quorum(bootstrap: str, *arguments: str) -> subprocess.CompletedProc
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
 
 

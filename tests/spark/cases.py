@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tests.spark.sides import Event, Headers, Options, Side, failure, rows
+from tests.support.patience import PATIENCE_S, seconds
 
 Case = Callable[[Side], object]
 CASES: dict[str, Case] = {}
@@ -50,7 +51,7 @@ def filled(side: Side, topic: str, partitions: int = PARTITIONS, **config: str) 
 def shared(side: Side) -> str:
     """The topic that cases which only read share."""
     topic = "shared"
-    if topic not in side.admin.list_topics(timeout=60).topics:
+    if topic not in side.admin.list_topics(timeout=PATIENCE_S).topics:
         filled(side, topic)
     return topic
 
@@ -581,7 +582,7 @@ def a_stream_writes_to_a_topic_and_goes_on(side: Side) -> object:
             .start()
         )
         try:
-            assert query.awaitTermination(240)
+            assert query.awaitTermination(round(seconds(240)))
         finally:
             query.stop()
 

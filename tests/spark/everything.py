@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
 from tests.idempotent.databases import Database, database_at
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.pipeline import COLUMNS, ID_HEADER, run, stream
 from tests.support.spark.session import start_session
 
@@ -82,7 +83,7 @@ def send(bootstrap: str, instalment: tuple[int, int]) -> list[Record]:
     for key, value in orders(*instalment):
         headers = [(ID_HEADER, value.encode())]
         producer.produce(TOPIC, value, key, headers=headers, on_delivery=note)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert not failed, failed[:3]
     return sent
 

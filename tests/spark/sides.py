@@ -24,6 +24,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from tests.support.patience import PATIENCE_S, seconds
+
 Options = Mapping[str, object]
 Headers = Sequence[tuple[str, bytes | None]]
 # What differs from run to run: ids of queries, groups, expressions and Java objects, nodes, folders, task numbers.
@@ -61,26 +63,26 @@ class Side:
         settings = {name.replace("_", "."): value for name, value in config.items()}
         settings.setdefault("retention.ms", "-1")
         done = self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])
-        done[topic].result(60)
+        done[topic].result(PATIENCE_S)
         return topic
 
     def delete(self, topic: str) -> None:
         """Delete the topic and wait until no client sees it."""
-        self.admin.delete_topics([topic])[topic].result(60)
-        while topic in self.admin.list_topics(timeout=60).topics:
+        self.admin.delete_topics([topic])[topic].result(PATIENCE_S)
+        while topic in self.admin.list_topics(timeout=PATIENCE_S).topics:
             pass
 
     def widen(self, topic: str, partitions: int) -> None:
         """Add partitions, up to so many."""
-        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
-        while len(self.admin.list_topics(timeout=60).topics[topic].partitions) < partitions:
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
+        while len(self.admin.list_topics(timeout=PATIENCE_S).topics[topic].partitions) < partitions:
             pass
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Move the log start offsets, as retention does."""
         wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         for done in self.admin.delete_records(wanted).values():
-            done.result(60)
+            done.result(PATIENCE_S)
 
     def expire(self, topic: str, before_ms: int, firsts: Mapping[int, int]) -> None:
         """Let retention delete the segments of records before that time; return when it has, down to these offsets."""
@@ -90,15 +92,15 @@ class Side:
         )
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for done in self.admin.incremental_alter_configs([resource]).values():
-            done.result(60)
-        deadline = time.monotonic() + 120
+            done.result(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
         while (found := self._firsts(topic, firsts)) != firsts:
             assert time.monotonic() < deadline, f"retention is at {found}"
 
     def _firsts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         wanted = {TopicPartition(topic, number): OffsetSpec.earliest() for number in partitions}
         asked = self.admin.list_offsets(wanted)
-        return {place.partition: found.result(60).offset for place, found in asked.items()}
+        return {place.partition: found.result(PATIENCE_S).offset for place, found in asked.items()}
 
     def produce(self, topic: str, events: Sequence[Event], codec: str = "none") -> None:
         """Return when all are acknowledged, in order within each partition."""
@@ -125,7 +127,7 @@ class Side:
                 headers=list(event.headers),
                 on_delivery=on_delivery,
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         assert not failed, failed
 
     def read(self, **options: object) -> DataFrame:
@@ -167,7 +169,7 @@ class Side:
             .start()
         )
         try:
-            assert query.awaitTermination(240), "the stream did not end"
+            assert query.awaitTermination(round(seconds(240))), "the stream did not end"
         finally:
             query.stop()
         return [batch for batch in seen if batch]

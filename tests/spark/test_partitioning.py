@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import spark_udfs
 from pykafka_core import kernels
 from pykafka_core.kernels import Partitioner
+from tests.support.patience import seconds
 
 COUNT = 12
 ROWS = 5_000
@@ -231,5 +232,5 @@ def test_a_stream_is_assigned_as_a_table_is(spark: SparkSession, tmp_path: Any) 
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .start()
     )
-    assert query.awaitTermination(240)
+    assert query.awaitTermination(round(seconds(240)))
     assert found(spark.table("assigned")) == expected("string")

@@ -30,6 +30,7 @@ from tests.spark.everything import (
     send,
 )
 from tests.support.brokers import Serve
+from tests.support.patience import seconds
 from tests.support.postgres import PostgresServer
 from tests.support.spark.drivers import run_driver
 from tests.support.spark.pipeline import COLUMNS, run, stream
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 RECORDS = FIRST_RUN["records"]
 MINORS = allowed_minors()
 INSTALLED = ".".join(version("pyspark").split(".")[:2])
-DOWNLOAD_S_MAX = 3600
+DOWNLOAD_S_MAX = seconds(3600)
 
 
 def test_the_suite_runs_with_a_version_that_the_extra_allows() -> None:

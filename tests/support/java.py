@@ -4,6 +4,7 @@ import functools
 import subprocess
 from pathlib import Path
 
+from tests.support.patience import seconds
 from tests.support.processes.alone import alone
 
 CLIENTS = Path(__file__).resolve().parent.parent / "clients"
@@ -16,9 +17,16 @@ def _is_older(made: Path, source: Path) -> bool:
     return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
-@functools.cache
 def classpath(folder: Path = FOLDER) -> str:
-    """The jars of a folder and its compiled programs, fetched and compiled when first asked for."""
+    """The jars of a folder and its compiled programs, for a JVM that the caller starts.
+
+    The first call fetches missing jars and compiles missing classes.
+    """
+    return _classpath(folder)
+
+
+@functools.cache
+def _classpath(folder: Path) -> str:
     target = folder / "target"
     listed, pom = target / "classpath", folder / "pom.xml"
     with alone(target):
@@ -34,7 +42,7 @@ def classpath(folder: Path = FOLDER) -> str:
     return f"{target}:{listed.read_text().strip()}"
 
 
-def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = 400) -> str:
+def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = seconds(400)) -> str:
     """Run a main class of the jars; return what it printed, raise with its errors if it failed."""
     done = subprocess.run(
         [

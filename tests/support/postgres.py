@@ -21,7 +21,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.processes.logs import START_SECONDS_MAX, wait_for_line
+from tests.support.patience import PATIENCE_S
+from tests.support.processes.logs import wait_for_line
 
 SETTINGS = {
     "listen_addresses": "",
@@ -78,7 +79,7 @@ class PostgresServer:
         self._process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, cwd=self._home, **self._as_user()
         )
-        wait_for_line(self._process, READY)
+        wait_for_line(self._process, READY, "PostgreSQL")
 
     def crash(self) -> None:
         """Every process of the server ends at once, without a checkpoint; connections break."""
@@ -93,7 +94,7 @@ class PostgresServer:
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(number)
-            process.wait(START_SECONDS_MAX)
+            process.wait(PATIENCE_S)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), *arguments]

@@ -12,6 +12,8 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsResponse,
     Message,
 )
+from tests.support.evidence.exchanges import BODY_BYTES_MAX, note
+from tests.support.patience import PATIENCE_S
 
 ALTER = 44
 
@@ -41,7 +43,8 @@ def enveloped(api_key: int, version: int, request: Message) -> EnvelopeRequest:
 class Connection:
     """A connection for flexible versions of an API (header v2, response header v1)."""
 
-    def __init__(self, address: str, timeout_s: float = 60) -> None:
+    def __init__(self, address: str, timeout_s: float = PATIENCE_S) -> None:
+        self._address = address
         host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout_s)
 
@@ -66,13 +69,20 @@ class Connection:
         (size,) = struct.unpack(">i", self._read(4))
         answer = self._read(size)
         assert answer[:5] == struct.pack(">ib", 7, 0)
-        return decode_response(api_key, version, answer[5:])
+        response = decode_response(api_key, version, answer[5:])
+        self._note("←", version, response, size)
+        return response
 
     def send(self, api_key: int, version: int, request: Any) -> None:
         """Send, and wait for nothing."""
         head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
         body = head + encode_request(request, version)
+        self._note("→", version, request, len(body))
         self._socket.sendall(struct.pack(">i", len(body)) + body)
+
+    def _note(self, direction: str, version: int, message: Message, size: int) -> None:
+        what = f"{direction} {type(message).__name__} v{version}, {size} bytes"
+        note(self._address, what, message if size <= BODY_BYTES_MAX else "…")
 
     def close(self) -> None:
         """End it, whatever is on its way."""

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import seconds
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "pytest"
 PLUGIN = "pykafka_core.testing"
@@ -23,7 +25,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **alone},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=seconds(400),
         check=False,
     )
 

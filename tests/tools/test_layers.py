@@ -87,7 +87,7 @@ def test_an_upward_import_in_python_counts_for_types_too(tmp_path: Path) -> None
     assert finding.text == "upward import of Serve, Stop from high.py"
 
 
-def test_imports_between_packages_have_a_table_of_their_own(tmp_path: Path) -> None:
+def test_imports_between_packages_have_a_separate_table(tmp_path: Path) -> None:
     (found,) = layers.measure(_tree(tmp_path, {"sample_kafka/low.py": "import sample_spark\n"}))
     assert found.counts == {"packages": 1, "rust/sample": 0, "sample_kafka": 0}
     (finding,) = found.findings["packages"]

@@ -25,6 +25,7 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
     "rust_modules": ("rust_import_cycles",),
     "layers": ("upward_imports",),
     "python_modules": ("python_import_cycles",),
+    "patience": ("literal_timeouts", "sleeps"),
 }  # fmt: skip
 """The measures of each guard, a module of this package; those that take long first."""
 
@@ -50,7 +51,7 @@ def measure_names() -> list[str]:
 
 
 def guards_of(names: Collection[str]) -> list[str]:
-    """Return the guards that are named, or that have a measure of that name; all if `names` is empty.
+    """Return the guards in `names` and those of the measures in `names`; all if `names` is empty.
 
     Raises:
         UnknownNameError: A name is neither.
@@ -69,7 +70,7 @@ def run(root: Path, names: Collection[str] = ()) -> list[Outcome]:
     """Run the guards of `names` on the tree at `root`, in `PROCESSES` processes.
 
     Returns:
-        An outcome for each guard in the order of `GUARDS`. Of a guard that is not named itself, only the
+        An outcome for each guard in the order of `GUARDS`. Of a guard that is not named, only the
         named measures are returned.
 
     Raises:
@@ -107,7 +108,7 @@ def run_guard(guard: str, root: Path) -> Outcome:
 
 
 def _explained(error: Exception) -> str:
-    """The message of an error that a guard defines; the traceback of any other, which may be a bug."""
+    """The message of an error that a guard defines; the traceback of any other error."""
     if type(error).__module__.startswith("tools.guards."):
         return str(error)
     return "".join(traceback.format_exception(error))
@@ -115,7 +116,7 @@ def _explained(error: Exception) -> str:
 
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Pause the collector: syntax trees hold no cycles, and walking them doubles the time of a guard."""
+    """Pause the collector: syntax trees hold no cycles, and walking them doubles the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

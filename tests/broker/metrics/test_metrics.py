@@ -19,6 +19,7 @@ from pykafka_core.broker.metrics.collect import LEVELS
 from pykafka_core.broker.metrics.exposition import Family, Sample, lines
 from pykafka_core.broker.metrics.server import MetricsServer
 from pykafka_core.errors import RequestTimedOutError
+from tests.support.patience import PATIENCE_S, POLL_S
 
 RECORDS = 30
 LINE = re.compile(r"pykafka_core_(\w+)(?:\{(.*)\})? (-?[0-9.e+-]+)")
@@ -49,7 +50,7 @@ def group(broker: Broker) -> str:
     consumer.subscribe(["t"])
     message = None
     while message is None:
-        message = consumer.poll(1)
+        message = consumer.poll(POLL_S)
     consumer.commit(message, asynchronous=False)
     consumer.close()
     return 'a "group"\\'
@@ -67,7 +68,7 @@ def metrics(text: str) -> dict[tuple[str, str], float]:
 
 def get(address: str, path: str, method: str = "GET") -> tuple[int, str]:
     host, _, port = address.rpartition(":")
-    connection = HTTPConnection(host, int(port), timeout=60)
+    connection = HTTPConnection(host, int(port), timeout=PATIENCE_S)
     connection.request(method, path)
     response = connection.getresponse()
     body = response.read().decode()
@@ -146,7 +147,7 @@ def test_logs_that_are_only_asked_take_no_descriptors(tmp_path: Path) -> None:
 def test_a_log_start_that_moved_is_shown(broker: Broker, group: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for future in admin.delete_records([TopicPartition("t", 0, 10)]).values():
-        future.result(60)
+        future.result(PATIENCE_S)
     found = metrics(broker.metrics())
     assert found["partition_log_start_offset", 'topic="t",partition="0"'] == 10
 
@@ -199,7 +200,7 @@ def test_connections_that_stand_still_are_bounded(broker: Broker) -> None:
     served = MetricsServer(broker, "", 0)
     host, _, port = served.address.rpartition(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(server.CONNECTIONS_MAX)]
-    with socket.create_connection((host, int(port)), 60) as one_more:
+    with socket.create_connection((host, int(port)), PATIENCE_S) as one_more:
         assert one_more.recv(1) == b""
     for one in idle:
         one.close()

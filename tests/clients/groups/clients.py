@@ -39,6 +39,7 @@ class Client:
     commits_itself: bool = False
     tells_owners: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    needs_jvm: bool = False
     arguments: Callable[[], Sequence[str]] = tuple
 
     def start(self, name: str, settings: Mapping[str, object]) -> Member:
@@ -99,6 +100,7 @@ CLIENTS = (
         offers=frozenset({"static restart"}),
         commits_itself=True,
         environment=PYTHON,
+        needs_jvm=True,
         arguments=_java,
     ),
     Client(
@@ -109,6 +111,7 @@ CLIENTS = (
         protocol="consumer",
         commits_itself=True,
         environment=PYTHON,
+        needs_jvm=True,
         arguments=_java,
     ),
     Client(
@@ -119,6 +122,7 @@ CLIENTS = (
         commits_itself=True,
         tells_owners=False,
         environment=PYTHON,
+        needs_jvm=True,
         arguments=_java,
     ),
     Client(

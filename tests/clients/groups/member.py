@@ -3,16 +3,16 @@
 import json
 import queue
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.clients.groups.checks import Place
 from tests.faults.history import Owned
-
-PATIENCE_S = 60.0
+from tests.support.evidence.logs import new_log, tail_of
+from tests.support.patience import PATIENCE_S, POLL_S
 
 
 class Seen(NamedTuple):
@@ -34,16 +34,17 @@ class Member:
         self.spans: list[Owned] = []
         self._since: dict[int, tuple[float, int]] = {}
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `_end` closes it
         self._is_ending = False
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env=environment,
-        )
+        with new_log(f"member {name}") as log:
+            self._errors = Path(log.name)
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+            )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -90,7 +91,6 @@ class Member:
             assert pipe is not None
             pipe.close()
         self._drain()
-        self._errors.close()
         self._own(set(), None, time.monotonic())
 
     # What it tells.
@@ -103,7 +103,7 @@ class Member:
             self._events.put(event)
         self._events.put(None)
 
-    def step(self, timeout_s: float = 0.05) -> dict[str, Any] | None:
+    def step(self, timeout_s: float = POLL_S) -> dict[str, Any] | None:
         """Take in the next event, if one comes in time."""
         try:
             event = self._events.get(timeout=timeout_s)
@@ -117,8 +117,7 @@ class Member:
 
     def _said(self) -> str:
         """The end of what it wrote to stderr."""
-        self._errors.seek(0)
-        return self._errors.read()[-2000:]
+        return tail_of(self._errors)[-2000:]
 
     def _drain(self) -> None:
         while not self._events.empty():

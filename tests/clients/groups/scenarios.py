@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.groups.checks import Place, anomalies
 from tests.clients.groups.clients import Client
-from tests.clients.groups.member import PATIENCE_S, Member, wait
+from tests.clients.groups.member import Member, wait
 from tests.faults.history import Anomaly, Read
+from tests.support.patience import PATIENCE_S
 
 PARTITIONS = 6
 RECORDS = 60

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,17 +11,9 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from bench.peers.brokers import reserve_port
+from tests.support.evidence.logs import watch
 from tests.support.java import QUICK_TO_START, STREAMS, classpath
-
-PATIENCE_S = 120.0
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Ask again and again, for a while."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not yet: {what}"
-        time.sleep(0.1)
+from tests.support.patience import PATIENCE_S
 
 
 class Program:
@@ -34,6 +26,7 @@ class Program:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        watch(self._log.stem, self._log)
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
@@ -95,7 +88,7 @@ class Worker(Program):
         method = "GET" if body is None else "PUT"
         request = Request(f"http://{self.address}{path}", data, method=method)
         request.add_header("Content-Type", "application/json")
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def ask_until(self, path: str, wanted: Any, body: object = None) -> Any:

@@ -7,8 +7,9 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from tests.clients.streams.programs import Worker, running, wait_until
+from tests.clients.streams.programs import Worker, running
 from tests.support.brokers import Serve
+from tests.support.patience import eventually
 
 LINES = 2000
 BATCH = str(4 * LINES)
@@ -61,14 +62,14 @@ def test_connect_loses_no_line_with_a_worker(serve: Serve, tmp_path: Path) -> No
                 workers[0], "sink", topics="copied", file=str(sink),
                 **{"connector.class": f"{file_connector}SinkConnector"},
             )  # fmt: skip
-            wait_until(lambda: len(lines(sink)) == LINES, "the first lines")
+            eventually(lambda: len(lines(sink)) == LINES, "the first lines")
             lost = task_worker(workers[0], "source")
             [gone] = [worker for worker in workers if worker.address == lost]
             [left] = [worker for worker in workers if worker is not gone]
             append(source, LINES)
             gone.kill()
             append(source, 2 * LINES)
-            wait_until(lambda: len(lines(sink)) == 3 * LINES, "all lines")
+            eventually(lambda: len(lines(sink)) == 3 * LINES, "all lines")
             for name in ("source", "sink"):
-                wait_until(partial(runs_at, left, name), f"{name} at the worker that is left")
+                eventually(partial(runs_at, left, name), f"{name} at the worker that is left")
     assert lines(sink).keys() == lines(source).keys()

@@ -14,8 +14,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.clients.streams.programs import PATIENCE_S, Program, running
+from tests.clients.streams.programs import Program, running
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S, POLL_S
 
 KILLS = int(os.environ.get("STREAMS_KILLS", "1"))
 PARTITIONS = 2
@@ -36,7 +37,7 @@ class Input(threading.Thread):
         self._random = random.Random(1)
 
     def run(self) -> None:
-        while not self.stopping.wait(0.05):
+        while not self.stopping.wait(POLL_S):
             self._piece()
         assert self._producer.flush(PATIENCE_S) == 0
 
@@ -64,7 +65,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
     ended, deadline = set[int](), time.monotonic() + PATIENCE_S
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, f"{topic} cannot be read"
-        for message in consumer.consume(1000, 0.2):
+        for message in consumer.consume(1000, POLL_S):
             # Behind the last record that was committed are markers, and then the end or what is committed meanwhile.
             if message.error() is not None or message.offset() >= ends[message.partition()]:
                 ended.add(message.partition())

@@ -16,12 +16,13 @@ from typing import Any
 
 from pykafka_core.protocol import messages as m
 from tests.cluster.beside.mixed import Mixed
-from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage
+from tests.cluster.beside.stage import AmissError, Stage
 from tests.faults.cluster.checker import ClusterHistory, divergent_replicas, split
 from tests.faults.cluster.clusters import METADATA_LOG, NODES, PARTITION
 from tests.faults.history import Anomaly
 from tests.faults.raw import Keys
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 DUMP = "kafka.tools.DumpLogSegments"

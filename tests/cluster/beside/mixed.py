@@ -21,8 +21,9 @@ from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.broker.storage.voters import VoterNode
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import id_text, random_id
-from tests.faults.cluster.clusters import JOIN_S, NODES, SETTINGS, Cluster, NotBackError
+from tests.faults.cluster.clusters import NODES, SETTINGS, Cluster, NotBackError
 from tests.faults.cluster.network import Network
+from tests.support.patience import PATIENCE_S
 
 CONTROLLER = 4
 """The node that is a controller alone, where there is one."""
@@ -106,7 +107,7 @@ class Mixed(Cluster):
         if node in NODES:
             super().wait_until_serving(node)
             return
-        deadline = time.monotonic() + JOIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while not self._is_listening(node):
             if time.monotonic() > deadline:
                 raise NotBackError(f"node {node} does not listen: {self.log_of(node)}")

@@ -15,13 +15,14 @@ from typing import NamedTuple
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.cluster.beside.mixed import Direct, Mixed
-from tests.cluster.beside.stage import PATIENCE_S, AmissError, Stage, leaders_of, until
+from tests.cluster.beside.stage import AmissError, Stage, leaders_of, until
 from tests.cluster.beside.stale import ALL_IN_SYNC, LEADER_ALONE, STALE, StaleWriter
 from tests.faults.cluster.administration import elect_preferred, reassign
 from tests.faults.cluster.clusters import NODES, QUIET
 from tests.faults.cluster.network import Network, around
 from tests.faults.cluster.workload import read_all
 from tests.support.java import java
+from tests.support.patience import PATIENCE_S
 
 Act = Callable[[Stage], None]
 MOVES, CONTROLLERS, ABSENCES_OF_EACH = 20, 3, 2

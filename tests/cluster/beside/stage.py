@@ -12,10 +12,10 @@ from tests.faults.cluster.scenarios import wait_until_whole
 from tests.faults.cluster.views import partitions
 from tests.faults.cluster.workload import Workload
 from tests.faults.history import Anomaly
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 DESCRIBE_QUORUM = 55
-PATIENCE_S = 120.0
 GOES_ON = 20
 """Records that are written, and read, by a workload that goes on."""
 

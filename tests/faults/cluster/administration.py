@@ -9,12 +9,12 @@ from pykafka_core.protocol import messages as m
 from tests.faults.cluster.clusters import Cluster, NotBackError
 from tests.faults.cluster.views import partitions
 from tests.faults.raw import NONE
+from tests.support.patience import ATTEMPT_S, PATIENCE_S
 from tests.support.wire import Connection
 
 ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS, UNREGISTER_BROKER = 43, 45, 64
 BROKER_ID_NOT_REGISTERED = 102
 PREFERRED = 0
-PATIENCE_S, ANSWER_S = 40.0, 10.0
 
 
 def reassign(cluster: Cluster, replicas: Sequence[int]) -> None:
@@ -51,7 +51,7 @@ def _until_taken(cluster: Cluster, ask: Callable[[Connection, str], int]) -> Non
         for node in cluster.up:
             address = cluster.address(node)
             try:
-                with Connection(address, ANSWER_S) as connection:
+                with Connection(address, ATTEMPT_S) as connection:
                     said = ask(connection, address)
             except OSError as error:
                 said = error
@@ -70,7 +70,7 @@ def _reassigned(connection: Connection, address: str, replicas: Sequence[int]) -
             of.ReassignablePartition(partition_index=int(index), replicas=list(replicas))
         )
     topics = [of.ReassignableTopic(name=name, partitions=found) for name, found in rows.items()]
-    request = of(timeout_ms=int(1000 * ANSWER_S), topics=topics)
+    request = of(timeout_ms=int(1000 * ATTEMPT_S), topics=topics)
     answer = connection.ask(ALTER_PARTITION_REASSIGNMENTS, 0, request)
     codes = {row.error_code for topic in answer.responses for row in topic.partitions}
     return int(answer.error_code or max(codes, key=abs, default=NONE))
@@ -79,7 +79,7 @@ def _reassigned(connection: Connection, address: str, replicas: Sequence[int]) -
 def _elected(connection: Connection, _: str) -> int:
     """Which of them change is no matter: some are led by it already, or it is out of sync."""
     request = m.ElectLeadersRequest(
-        election_type=PREFERRED, topic_partitions=None, timeout_ms=int(1000 * ANSWER_S)
+        election_type=PREFERRED, topic_partitions=None, timeout_ms=int(1000 * ATTEMPT_S)
     )
     return int(connection.ask(ELECT_LEADERS, 2, request).error_code)
 

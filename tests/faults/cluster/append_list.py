@@ -17,12 +17,12 @@ from confluent_kafka import (
 from tests.faults.cluster.checker import Acknowledged
 from tests.faults.cluster.clusters import QUIET
 from tests.faults.cluster.new_epochs import watched
-from tests.faults.cluster.workload import PATIENCE_S, Workload, fatal_errors, read_of
+from tests.faults.cluster.workload import Workload, fatal_errors, read_of
 from tests.faults.history import Anomaly, Write
+from tests.support.patience import PATIENCE_S, POLL_S, exactly
 
 PRODUCERS = 2
-PAUSE_S = 0.002
-"""Between two records of a producer: the cluster is to be disturbed, not measured."""
+PAUSE_S = exactly(0.002, "the pause between two records: the load stays small")
 
 
 class NumberedProducer:
@@ -78,7 +78,7 @@ class NumberedProducer:
         try:
             self._producer.produce(topic, value, partition=partition, on_delivery=told)
         except BufferError:
-            self._producer.poll(0.05)
+            self._producer.poll(POLL_S)
         else:
             self._waiting.add(value)
             self._workload.writes.append(Write(name, partition, value, acknowledged=False))
@@ -151,7 +151,7 @@ class AppendList(Workload):
     ) -> None:
         until = time.monotonic() + stays_s
         while not self.stopping.is_set() and time.monotonic() < until:
-            for message in consumer.consume(500, 0.2):
+            for message in consumer.consume(500, POLL_S):
                 if message.error() is None:
                     read = read_of(message, name, assignment)
                     self.reads.append(read)

@@ -32,12 +32,13 @@ from tests.faults.cluster.checker import Replica, split
 from tests.faults.cluster.clocks import Clocks
 from tests.faults.cluster.disks import Disk, memory, unmount
 from tests.faults.cluster.network import Network
+from tests.support.evidence.logs import watch
+from tests.support.patience import ATTEMPT_S, PATIENCE_S
 
 NODES = (1, 2, 3)
 GUEST = 4
 """The broker that joins for a time."""
 EVER = (*NODES, GUEST)
-JOIN_S, STOP_S = 90.0, 60.0
 SESSION_S = 6.0
 """While all brokers are fenced, Metadata names none, and some clients of librdkafka never connect again: a busy machine
 must not be taken for dead nodes."""
@@ -181,6 +182,7 @@ class Cluster(ABC):
     def launch(self, *nodes: int) -> None:
         """Start nodes and wait for nothing: none serves before a majority can meet."""
         for node in nodes:
+            watch(f"node {node} ({self.name})", self._folder / f"{node}.log")
             with open(self._folder / f"{node}.log", "ab") as log:
                 self.up[node] = subprocess.Popen(
                     self._command(node), stdout=log, stderr=log, env=self._environment(node)
@@ -191,19 +193,21 @@ class Cluster(ABC):
         """Return when a node answers clients.
 
         Raises:
-            NotBackError: It ended, or has not joined within `JOIN_S`.
+            NotBackError: It ended, or has not joined within `PATIENCE_S`.
         """
-        deadline = time.monotonic() + JOIN_S
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if (code := self.up[node].poll()) is not None:
                 raise NotBackError(f"node {node} ended with {code}: {self.log_of(node)}")
             try:
                 admin = AdminClient({"bootstrap.servers": self.address(node), **QUIET})
-                admin.list_topics(timeout=1)
+                admin.list_topics(timeout=ATTEMPT_S)
                 return
             except KafkaException:
                 continue
-        raise NotBackError(f"node {node} did not join within {JOIN_S:.0f} s: {self.log_of(node)}")
+        raise NotBackError(
+            f"node {node} did not join within {PATIENCE_S:.0f} s: {self.log_of(node)}"
+        )
 
     def kill(self, *nodes: int) -> None:
         """SIGKILL, all of them before any is waited for."""
@@ -272,17 +276,17 @@ class Cluster(ABC):
         """SIGTERM, which is a controlled shutdown.
 
         Raises:
-            NotBackError: It does not end within `STOP_S`.
+            NotBackError: It does not end within `PATIENCE_S`.
         """
         process = self.up.pop(node)
         process.terminate()
         try:
-            process.wait(STOP_S)
+            process.wait(PATIENCE_S)
             self.network.is_gone(node)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise NotBackError(f"node {node} did not stop within {STOP_S:.0f} s") from None
+            raise NotBackError(f"node {node} did not stop within {PATIENCE_S:.0f} s") from None
 
     def wipe(self, node: int) -> None:
         """Remove the partitions of a node that does not run, as if their disk were lost.

@@ -13,10 +13,11 @@ from typing import Any
 
 from pykafka_core.protocol import messages as m
 from tests.faults.cluster.clusters import Cluster
-from tests.faults.cluster.workload import PATIENCE_S, Workload
+from tests.faults.cluster.workload import Workload
 from tests.faults.history import Anomaly, History, lost_commits
 from tests.faults.lives import ClassicLife, ConsumerLife, GoneError, Kind, Life, Line, Noted
 from tests.faults.raw import NONE, Keys
+from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 ANSWER_S = 5.0

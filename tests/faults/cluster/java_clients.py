@@ -13,9 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.faults.cluster.append_list import PAUSE_S, NumberedProducer
 from tests.faults.cluster.checker import Acknowledged, ClusterHistory, wrong_copies
 from tests.faults.cluster.clusters import NODES, QUIET
-from tests.faults.cluster.workload import PATIENCE_S, Workload, read_all
+from tests.faults.cluster.workload import Workload, read_all
 from tests.faults.history import Anomaly, Read, Write
+from tests.support.evidence.logs import new_log
 from tests.support.java import QUICK_TO_START, classpath
+from tests.support.patience import PATIENCE_S
 
 READER = "java-follower"
 
@@ -33,13 +35,14 @@ class JavaClient:
             classpath(),
             "Workload",
         ]
-        self._process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with new_log(f"Java client {arguments[0]}") as log:
+            self._process = subprocess.Popen(
+                [*command, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
 
     def lines(self) -> Iterator[list[str]]:
         """What it says, until it has ended."""

@@ -23,10 +23,10 @@ from typing import Any
 
 from bench.peers.brokers import reserve_port
 from tests.faults.cluster.sockets import holds, inode_of
+from tests.support.patience import ATTEMPT_S, POLL_S
 
 PIECE_BYTES = 65536
-UNKNOWN_S = 5.0
-"""How long a connection waits for its process to be named: a node may connect before its starter has told."""
+
 
 Way = tuple[int, int]
 
@@ -100,8 +100,11 @@ class Proxy:
             end.transport.abort()
 
     async def _source(self, peer_port: int, own_port: int) -> int | None:
-        """The node that made a connection; None for a stranger, and when it has ended already."""
-        deadline = asyncio.get_running_loop().time() + UNKNOWN_S
+        """Return the node that made a connection; None if the connection has ended or is a stranger's.
+
+        A node may connect before its process id has arrived here: wait for that up to `ATTEMPT_S`.
+        """
+        deadline = asyncio.get_running_loop().time() + ATTEMPT_S
         while asyncio.get_running_loop().time() < deadline:
             inode = inode_of(peer_port, own_port)
             if inode is None:
@@ -110,7 +113,7 @@ class Proxy:
                 if holds(pid, inode):
                     return node
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), 0.1)
+                await asyncio.wait_for(self._changed.wait(), POLL_S)
         return None
 
     async def _passing(self, way: Way) -> None:

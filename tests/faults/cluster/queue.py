@@ -11,11 +11,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.faults.cluster.append_list import NumberedProducer
 from tests.faults.cluster.checker import ClusterHistory, unread_records
 from tests.faults.cluster.clusters import QUIET
-from tests.faults.cluster.workload import PATIENCE_S, Workload, read_of
+from tests.faults.cluster.workload import Workload, read_of
 from tests.faults.history import Anomaly, History, OffsetCommitted, OffsetFetched
+from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S, exactly
 
 MEMBERS = 3
-PAUSE_S = 0.004
+PAUSE_S = exactly(0.004, "the pause between two records: the load stays small")
 STAYS_S = 8.0
 """How long a member is one before it leaves and comes back as another, on average."""
 GROUP = "workers"
@@ -55,7 +56,7 @@ class Member:
 
     def _step(self) -> None:
         read = False
-        for message in self._consumer.consume(200, 0.2):
+        for message in self._consumer.consume(200, POLL_S):
             if message.error() is None:
                 self._queue.reads.append(read_of(message, self._name, self._assignment))
                 self._queue.seen.add(message.value().decode())
@@ -97,7 +98,7 @@ class Member:
         while not self._queue.is_over():
             began = time.monotonic()
             try:
-                told = self._consumer.committed(given, 5)
+                told = self._consumer.committed(given, ATTEMPT_S)
             except KafkaException:
                 continue
             if all(one.error is None for one in told):

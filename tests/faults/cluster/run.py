@@ -30,6 +30,7 @@ from tests.faults.cluster.scenarios import FAULTS, Step, carry_out, plan, wait_u
 from tests.faults.cluster.transactions import Transactions
 from tests.faults.cluster.workload import Workload
 from tests.faults.history import Anomaly
+from tests.support.patience import PATIENCE_S
 
 WORKLOADS: dict[str, type[Workload]] = {
     "list": AppendList,
@@ -41,7 +42,6 @@ WORKLOADS: dict[str, type[Workload]] = {
 }
 OF_LIBRDKAFKA = ("list", "queue", "transactions", "groups")
 """Those that run where none are named; a JVM beside them would be the load."""
-HEAL_S, PROGRESS_S = 60.0, 120.0
 GOES_ON = 5
 """Records that are written, and read, by a workload that goes on."""
 SHOWN = 3
@@ -132,14 +132,14 @@ def _counts(workloads: Sequence[Workload]) -> str:
 
 def _whole(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
     """All replicas in sync, as every node says."""
-    amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], HEAL_S)
+    amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], PATIENCE_S)
     return [Anomaly("not whole again", amiss)] if amiss else []
 
 
 def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
     """Every workload writes and reads."""
     before = [(workload.progress, workload.seen_count) for workload in workloads]
-    deadline = time.monotonic() + PROGRESS_S
+    deadline = time.monotonic() + PATIENCE_S
     for workload, (written, read) in zip(workloads, before, strict=True):
         while workload.progress < written + GOES_ON or workload.seen_count < read + GOES_ON:
             if time.monotonic() > deadline:
@@ -151,10 +151,10 @@ def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
 
 def _settled(nodes: Cluster) -> list[Anomaly]:
     """Whether replicas come to hold the same, coordinators' too: clients write nothing, and followers fetch."""
-    found = wait_until_whole(nodes, None, HEAL_S)
+    found = wait_until_whole(nodes, None, PATIENCE_S)
     if found:
         return [Anomaly("not whole again", found)]
-    deadline = time.monotonic() + HEAL_S
+    deadline = time.monotonic() + PATIENCE_S
     while (differing := _differing(nodes)) and time.monotonic() < deadline:
         time.sleep(0.2)
     return differing

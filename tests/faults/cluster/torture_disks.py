@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.cluster.clocks import JUMP_S, Clocks
 from tests.faults.cluster.disks import Disk, memory
+from tests.support.patience import PATIENCE_S
 
 SIZE = 64 << 20
 MODULE = "tests.faults.cluster.torture_disks"
@@ -18,7 +19,7 @@ ASKED = "import sys, time\nfor _ in sys.stdin: print(time.time() - time.monotoni
 
 def in_own_namespace(scenario: str, folder: Path) -> None:
     command = ["unshare", "-m", sys.executable, "-m", MODULE, scenario, str(folder)]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("scenario", ["power_cut", "full"])

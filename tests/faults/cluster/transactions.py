@@ -17,13 +17,12 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.faults.cluster.checker import Acknowledged, ClusterHistory, Stable
 from tests.faults.cluster.clusters import QUIET, Cluster
-from tests.faults.cluster.workload import PATIENCE_S, Workload, fatal_errors, read_of
+from tests.faults.cluster.workload import Workload, fatal_errors, read_of
 from tests.faults.history import Anomaly, End, History, Outcome, Write
+from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S
 
 PRODUCERS = 2
 RECORDS_MAX = 5
-CALL_S = 20.0
-"""How long one call of a client may take before it is made again."""
 
 
 class Transactions(Workload):
@@ -88,7 +87,7 @@ class Transactions(Workload):
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                call(CALL_S)
+                call(ATTEMPT_S)
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
@@ -106,7 +105,7 @@ class Transactions(Workload):
                 outcome = self._commit(producer)
             else:
                 # librdkafka may end a transaction that it has not begun at the coordinator, which is fatal to it.
-                producer.flush(CALL_S)
+                producer.flush(ATTEMPT_S)
                 self._again(producer.abort_transaction)
         finally:
             self.ends.append(End(transaction, outcome, began, time.monotonic()))
@@ -153,7 +152,7 @@ class Transactions(Workload):
         consumer.assign([TopicPartition(self.topic, index, 0) for index in range(self.partitions)])
         try:
             while not self.stopping.is_set():
-                for message in consumer.consume(500, 0.2):
+                for message in consumer.consume(500, POLL_S):
                     if message.error() is None:
                         read = read_of(message, isolation, 1, read_committed=read_committed)
                         self.reads.append(read)

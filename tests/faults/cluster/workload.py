@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.faults.cluster.checker import Acknowledged, ClusterHistory, check
 from tests.faults.cluster.clusters import NODES, QUIET, Cluster
 from tests.faults.history import Anomaly, History, Read, Write
+from tests.support.patience import PATIENCE_S, POLL_S
 
-PATIENCE_S = 90.0
 NICE = 10
 """Of clients: librdkafka spins while a leader answers none of its requests, and would take the CPU from the nodes."""
 
@@ -144,7 +144,7 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[Read]:
         consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in ends])
         deadline = time.monotonic() + PATIENCE_S
         while not _is_at(consumer, topic, ends) and time.monotonic() < deadline:
-            for message in consumer.consume(1000, 0.2):
+            for message in consumer.consume(1000, POLL_S):
                 if message.error() is not None:
                     raise KafkaException(message.error())
                 reads.append(read_of(message, "final", 0))

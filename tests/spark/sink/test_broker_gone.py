@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink.sink import IdempotentSink
 from tests.support.brokers import Serve
+from tests.support.patience import seconds
 from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
                     run(df, tmp_path / "checkpoint", consumer.foreach_batch)
             if life == 0:
                 with pytest.raises(StreamingQueryException, match="TimeoutException"):
-                    query.awaitTermination(240)
+                    query.awaitTermination(round(seconds(240)))
     with closing(sqlite3.connect(tmp_path / "orders.db")) as connection:
         found = [value for (value,) in connection.execute("SELECT value FROM effects")]
     assert found == [f"{life} {n}" for life in range(2) for n in range(3)]

@@ -26,6 +26,7 @@ from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.brokers import Brokers, Serve
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -446,7 +447,7 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
         insert_values("%s")(connection, rows)
 
     def ids(topics: Collection[str]) -> dict[str, bytes]:
-        both.wait(60)
+        both.wait(PATIENCE_S)
         return known(topics)
 
     def commit(_: int) -> Committed:

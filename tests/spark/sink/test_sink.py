@@ -21,6 +21,7 @@ from spark_udfs.sink.rows.redelivery import Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.statistics import Statistics
 from tests.support.brokers import Brokers, Serve
+from tests.support.patience import exactly
 from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -339,7 +340,9 @@ def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
     address = broker.bootstrap_servers
-    brokers = KafkaBrokers({"bootstrap.servers": address}, timeout_s=0.5)
+    brokers = KafkaBrokers(
+        {"bootstrap.servers": address}, timeout_s=exactly(0.5, "no broker answers")
+    )
     consumer = IdempotentSink(ledger, "billing", effect=effect, brokers=brokers)
     broker.close()
     with pytest.raises(ConsumerError, match=f"{address} did not tell .* restart"):

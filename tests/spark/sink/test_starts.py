@@ -23,6 +23,7 @@ from spark_udfs.sink.starts import Read
 from spark_udfs.sink.statistics import Statistics
 from tests.idempotent.kafka import add_partitions
 from tests.support.brokers import Brokers, Serve
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Query:
 
     def delete_records(self, before: int) -> None:
         for done in self._admin.delete_records([TopicPartition(TOPIC, 0, before)]).values():
-            done.result(60)
+            done.result(PATIENCE_S)
 
     def grow(self, partitions: int) -> None:
         add_partitions(self.broker.bootstrap_servers, TOPIC, partitions)
@@ -290,15 +291,15 @@ def test_rows_by_hand_behind_a_marker_begin_with_the_record_before_it(query: Que
     producer = Producer(
         {"bootstrap.servers": query.broker.bootstrap_servers, "transactional.id": "t"}
     )
-    producer.init_transactions(60)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     for value in range(5):
         producer.produce(TOPIC, str(value), partition=0)
-    producer.commit_transaction(60)
+    producer.commit_transaction(PATIENCE_S)
     query.by_hand(0, 6)
     producer.begin_transaction()
     producer.produce(TOPIC, "5", partition=0)
-    producer.commit_transaction(60)
+    producer.commit_transaction(PATIENCE_S)
     with pytest.raises(
         DataLossError,
         match=r"offsets 5 to 5 of orders-0 .*a transaction's marker .* begin with the last record before them, which",

@@ -8,6 +8,7 @@ from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink, Statistics
 from spark_udfs.sink.statistics import lag_of
 from tests.support.brokers import Serve
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.pipeline import COLUMNS, Sent, run, send, stream
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def test_a_listener_reports_rates_and_lag_after_each_batch(
         try:
             df = stream(spark, broker.bootstrap_servers, "orders", maxOffsetsPerTrigger=20)
             run(df.selectExpr(*COLUMNS), tmp_path / "c", sink.foreach_batch)
-            lags = [dict(reports.get(timeout=60).lag) for _ in range(2)]
+            lags = [dict(reports.get(timeout=PATIENCE_S).lag) for _ in range(2)]
         finally:
             spark.streams.removeListener(listener)
     assert lags[0] == {"orders-0": 10, "orders-1": 10}

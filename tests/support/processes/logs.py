@@ -4,28 +4,34 @@ import re
 import subprocess
 import threading
 
-START_SECONDS_MAX = 200
+from tests.support.evidence.logs import watch_lines
+from tests.support.patience import PATIENCE_S
 
 
-def wait_for_line(process: "subprocess.Popen[str]", pattern: str) -> re.Match[str]:
-    """The first match in the process's errors, which are read now and for ever: a full pipe would stop it."""
+def wait_for_line(process: "subprocess.Popen[str]", pattern: str, name: str) -> re.Match[str]:
+    """Return the first match in the process's stderr, which a thread reads until it ends: a full pipe would block it.
+
+    Args:
+        name: The title of its last lines in the report of a failed test.
+
+    Raises:
+        AssertionError: It ended or `PATIENCE_S` passed before a line matched.
+    """
     found: list[re.Match[str]] = []
-    done, lines = threading.Event(), []
+    done, lines = threading.Event(), watch_lines(name)
 
     def read() -> None:
         assert process.stderr is not None
         with process.stderr as log:
             for line in log:
-                if done.is_set():
-                    continue
                 lines.append(line)
-                if match := re.search(pattern, line):
+                if not done.is_set() and (match := re.search(pattern, line)):
                     found.append(match)
                     done.set()
         done.set()
 
     threading.Thread(target=read, daemon=True).start()
-    in_time = done.wait(START_SECONDS_MAX)
-    assert in_time, "".join(lines)
-    assert found, "".join(lines)
+    in_time = done.wait(PATIENCE_S)
+    assert in_time, f"{name}: no {pattern!r} within {PATIENCE_S} s: {lines.tail()}"
+    assert found, f"{name} ended without {pattern!r}: {lines.tail()}"
     return found[0]

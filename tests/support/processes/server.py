@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.peers.brokers import reserve_port
-
-PATIENCE_S = 100
+from tests.support.evidence.logs import new_log, tail_of
+from tests.support.patience import PATIENCE_S
 
 
 class Server:
@@ -34,18 +34,19 @@ class Server:
     def start(self) -> str:
         """Return the address once the broker has said that it is ready."""
         command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--data", str(self.data)]
-        self.process = subprocess.Popen(
-            [*command, "--listen", self.address, *self.options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=self._limit_descriptors,
-        )
+        with new_log(f"the broker at {self.address}") as log:
+            self.process = subprocess.Popen(
+                [*command, "--listen", self.address, *self.options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=self._limit_descriptors,
+            )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.startswith("ready "):
-            _, errors = self.process.communicate()
-            raise AssertionError(f"the server did not start: {line}{errors}")
+            self.process.communicate()
+            raise AssertionError(f"the server did not start: {line}{tail_of(Path(log.name))}")
         return self.address
 
     def _limit_descriptors(self) -> None:
@@ -63,7 +64,7 @@ class Server:
     def close(self) -> None:
         """Kill it if it runs, and give its address back."""
         if self.process is not None and self.process.poll() is None:
-            self.kill()
+            self._end(signal.SIGKILL)
         self._reserved.close()
 
     def _end(self, number: signal.Signals) -> int:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tests.support.patience import PATIENCE_S, seconds
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -35,7 +37,7 @@ def send(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert not failed, failed[:3]
 
 
@@ -67,7 +69,7 @@ def run(df: "DataFrame", checkpoint: Path, batch: Callable[["DataFrame", int], N
     """
     query = start(df, checkpoint, batch)
     try:
-        assert query.awaitTermination(240), "the query does not end"
+        assert query.awaitTermination(round(seconds(240))), "the query does not end"
     finally:
         query.stop()
 

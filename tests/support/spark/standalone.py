@@ -57,8 +57,11 @@ def standalone(home: Path, environment: Mapping[str, str] | None = None) -> Iter
 
     with ExitStack() as stack:
         master = start("master.Master", "--host", "127.0.0.1", "--port", "0")
-        address = wait_for_line(master, r"Starting Spark master at (spark://\S+)")[1]
+        address = wait_for_line(
+            master, r"Starting Spark master at (spark://\S+)", "the Spark master"
+        )[1]
         for host in HOSTS:
             options = ("--host", host, "--cores", "1", "--memory", "1g", address)
-            wait_for_line(start("worker.Worker", *options), "Successfully registered with master")
+            worker = start("worker.Worker", *options)
+            wait_for_line(worker, "Successfully registered with master", f"Spark worker {host}")
         yield address

@@ -10,6 +10,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from tests.clients.groups.drivers.loop import own, run, settings, tell
+from tests.support.patience import POLL_MS
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -58,7 +59,7 @@ class Aiokafka:
         return consumer
 
     def poll(self) -> None:
-        found = self.loop.run_until_complete(self.consumer.getmany(timeout_ms=100))
+        found = self.loop.run_until_complete(self.consumer.getmany(timeout_ms=POLL_MS))
         for records in found.values():
             for one in records:
                 value = one.value.decode()

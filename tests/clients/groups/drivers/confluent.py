@@ -5,8 +5,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.clients.groups.drivers.loop import own, run, settings, tell
-
-PATIENCE_S = 30.0
+from tests.support.patience import PATIENCE_S, POLL_S
 
 
 class Confluent:
@@ -21,7 +20,7 @@ class Confluent:
         )
 
     def poll(self) -> None:
-        record = self.consumer.poll(0.1)
+        record = self.consumer.poll(POLL_S)
         if record is None:
             return
         if record.error() is not None:

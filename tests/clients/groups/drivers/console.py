@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from tests.clients.groups.drivers.loop import own, run, settings, tell
 from tests.clients.groups.drivers.tool import Tool, assignor
+from tests.support.patience import PATIENCE_S, exactly
 
 LINE = re.compile(r"Partition:(\d+)\tOffset:(\d+)\t(.*)")
-PATIENCE_S = 30.0
-ASK_EVERY_S = 0.2
+ASK_EVERY_S = exactly(0.2, "the interval of polls, not a bound")
 
 
 class Console(Tool):

@@ -10,6 +10,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients.groups.drivers.loop import own, run, settings, tell
+from tests.support.patience import POLL_MS
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -43,7 +44,7 @@ class KafkaPython(ConsumerRebalanceListener):  # type: ignore[misc]
         self.consumer.topics()
 
     def poll(self) -> None:
-        for records in self.consumer.poll(timeout_ms=100).values():
+        for records in self.consumer.poll(timeout_ms=POLL_MS).values():
             for one in records:
                 self.next[one.partition] = one.offset + 1
                 value = one.value.decode()

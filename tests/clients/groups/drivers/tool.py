@@ -7,6 +7,8 @@ import subprocess
 import threading
 from typing import NoReturn
 
+from tests.support.patience import POLL_S
+
 PR_SET_PDEATHSIG = 1
 ASSIGNORS = {
     "range": "RangeAssignor",
@@ -48,7 +50,7 @@ class Tool:
 
     def poll(self) -> None:
         try:
-            line = self.lines.get(timeout=0.1)
+            line = self.lines.get(timeout=POLL_S)
         except queue.Empty:
             return
         if line is None:

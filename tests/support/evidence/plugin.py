@@ -1,0 +1,123 @@
+"""A pytest plugin that attaches logs, messages and stacks to the report of a failed test.
+
+* `logs`: the last lines of each child process that the test started, or that wrote during the test.
+  (Brokers in this process log to `logging`, which pytest captures itself.)
+* `exchanges`: the last requests and responses of raw connections, and the last steps of simulated
+  brokers.
+* `stacks`: the stacks of all threads of this process and its children, when the test's timeout
+  fires, or a wait of `eventually` or `subprocess` times out.
+* The output of a child that `subprocess` raised an error about: the error itself does not show it.
+
+Where the main thread does not return to Python, no timeout can raise there: a watchdog thread,
+which needs no GIL, then writes the stacks to stderr and ends the process.
+"""
+
+import faulthandler
+import os
+import signal
+import subprocess
+import time
+import traceback
+from collections.abc import Generator, Iterator
+from types import FrameType
+from typing import Protocol
+
+import pytest
+
+from tests.support.evidence import exchanges, logs, stacks
+from tests.support.evidence.simulated import note_simulated
+from tests.support.patience import ATTEMPT_S, PATIENCE_S
+
+GRACE_S = 5 * PATIENCE_S
+"""Seconds between the timeout of a test and the end of a process that could not raise it."""
+
+_begun_at = time.time()
+_stderr_descriptor = -1
+"""The terminal's stderr: pytest replaces descriptor 2 while a test runs."""
+
+
+class TimeoutSettings(Protocol):
+    """Those of pytest-timeout for one test."""
+
+    timeout: float
+
+
+def pytest_configure() -> None:
+    """Prepare this process and its future Python children to print their stacks."""
+    global _stderr_descriptor
+    _stderr_descriptor = os.dup(2)
+    os.environ["PYTHONFAULTHANDLER"] = "1"
+    note_simulated()
+    stacks.take_on_timeouts(PATIENCE_S, from_s=ATTEMPT_S)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Begin a test without the evidence of the one before."""
+    global _begun_at
+    _begun_at = time.time()
+    exchanges.clear()
+    stacks.clear()
+    result = yield
+    faulthandler.cancel_dump_traceback_later()
+    return result
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(settings: TimeoutSettings) -> Generator[None, object, object]:
+    """Take the stacks before pytest-timeout unwinds the test and ends its children."""
+    result = yield
+    raise_timeout = signal.getsignal(signal.SIGALRM)
+    if callable(raise_timeout):
+
+        def take_first(number: int, frame: FrameType | None) -> None:
+            stacks.take(PATIENCE_S)
+            raise_timeout(number, frame)
+
+        signal.signal(signal.SIGALRM, take_first)
+    faulthandler.dump_traceback_later(
+        settings.timeout + GRACE_S, exit=True, file=_stderr_descriptor
+    )
+    return result
+
+
+def pytest_enter_pdb() -> None:
+    """Stop the watchdog: a debugging session has no time limit."""
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the sections to the report of a failed setup, call or teardown."""
+    report = yield
+    if report.failed:
+        try:
+            report.sections.extend(_sections(call))
+        except Exception:  # The failure itself must be reported in any case.
+            report.sections.append(("Evidence is incomplete", traceback.format_exc()))
+    return report
+
+
+def _sections(call: pytest.CallInfo[None]) -> Iterator[tuple[str, str]]:
+    if call.excinfo is not None:
+        yield from _outputs(call.excinfo.value)
+    yield from logs.sections_since(_begun_at)
+    if last := exchanges.text():
+        yield "Last requests and responses", last
+    yield from stacks.sections()
+
+
+def _outputs(error: BaseException | None) -> Iterator[tuple[str, str]]:
+    """Yield the output of children that ``error`` or one of its causes is about."""
+    while error is not None:
+        if isinstance(error, subprocess.CalledProcessError | subprocess.TimeoutExpired):
+            for name, output in (("stdout", error.stdout), ("stderr", error.stderr)):
+                if output:
+                    yield f"Captured {name} of the child", _text(output)[-logs.BYTES_MAX :]
+        error = error.__cause__ or error.__context__
+
+
+def _text(output: str | bytes) -> str:
+    return output if isinstance(output, str) else output.decode(errors="replace")

@@ -1,0 +1,136 @@
+"""The output of a failed test explains why it failed, without a second run."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.evidence.conditions import explain
+from tests.support.evidence.exchanges import CHARACTERS_MAX, shortened
+from tests.support.evidence.logs import BYTES_MAX, LINES_MAX, tail_of
+from tests.support.evidence.plugin import GRACE_S
+from tests.support.patience import SCALE, VARIABLE, seconds
+
+ROOT = Path(__file__).resolve().parents[2]
+FAILURES = ROOT / "tests" / "tools" / "failures.py"
+
+EXPECTED = {
+    "test_with_a_broker_in_this_process": [
+        r"- Captured log call -[^¶]*WARNING +pykafka_core[^¶]*0\.0\.0\.0"
+    ],
+    "test_with_a_broker_in_a_child": [
+        r"- Log of the broker at 127\.0\.0\.1:\d+ -[^¶]*no meaning[^¶]*num\.io\.threads"
+    ],
+    "test_with_a_fixture_that_fails": [r"- Log of the lost child -[^¶]*ValueError: lost"],
+    "test_with_a_raw_connection": [
+        r"- Last requests and responses -",
+        r"127\.0\.0\.1:\d+  → MetadataRequest v12, \d+ bytes",
+        r"← MetadataResponse v12, \d+ bytes \[UNKNOWN_TOPIC_OR_PARTITION ×1\]",
+    ],
+    "test_with_a_simulated_broker": [
+        r"SimulatedBroker  → #1  CreateTopicsRequest\(",
+        r"SimulatedBroker  ← #1 \[INVALID_TOPIC_EXCEPTION ×1\]",
+        r"FakeCore  respond ",
+    ],
+    "test_with_a_child_that_fails": [
+        r"- Captured stderr of the child -[^¶]*ValueError: its reason"
+    ],
+    "test_that_hangs": [
+        r"Timeout \(>",
+        r"- Stacks of this process -[^¶]*Thread hung thread\n[^¶]*wait_in_a_thread",
+        r"Thread MainThread\n[^¶]*in test_that_hangs\n",
+        r"- Stacks of process \d+ \(S\): [^¶]*wait_in_the_child \(<string>:",
+    ],
+    "test_whose_child_hangs": [r"wait_in_the_child \(<string>:"],
+    "test_whose_wait_times_out": [
+        r"not within [^¶]*sorted\(in_sync\) == \[0, 1, 2\]\n.*  sorted\(in_sync\) is \[0, 2\]",
+        r"Thread hung thread\n[^¶]*wait_in_a_thread",
+    ],
+}
+"""Patterns in the report of each planted failure."""
+
+
+def run_pytest(*arguments: str, **environment: str) -> str:
+    """Run tests of `FAILURES` in a separate process; return its output."""
+    plugins = ["-p", "tests.support.evidence.plugin", "-p", "pytest_timeout"]
+    command = [sys.executable, "-m", "pytest", "--noconftest", *plugins, "-c", os.devnull]
+    others = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "--rootdir", str(ROOT), *arguments],
+        env=os.environ | others | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds(600),
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """The output of one run of all planted failures but the one that ends its process."""
+    chosen = " or ".join(EXPECTED)
+    return run_pytest(str(FAILURES), "-k", f"({chosen}) and not gil")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_failed_test_shows_its_evidence(name: str, printed: str) -> None:
+    (report,) = re.findall(
+        rf"^_+ (?:ERROR at setup of )?{name} _+$([^¶]*?)^(?:_+ [A-Za-z]|=)", printed, re.M
+    )
+    missing = [pattern for pattern in EXPECTED[name] if not re.search(pattern, report)]
+    assert missing == [], report
+
+
+def test_every_planted_failure_is_checked() -> None:
+    planted = set(re.findall(r"^def (test_\w+)", FAILURES.read_text(), re.M))
+    assert planted == {*EXPECTED, "test_that_hangs_with_the_gil"}
+
+
+def test_a_hang_that_keeps_the_gil_ends_the_process_with_its_stacks() -> None:
+    short = str(0.5 * SCALE / GRACE_S)
+    printed = run_pytest(f"{FAILURES}::test_that_hangs_with_the_gil", **{VARIABLE: short})
+    assert re.search(r'failures\.py", line \d+ in test_that_hangs_with_the_gil', printed)
+
+
+def test_the_end_of_a_log_is_bounded_in_lines_and_bytes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"{number}\n" for number in range(LINES_MAX + 5)))
+    assert tail_of(log).splitlines() == [str(number) for number in range(5, LINES_MAX + 5)]
+    log.write_text("x" * (BYTES_MAX + 5) + "end")
+    assert len(tail_of(log)) == BYTES_MAX
+    assert tail_of(log).endswith("xend")
+
+
+def test_a_long_message_loses_its_middle() -> None:
+    text = shortened("a" * CHARACTERS_MAX + "b" * CHARACTERS_MAX)
+    assert text.startswith("aaa")
+    assert text.endswith("bbb")
+    assert f"… {CHARACTERS_MAX} characters …" in text
+
+
+def test_a_condition_is_explained_by_its_operands() -> None:
+    found, wanted = {"orders": 3}, 4
+    text = explain(lambda: "orders" in found and found["orders"] == wanted)
+    assert text == (
+        "'orders' in found and found['orders'] == wanted"
+        "\n  found is {'orders': 3}\n  found['orders'] is 3\n  wanted is 4"
+    )
+
+
+def test_an_operand_that_raises_is_explained_by_its_error() -> None:
+    empty: list[int] = []
+    assert (
+        explain(lambda: not empty[0])
+        == "not empty[0]\n  empty[0] is IndexError('list index out of range')"
+    )
+
+
+def test_a_partial_is_explained_by_its_arguments() -> None:
+    assert explain(functools.partial(max, 1, 2)) == "max\n  arguments is (1, 2)"
