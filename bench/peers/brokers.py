@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pykafka_core
 from pykafka_core.types import id_text, random_id
+from tests.support.costs import charge
 
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -197,6 +198,7 @@ class ApacheKafka:
     @staticmethod
     def classpath() -> str:
         """The jars of Apache Kafka, for a JVM that the caller starts; fetched by the first call."""
+        charge("jvm")
         listed = HERE / "java" / "target" / "classpath"
         listed.parent.mkdir(exist_ok=True)
         if not listed.exists():

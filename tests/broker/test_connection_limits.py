@@ -46,6 +46,7 @@ def test_an_address_has_as_many_connections_as_it_may_and_the_next_is_closed(
         eventually(lambda: is_served(address, stack))
 
 
+@pytest.mark.interval
 def test_connections_come_no_faster_than_their_rate() -> None:
     with Broker(config={"max.connection.creation.rate": "5"}) as broker, ExitStack() as stack:
         address = broker.bootstrap_servers

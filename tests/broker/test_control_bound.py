@@ -507,6 +507,7 @@ def test_every_api_has_its_largest_request() -> None:
     assert {api_key for api_key, _ in LARGEST} == {row.api_key for row in ROWS}
 
 
+@pytest.mark.load
 @pytest.mark.parametrize(
     ("api_key", "make"),
     LARGEST,

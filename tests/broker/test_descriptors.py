@@ -80,6 +80,7 @@ def open_descriptors(server: Server) -> int:
     return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
 
 
+@pytest.mark.load
 @pytest.mark.parametrize(("descriptors", "partitions"), [(64, 300), (256, 1_000), (1_024, 2_000)])
 def test_one_client_writes_and_reads_more_partitions_than_there_are_descriptors(
     tmp_path: Path, descriptors: int, partitions: int

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.load
 def test_a_short_run_gives_figures_of_each_probe_beside_a_stalled_write(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     options = [

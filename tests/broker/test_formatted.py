@@ -29,6 +29,7 @@ def bootstrap(data: Path, level: int) -> None:
     (data / BOOTSTRAP).write_bytes(encode_snapshot(records, 0, 1000))
 
 
+@pytest.mark.jvm
 def test_what_kafkas_tool_formatted_is_taken_over(tmp_path: Path, data: Path) -> None:
     settings = tmp_path / "server.properties"
     settings.write_text(

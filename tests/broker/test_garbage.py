@@ -268,6 +268,7 @@ def test_every_api_is_asked() -> None:
     assert asked == {f"{row.name.title().replace('_', '')}Request" for row in ROWS}
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("check", ["requests_of_clients", "requests_of_the_process_itself"])
 def test_no_request_makes_a_reference_cycle(check: str) -> None:
     """In a process of its own: threads that other tests left behind may make cycles too."""

@@ -16,6 +16,7 @@ BEYOND_USUAL_MIB = 60
 DECODED_AND_ANSWERED_MIB = MEMORY_MAX_MIB
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
     with measured(MEMORY_MAX_MIB * MIB) as broker:
@@ -25,6 +26,7 @@ def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
         assert grown < MEMORY_MAX_MIB + BEYOND_USUAL_MIB + whole_mib
 
 
+@pytest.mark.load
 def test_all_attacks_at_once_stay_within_the_memory_and_cost_no_honest_connection() -> None:
     outcome = together(MEMORY_MAX_MIB * MIB, 10)
     assert outcome.lost == []

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,6 +122,7 @@ def follower_of(found: Sequence[Committed]) -> tuple[Publisher, FakeCore]:
     return publisher, core
 
 
+@pytest.mark.campaign
 @given(st.lists(st.tuples(requests, steps), max_size=25))
 def test_replays_of_the_same_batches_agree_with_the_leader(
     asked: list[tuple[Message, str]],
@@ -136,6 +138,7 @@ def test_replays_of_the_same_batches_agree_with_the_leader(
     assert core.topics == served
 
 
+@pytest.mark.campaign
 @given(st.lists(requests, min_size=1, max_size=10))
 def test_what_is_only_proposed_changes_no_committed_image(asked: list[Message]) -> None:
     broker = history([(create("a", 2), "commit")])

@@ -169,6 +169,7 @@ def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
         assert not list((copy / METADATA).glob("*.part")), "what was half written is still there"
 
 
+@pytest.mark.jvm
 def test_kafkas_tool_reads_a_snapshot(data: Path) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 2)

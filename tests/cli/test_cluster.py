@@ -80,6 +80,7 @@ def up(folder: Path, port: int) -> Iterator[str]:
         process.communicate()
 
 
+@pytest.mark.cluster
 def test_three_nodes_are_up_with_one_command_and_come_back(tmp_path: Path) -> None:
     port = free_ports()
     with up(tmp_path, port) as brokers:

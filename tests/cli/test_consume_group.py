@@ -60,6 +60,7 @@ def process(*arguments: str, **given: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, **streams | given)
 
 
+@pytest.mark.interval
 def test_each_record_is_printed_once_over_several_runs(topic: str, capsys: Capture) -> None:
     runs = [consumed(capsys, topic, "--max", "3"), consumed(capsys, topic, "--max", "3")]
     runs.append(consumed(capsys, topic))

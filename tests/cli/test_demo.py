@@ -26,6 +26,7 @@ def run(*arguments: str) -> object:
     return caught.value.code
 
 
+@pytest.mark.load
 def test_flights_come_back_verified_and_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

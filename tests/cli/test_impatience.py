@@ -96,6 +96,7 @@ def test_ctrl_c_that_becomes_the_error_of_a_lock_is_ctrl_c(
     assert getattr(caught.value, "code", 130) == 130
 
 
+@pytest.mark.interval
 def test_a_damaged_partition_refuses_records_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
     assert consume(moved.cluster.bootstrap_servers, moved.name, BATCHES) == records()
 
 
+@pytest.mark.interval
 def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
     capsys: Capture,
 ) -> None:

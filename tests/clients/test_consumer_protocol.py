@@ -72,6 +72,7 @@ def poll_until_seen(members: list[Member], values: set[bytes]) -> None:
             member.poll()
 
 
+@pytest.mark.interval
 @pytest.mark.parametrize("by_pattern", [False, True])
 def test_members_share_take_over_and_go_on(
     kafka_bootstrap_servers: str, kafka_topic: str, by_pattern: bool

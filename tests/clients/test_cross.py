@@ -12,6 +12,10 @@ import pytest
 from tests.clients.adapters import CLIENTS, CODECS, PARTITIONS, Client, Java, Row
 from tests.support.brokers import Serve
 
+BY_NAME = [
+    pytest.param(one, id=one.name, marks=[pytest.mark.jvm] if isinstance(one, Java) else [])
+    for one in CLIENTS
+]
 COUNT = 60
 BEGUN_MS = int(time.time() * 1000) - 3_600_000
 
@@ -47,7 +51,7 @@ def bootstrap(serve: Serve) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-@pytest.fixture(scope="module", params=CLIENTS, ids=lambda client: client.name)
+@pytest.fixture(scope="module", params=BY_NAME)
 def written(request: pytest.FixtureRequest, bootstrap: str) -> Client:
     """A client that has written its topic in every codec."""
     client: Client = request.param
@@ -56,7 +60,8 @@ def written(request: pytest.FixtureRequest, bootstrap: str) -> Client:
     return client
 
 
-@pytest.mark.parametrize("reader", CLIENTS, ids=lambda client: client.name)
+@pytest.mark.interval
+@pytest.mark.parametrize("reader", BY_NAME)
 def test_every_client_reads_what_every_client_wrote(
     written: Client, reader: Client, bootstrap: str
 ) -> None:

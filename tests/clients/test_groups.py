@@ -76,6 +76,7 @@ def poll_until(
     raise AssertionError(f"{len(seen)} records, partitions {shares}")
 
 
+@pytest.mark.interval
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_librdkafka_members_share_the_partitions_and_take_over_from_one_that_leaves(
     topic: str, kafka_bootstrap_servers: str, strategy: str

@@ -10,6 +10,8 @@ import pytest
 from tests.support.brokers import Serve
 from tests.support.java import java
 
+pytestmark = pytest.mark.jvm
+
 
 @pytest.fixture(scope="module")
 def bootstrap(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

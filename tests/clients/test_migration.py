@@ -111,6 +111,7 @@ def bootstrap(serve: Serve) -> Iterator[str]:
 
 
 # librdkafka's cooperative-sticky puts data into assignments once there was a rebalance: Kafka too refuses such a group.
+@pytest.mark.interval
 @pytest.mark.parametrize(("strategy", "count"), [("cooperative-sticky", 1), ("range", 2)])
 def test_a_group_goes_over_to_the_other_protocol_and_back(
     bootstrap: str, strategy: str, count: int

@@ -28,6 +28,7 @@ def expected() -> dict[bytes, int]:
     return {key: partition_for_key(key, PARTITIONS) for key in KEYS}
 
 
+@pytest.mark.jvm
 def test_java_places_keys_as_our_kernel_does(bootstrap: str) -> None:
     import base64
 

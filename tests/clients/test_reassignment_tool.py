@@ -19,6 +19,8 @@ from tests.cluster.throttles import (
 )
 from tests.support.java import java
 
+pytestmark = pytest.mark.jvm
+
 NOTHING: dict[str, str] = {}
 
 

@@ -45,6 +45,7 @@ def write(producer: Producer, topic: str, value: bytes) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
+@pytest.mark.interval
 def test_only_what_is_committed_is_read(kafka_bootstrap_servers: str, kafka_topic: str) -> None:
     bootstrap, topic = kafka_bootstrap_servers, kafka_topic
     producer = transactional(bootstrap, topic)

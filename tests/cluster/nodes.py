@@ -13,6 +13,7 @@ from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from tests.cluster.clients import eventually, isr_of
+from tests.support.costs import charge
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_MS
 
@@ -146,6 +147,8 @@ class Processes(Formatted):
 
     def start(self, *node_ids: int) -> None:
         """Return when each has joined."""
+        if len(self.up.keys() | set(node_ids)) > 1:
+            charge("cluster")
         for node_id in node_ids:
             properties = self.properties(node_id)
             command = [sys.executable, "-m", "pykafka_core.cli", "serve"]

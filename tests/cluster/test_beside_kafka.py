@@ -27,6 +27,8 @@ from tests.cluster.transactions import (
 )
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.jvm
+
 OWN, THEIRS = 2, 1
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
 """Coordinators that our brokers do not have: the cluster must not count on them."""

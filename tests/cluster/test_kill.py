@@ -12,6 +12,8 @@ from tests.cluster.clients import consume, create_replicated, eventually, isr_of
 from tests.cluster.nodes import Processes, has_isr, processes
 from tests.support.patience import PATIENCE_MS, PATIENCE_S, exactly
 
+pytestmark = [pytest.mark.cluster, pytest.mark.kill]
+
 ALL = [1, 2, 3]
 
 

@@ -29,6 +29,8 @@ from tests.cluster.transactions import (
 )
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.cluster
+
 ALL = [1, 2, 3]
 TRANSACTIONS = 20
 

@@ -72,6 +72,7 @@ def test_clients_that_know_controllers_alone_find_all_of_them(cluster: RoleNodes
     assert describe(cluster.bootstrap_of([4]), ENDPOINT_CONTROLLERS).error_code == 114
 
 
+@pytest.mark.cluster
 def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -> None:
     with role_processes(tmp_path) as cluster:
         cluster.start(*CONTROLLERS, *BROKERS)

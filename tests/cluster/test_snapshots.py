@@ -151,6 +151,7 @@ def seen(data: Path, suffixes: tuple[str, ...], known: set[str]) -> bool:
 PART, WHOLE, DELETED = ".part", ".checkpoint", ".deleted"
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("suffixes", [(PART, WHOLE), (WHOLE,), (DELETED,)], ids=lambda all: all[0])
 def test_a_node_that_is_killed_while_it_installs_a_snapshot_comes_back(
     tmp_path: Path, suffixes: tuple[str, ...]
@@ -199,6 +200,7 @@ def kill_once_seen(
         process.communicate()
 
 
+@pytest.mark.jvm
 def test_kafkas_tool_reads_a_snapshot_of_a_member(cluster: Nodes) -> None:
     drop_the_beginning(cluster)
     cluster.stop(*ALL)

@@ -179,6 +179,7 @@ def test_a_signal_ends_a_node_that_waits_for_the_others(
         assert _stopped_in(cluster, 1) == -1
 
 
+@pytest.mark.cluster
 def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_path: Path) -> None:
     """That one was killed, and what it had not written may be lost: the controller must not take it for in sync."""
     with processes(tmp_path) as cluster:

@@ -18,6 +18,7 @@ from tests.cluster.static import StaticVoters, static_voters
 VALUES = sorted(f"value-{number}" for number in range(30))
 
 
+@pytest.mark.cluster
 def test_three_static_voters_outlive_each_active_controller(tmp_path: Path) -> None:
     with static_voters(tmp_path) as cluster:
         cluster.start(1, 2, 3)
@@ -49,6 +50,7 @@ def state_of(cluster: StaticVoters, node_id: int) -> dict[str, object]:
     return state
 
 
+@pytest.mark.cluster
 def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> None:
     with static_voters(tmp_path) as cluster:
         cluster.start(1, 2, 3)

@@ -6,12 +6,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 
 from tests.docs.deaths import Left, made
 from tests.idempotent.kafka import QUIET
 from tests.support.brokers import Serve
 from tests.support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.kill
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "delivery"
 SENT = [f"payment {number}" for number in range(1200)]

@@ -29,6 +29,7 @@ def test_the_example_runs(
             value(*map(request.getfixturevalue, signature(value).parameters))
 
 
+@pytest.mark.load
 def test_examples_that_are_tests_run_together_in_a_folder_and_run_again(tmp_path: Path) -> None:
     """As somebody runs them who copied them: two had one ledger, which also outlived their topics."""
     count = 0

@@ -28,6 +28,8 @@ from tests.support.dump import assert_files_are_sound
 from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S, eventually, seconds
 from tests.support.processes.server import Server, serving
 
+pytestmark = [pytest.mark.jvm, pytest.mark.kill]
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 TOPIC, PARTITIONS = "balances", 2
 WRITERS, KEYS = 2, 40

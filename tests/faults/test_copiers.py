@@ -31,6 +31,8 @@ from tests.support.patience import ATTEMPT_S, PATIENCE_S, exactly, seconds
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
+pytestmark = [pytest.mark.jvm, pytest.mark.kill]
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 PARTITIONS, KEYS = 6, 30
 JAVA, LIBRDKAFKA = Copy("orders", "copied-orders"), Copy("bills", "copied-bills")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pykafka_core import Broker
 from tests.faults.disk_full_child import SIZE, producers_resume
 from tests.support.patience import seconds
@@ -32,10 +34,12 @@ def test_full_disk_is_a_typed_error_and_passes_when_space_returns(tmp_path: Path
     run("producers", tmp_path)
 
 
+@pytest.mark.interval
 def test_topics_are_made_and_deleted_without_a_byte_left(tmp_path: Path) -> None:
     run("metadata", tmp_path)
 
 
+@pytest.mark.interval
 def test_topics_that_are_created_leave_the_reserve_to_deletions_and_the_next_start(
     tmp_path: Path,
 ) -> None:

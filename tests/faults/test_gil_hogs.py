@@ -12,6 +12,8 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from bench.members import HEARTBEAT, Member, error_of, find_coordinator, join
 
 SECONDS = float(os.environ.get("HOG_SECONDS", "8"))
@@ -22,6 +24,7 @@ INTERVAL_S = SESSION_TIMEOUT_MS / 3000
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.load
 def test_200_members_stay_beside_threads_that_hog_the_gil() -> None:
     command = [sys.executable, "-m", "tests.faults.hogged_broker", str(HOGS)]
     with (

@@ -7,11 +7,14 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.patience import PATIENCE_S, POLL_S
 from tests.support.processes.server import serving
+
+pytestmark = pytest.mark.kill
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3

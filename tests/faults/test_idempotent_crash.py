@@ -25,6 +25,8 @@ from tests.support.postgres import PostgresServer
 from tests.support.processes.crash import POINTS
 from tests.support.processes.server import Server, serving
 
+pytestmark = pytest.mark.kill
+
 AWAY = ("kill -9 from outside", "broker restarted", "redelivery from offset 0")
 CASES = {
     "sqlite": [*POINTS, *AWAY],
@@ -106,7 +108,7 @@ def torture(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
 
 
 @pytest.mark.timeout(seconds(900 + 60 * ROUNDS_MIN))
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_each_message_counts_once_whatever_dies(
     kind: str, torture: Torture, request: pytest.FixtureRequest
 ) -> None:

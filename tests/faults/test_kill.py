@@ -21,6 +21,8 @@ from tests.support.dump import assert_files_are_sound
 from tests.support.patience import PATIENCE_S, POLL_S, seconds
 from tests.support.processes.server import Server, serving
 
+pytestmark = [pytest.mark.jvm, pytest.mark.kill]
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3
 # Small segments, so that rolls, indexes and snapshots are among what the kill interrupts. Compressed batches are

@@ -25,6 +25,8 @@ from tests.support.patience import PATIENCE_S, POLL_S
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
+pytestmark = pytest.mark.kill
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 SEED = int(os.environ.get("LIVES_SEED", "0"))
 MEMBERS, PARTITIONS, WILD_S = 4, 6, 3.0

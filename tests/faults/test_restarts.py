@@ -19,6 +19,8 @@ from tests.support.patience import PATIENCE_S, eventually, seconds
 from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
+pytestmark = pytest.mark.kill
+
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 OUT_OF_ORDER_SEQUENCE, INVALID_TXN_STATE, GROUP_ID_NOT_FOUND = 45, 48, 69
 FENCED_INSTANCE_ID, UNSTABLE_OFFSET_COMMIT = 82, 88

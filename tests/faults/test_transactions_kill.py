@@ -12,12 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.faults.history import Anomaly, End, History, Outcome, Read, Write, check
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
 from tests.support.processes.server import Server, serving
+
+pytestmark = pytest.mark.kill
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PRODUCERS = 2

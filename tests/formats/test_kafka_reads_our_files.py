@@ -11,6 +11,8 @@ from pykafka_core import Broker
 from tests.support.java import java
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.jvm
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SMALL = {"internal.segment.bytes": "20000", "index.interval.bytes": "500"}
 Rows = list[tuple[int, bytes | None, bytes]]

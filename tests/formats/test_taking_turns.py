@@ -3,9 +3,13 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
 from tests.support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.jvm
 
 TURNS = int(os.environ.get("PYKAFKA_TURNS", "3"))
 """Each starts Apache Kafka once, which takes seconds; `make turns` takes ten."""

@@ -314,6 +314,7 @@ def test_a_log_that_ends_before_the_mark_is_an_error(sqlite_world: World) -> Non
                 consumer.process_batch()
 
 
+@pytest.mark.interval
 def test_two_consumers_of_a_group_share_the_work_and_repeat_none(world: World) -> None:
     produce(world.bootstrap, "orders", values("a", 40))
     with world.consuming(batch_records_max=3) as one, world.consuming(batch_records_max=5) as two:
@@ -348,6 +349,7 @@ def test_a_database_restored_from_a_backup_is_followed_back(
     assert world.effects() == sorted([*values("a", 10), *values("b", 10), *values("c", 10)])
 
 
+@pytest.mark.interval
 def test_a_broker_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         make_topic(server.address, "orders", 2)

@@ -234,6 +234,7 @@ def endless(uri: str) -> None:
         process(ledger, 0, 3)
 
 
+@pytest.mark.kill
 def test_a_killed_writer_leaves_each_record_once(tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
     deltalake.DeltaTable.create(uri, rows().schema)

@@ -19,6 +19,8 @@ from tests.support.brokers import Serve
 from tests.support.java import java
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.jvm
+
 KEYS_EACH = 250_000
 PARTITIONS = 97
 

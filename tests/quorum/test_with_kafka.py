@@ -25,6 +25,8 @@ from tests.quorum.live import LiveReplica
 from tests.support.evidence.logs import watch
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.jvm
+
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
 """Coordinators that our brokers do not have: the cluster must not count on them."""
 STANDS_BY = (

@@ -1,4 +1,4 @@
-"""One Spark session for the whole run: it takes ten seconds to start."""
+"""Slow fixtures that tests of Spark share: a session and a standalone cluster."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.spark.session import start_session
+from tests.support.spark.standalone import standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,10 +23,9 @@ IGNORED = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All that is here needs Spark; what Spark's own code warns about is not ours to mend."""
+    """Ignore warnings that Spark's own code causes, in every test of this folder."""
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.spark)
             for ignored in IGNORED:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{ignored}"))
 
@@ -41,3 +41,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
         os.environ.pop("PYSPARK_PYTHON", None)
     else:
         os.environ["PYSPARK_PYTHON"] = before
+
+
+@pytest.fixture(scope="session")
+def standalone_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a standalone master with two workers, which run until the end of the run."""
+    with standalone(tmp_path_factory.mktemp("standalone")) as address:
+        yield address

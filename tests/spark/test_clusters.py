@@ -1,21 +1,24 @@
 """A cluster gives what one process gives: the same rows, statistics and partitions, whatever the master is."""
 
+import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.spark.everything import PARTITIONS, TOPIC, Given, check
+from tests.spark.everything import PARTITIONS, TOPIC, Everything, Given, check
 from tests.support.brokers import Serve
 from tests.support.spark.drivers import run_driver
-from tests.support.spark.standalone import SPARK, standalone
+from tests.support.spark.standalone import SPARK
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARED = "the session of the tests"
 STANDALONE = "a standalone master with two workers"
-EXECUTORS = {"local[2]": 0, "local-cluster[2,1,1024]": 2, STANDALONE: 2}
-"""Processes beside the driver, by master."""
+EXECUTORS = {SHARED: 0, "local-cluster[2,1,1024]": 2, STANDALONE: 2}
+"""The number of processes beside the driver, by master."""
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +27,34 @@ def outcomes() -> list[dict[str, Any]]:
     return []
 
 
-@contextmanager
-def serving(master: str, home: Path) -> Iterator[str]:
-    """Its address; what was started for it is gone afterwards."""
-    if master != STANDALONE:
-        yield master
-        return
-    with standalone(home) as address:
-        yield address
+@pytest.fixture
+def address(master: str, request: pytest.FixtureRequest) -> str:
+    """The master as Spark names it."""
+    if master == STANDALONE:
+        found: str = request.getfixturevalue("standalone_master")
+        return found
+    return master
 
 
+def outcome(spark: "SparkSession", master: str, given: Given) -> Any:
+    """Run everything, in a driver of its own unless in the session of the tests."""
+    if master == SHARED:
+        return json.loads(json.dumps(Everything(spark, given).run()))
+    return run_driver("tests.spark.everything", given._asdict(), folder=Path(given.folder))
+
+
+@pytest.mark.jvm
 @pytest.mark.parametrize("master", EXECUTORS)
 def test_everything_works_the_same_on(
-    serve: Serve, master: str, outcomes: list[dict[str, Any]], postgres_dsn: str, tmp_path: Path
+    serve: Serve,
+    spark: "SparkSession",
+    master: str,
+    address: str,
+    outcomes: list[dict[str, Any]],
+    postgres_dsn: str,
+    tmp_path: Path,
 ) -> None:
-    with serve() as broker, serving(master, tmp_path) as address:
+    with serve() as broker:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         given = Given(
             master=address,
@@ -47,7 +63,7 @@ def test_everything_works_the_same_on(
             postgres=postgres_dsn,
             folder=str(tmp_path),
         )
-        found = run_driver("tests.spark.everything", given._asdict(), folder=tmp_path)
+        found = outcome(spark, master, given)
     # Executors of a local-cluster copy their jars there, and nothing says where else.
     shutil.rmtree(SPARK / "work" / found.pop("application"), ignore_errors=True)
     assert found.pop("processes") == EXECUTORS[master]

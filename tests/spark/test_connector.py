@@ -10,6 +10,8 @@ from tests.spark.cases import CASES
 from tests.spark.sides import Side
 from tests.support.brokers import Serve
 
+pytestmark = pytest.mark.jvm
+
 RETENTION = {"log.retention.check.interval.ms": "100"}
 
 

@@ -9,6 +9,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from spark_udfs import ConnectorMissing, SparkSetupError, connector, connector_jars
 from spark_udfs.environment import installed_spark
+from tests.support.costs import charge
 
 SPARK = installed_spark()
 CONNECTOR = f"spark-sql-kafka-0-10_{SPARK.scala}"
@@ -26,6 +27,7 @@ class Repository:
     """A Maven repository in a folder; its jars hold no classes."""
 
     def __init__(self, folder: Path) -> None:
+        charge("jvm")  # which resolves modules of the repository
         self.folder = folder
         self.settings = folder / "ivysettings.xml"
         folder.mkdir()
@@ -77,6 +79,7 @@ def test_a_folder_that_is_named_is_taken(
         connector_jars()
 
 
+@pytest.mark.jvm
 def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
     cache: Path, tmp_path: Path
 ) -> None:
@@ -94,6 +97,7 @@ def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
     assert [path.name for path in cache.iterdir()] == [f"{CONNECTOR}-{SPARK.version}"]
 
 
+@pytest.mark.jvm
 def test_the_newest_published_connector_stands_in_for_one_that_is_not(
     cache: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,18 +114,21 @@ def test_the_newest_published_connector_stands_in_for_one_that_is_not(
     assert [jar.name for jar in connector_jars()] == names
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("cache")
 def test_a_fresh_install_gets_a_connector_from_maven_central() -> None:
     parts = [jar.name.rpartition("-")[0] for jar in connector_jars()]
     assert {CONNECTOR, "kafka-clients"} <= set(parts)
 
 
+@pytest.mark.jvm
 def test_the_jars_are_printed_for_spark_submit() -> None:
     command = [sys.executable, "-m", "spark_udfs.connector"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed.strip() == ",".join(str(jar) for jar in connector_jars())
 
 
+@pytest.mark.jvm
 def test_a_connector_that_is_not_published_is_named_with_what_to_do(
     cache: Path, tmp_path: Path
 ) -> None:
@@ -140,6 +147,7 @@ def test_a_connector_that_is_not_published_is_named_with_what_to_do(
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.jvm
 def test_a_part_that_is_missing_leaves_nothing_behind(cache: Path, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     clients = needs("org.apache.kafka", "kafka-clients", "9.1")
@@ -158,6 +166,7 @@ def test_no_java_is_said_before_anything_is_fetched(
     assert not cache.exists()
 
 
+@pytest.mark.jvm
 def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -169,6 +178,7 @@ def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.jvm
 def test_a_cache_that_cannot_be_written_is_named(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +187,7 @@ def test_a_cache_that_cannot_be_written_is_named(
         connector_jars()
 
 
+@pytest.mark.jvm
 def test_ivy_settings_that_are_no_file_are_named(cache: Path) -> None:
     with pytest.raises(ConnectorMissing, match="ivySettings=/nowhere is no file"):
         connector_jars("/nowhere")

@@ -34,14 +34,18 @@ from tests.spark.faults import (
     second_runs_of,
     victim_of,
 )
+from tests.spark.other_driver import OtherDriver, cluster_environment, other_driver
+from tests.support import patience
 from tests.support.brokers import Brokers, Serve
+from tests.support.costs import charge
 from tests.support.postgres import PostgresServer
 from tests.support.processes.crash import POINTS, CrashingLedger
 from tests.support.spark.pipeline import Sent, insert_values, send
-from tests.support.spark.standalone import standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.kill, pytest.mark.postgres]
 
 FAULTS = (*TASK_FAULTS, "database gone", "new checkpoint")
 FAULTS_A_ROUND = 4
@@ -54,9 +58,8 @@ ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "0")) // len(LEDGERS)
 KILLS = max(1, ROUNDS // 10)
 """Drivers and executors of their own: each costs a start of Java."""
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PARTITIONS, INSTALMENT = 3, 60
-JAVA_S_MAX = 600
+JAVA_S_MAX = patience.seconds(600)
 """A driver of its own starts Java up to three times: half a minute on a machine that is free."""
 
 
@@ -146,16 +149,17 @@ class Round:
         nth, spin = self._random.randrange(2), self._random.randrange(100_000)
         crash = {"point": fault, "nth": nth, "spin": spin}
         command = self.counting.in_another_driver(master="local[2]", crash=crash)
+        charge("jvm")
         with subprocess.Popen(command, start_new_session=True) as driver:
             assert driver.wait(JAVA_S_MAX) == -signal.SIGKILL
             os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
 
-    def finish_without_its_executor(self) -> None:
+    def finish_without_its_executor(self, driver: OtherDriver) -> None:
         """A driver whose only executor, a Java process of its own, dies by SIGKILL runs to the end."""
         victim = victim_of(Path(self.counting.trap))
         victim.unlink(missing_ok=True)
         self.set_trap(EXECUTOR_KILLED)
-        self._run_elsewhere(self.counting.in_another_driver(master="local-cluster[1,1,1024]"))
+        driver.run(self.counting)
         assert victim.read_text() == "java"
 
     def finish_with_tasks_that_run_twice(self, master: str) -> None:
@@ -166,17 +170,11 @@ class Round:
         """
         for seconds in (0.5, 2, 8):
             self.send_more()
-            self._run_elsewhere(self.counting.in_another_driver(master=master, seconds=seconds))
+            command = self.counting.in_another_driver(master=master, seconds=seconds)
+            subprocess.run(command, check=True, timeout=JAVA_S_MAX, env=cluster_environment())
             if second_runs_of(Path(self.counting.trap)).exists():
                 return
         raise AssertionError("Spark started no second run")
-
-    def _run_elsewhere(self, command: list[str]) -> None:
-        there = os.environ | {
-            "PYTHONPATH": str(ROOT),  # executors run in folders of their own
-            "SPARK_LOCAL_IP": "127.0.0.1",  # for the ports of a cluster's master and worker, too
-        }
-        subprocess.run(command, check=True, timeout=JAVA_S_MAX, env=there)
 
     def lost_and_repeated(self) -> tuple[set[str], set[str]]:
         """The messages without an effect and those with several, in the database."""
@@ -317,6 +315,7 @@ def faults_of(ledger: str, number: int) -> list[str]:
     return order[number % rounds :: rounds]
 
 
+@pytest.mark.jvm
 @pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("number", range(KILLS))
 @pytest.mark.parametrize("ledger", LEDGERS)
@@ -337,28 +336,38 @@ def kill_the_driver_and_go_on(spark: "SparkSession", trial: Round, point: str) -
     trial.finish(spark)
 
 
+@pytest.fixture(scope="module")
+def cluster_driver(spark: "SparkSession") -> Iterator[OtherDriver]:
+    """A driver with a separate executor process, and the jars and Python of `spark`."""
+    with other_driver("local-cluster[1,1,1024]") as driver:
+        yield driver
+
+
+@pytest.mark.jvm
 @pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("number", range(KILLS))
 @pytest.mark.parametrize("ledger", LEDGERS)
-@pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
-def test_each_message_counts_once_when_an_executor_is_killed(trial: Round, number: int) -> None:
+def test_each_message_counts_once_when_an_executor_is_killed(
+    cluster_driver: OtherDriver, trial: Round, number: int
+) -> None:
     for _ in range(1 + number % 2):  # from a new checkpoint, and from one that is under way
         trial.send_more()
-        trial.finish_without_its_executor()
+        trial.finish_without_its_executor(cluster_driver)
     trial.assert_each_message_once()
 
 
+@pytest.mark.jvm
 @pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("ledger", ["executors"])
 @pytest.mark.usefixtures("spark")
 def test_each_message_counts_once_when_tasks_run_twice_at_once(
-    trial: Round, tmp_path: Path
+    trial: Round, standalone_master: str
 ) -> None:
-    with standalone(tmp_path) as master:
-        trial.finish_with_tasks_that_run_twice(master)
+    trial.finish_with_tasks_that_run_twice(standalone_master)
     trial.assert_each_message_once()
 
 
+@pytest.mark.jvm
 @pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("ledger", LEDGERS[:1])
 def test_drop_duplicates_alone_repeats_what_the_ledger_counts_once(

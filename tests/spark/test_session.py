@@ -24,6 +24,8 @@ from spark_udfs import (
     session,
 )
 from spark_udfs.environment import installed_spark
+from tests.support.costs import charge
+from tests.support.patience import seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,6 +116,7 @@ except ConnectorMissing as error:
 
 def submit(home: Path, *options: str) -> str:
     """What the program prints that spark-submit runs."""
+    charge("jvm")
     program = home / "program.py"
     program.write_text(PROGRAM)
     command = [str(installed_spark().home / "bin" / "spark-submit"), "--master", "local[1]"]
@@ -130,21 +133,24 @@ def submit(home: Path, *options: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=seconds(600),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+@pytest.mark.jvm
 def test_spark_submit_with_jars_brings_the_connector(tmp_path: Path) -> None:
     jars = ",".join(str(jar) for jar in connector_jars())
     assert "loaded true" in submit(tmp_path, "--jars", jars)
 
 
+@pytest.mark.jvm
 def test_spark_submit_without_the_connector_is_told_which_option_brings_it(tmp_path: Path) -> None:
     assert "add it by --packages or --jars" in submit(tmp_path)
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("alone")
 def test_what_the_user_set_stays() -> None:
     builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "false")
@@ -154,6 +160,7 @@ def test_what_the_user_set_stays() -> None:
     assert options["spark.jars"].split(",") == ["/mine.jar", *map(str, connector_jars())]
 
 
+@pytest.mark.jvm
 def test_what_stands_in_spark_defaults_stays(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "# ours\nspark.python.unix.domain.socket.enabled  false\nspark.jars=/mine.jar\n"
@@ -164,6 +171,7 @@ def test_what_stands_in_spark_defaults_stays(alone: pytest.MonkeyPatch, tmp_path
     assert options["spark.jars"].split(",") == ["/mine.jar", *map(str, connector_jars())]
 
 
+@pytest.mark.jvm
 def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
     socket = "spark.python.unix.domain.socket.enabled"
@@ -177,6 +185,7 @@ def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
         configure_spark(SparkSession.builder, kafka=True)
 
 
+@pytest.mark.jvm
 def test_what_a_file_of_submit_arguments_says_stays(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -242,6 +251,7 @@ def test_what_is_no_builder_is_refused(other: Any) -> None:
         configure_spark(other)
 
 
+@pytest.mark.jvm
 def test_nothing_is_fetched_where_kafka_is_not_asked_for(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -251,6 +261,7 @@ def test_nothing_is_fetched_where_kafka_is_not_asked_for(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("alone")
 def test_a_connector_that_the_user_names_is_not_added_again() -> None:
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -279,6 +290,7 @@ def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Pat
         configure_spark(SparkSession.builder)
 
 
+@pytest.mark.jvm
 def test_a_python_that_cannot_run_workers_is_named(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -295,6 +307,7 @@ def test_a_python_that_cannot_run_workers_is_named(
         assert f"set PYSPARK_PYTHON={sys.executable}" in str(caught.value)
 
 
+@pytest.mark.jvm
 def test_a_cluster_may_have_a_python_of_its_own(alone: pytest.MonkeyPatch) -> None:
     alone.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     configure_spark(SparkSession.builder.master("spark://127.0.0.1:7077"))

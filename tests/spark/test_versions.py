@@ -56,6 +56,7 @@ def test_the_least_version_that_the_extra_allows_is_the_least_that_is_accepted()
     assert least == MINORS[0]
 
 
+@pytest.mark.jvm
 @pytest.mark.timeout(DOWNLOAD_S_MAX)
 @pytest.mark.parametrize("minor", [one for one in MINORS if one != INSTALLED])
 def test_everything_works_with(serve: Serve, minor: str, postgres_dsn: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import functools
 import subprocess
 from pathlib import Path
 
+from tests.support.costs import charge
 from tests.support.patience import seconds
 from tests.support.processes.alone import alone
 
@@ -22,6 +23,7 @@ def classpath(folder: Path = FOLDER) -> str:
 
     The first call fetches missing jars and compiles missing classes.
     """
+    charge("jvm")
     return _classpath(folder)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.costs import charge
 from tests.support.patience import PATIENCE_S
 from tests.support.processes.logs import wait_for_line
 
@@ -59,6 +60,7 @@ class PostgresServer:
 
     def create_database(self) -> str:
         """An empty database; its connection string."""
+        charge("postgres")
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}".encode())
@@ -66,6 +68,7 @@ class PostgresServer:
 
     def create_schema(self) -> str:
         """As good as an empty database for who stays in its search path, and a hundred times cheaper."""
+        charge("postgres")
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}".encode())
@@ -73,6 +76,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Return when it takes connections; after a crash that is after recovery."""
+        charge("postgres")
         options = [f"--{name}={value}" for name, value in SETTINGS.items()]
         places = ["-D", str(self._data), "-k", str(self._home)]
         command = [str(self._binaries / "postgres"), *places, *options]

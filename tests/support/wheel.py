@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.costs import charge
+from tests.support.patience import seconds
 from tests.support.processes.ports import free_ports
 from tests.support.spark.drivers import clean_environment
 
-PATIENCE_S = 600
+INSTALL_S = seconds(600)
 
 
 def make_environment(folder: Path, *requirements: str) -> Path:
     """Where the commands are of a new environment that holds these and what they need."""
+    charge("wheel")
     venv.create(folder, symlinks=True, with_pip=False)
     pip = sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")
     run(*pip, "install", "-q", *requirements, folder=folder)
@@ -35,7 +38,7 @@ def run(*command: str, folder: Path, scripts: Path | None = None, address: str =
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=INSTALL_S,
         check=False,
     )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -64,7 +67,7 @@ def stop(server: subprocess.Popen[str] | None) -> None:
     """End it, if there is one."""
     if server is not None:
         server.terminate()
-        server.communicate(timeout=PATIENCE_S)
+        server.communicate(timeout=INSTALL_S)
 
 
 @contextmanager

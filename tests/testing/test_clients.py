@@ -70,12 +70,14 @@ def _run(folder: Path, text: str) -> tuple[int, str]:
     return result.returncode, result.stdout + result.stderr
 
 
+@pytest.mark.interval
 def test_clients_read_what_clients_wrote_and_are_gone_after_the_test(tmp_path: Path) -> None:
     code, out = _run(tmp_path, WORKING)
     assert code == 0, out
     assert "5 passed" in out
 
 
+@pytest.mark.interval
 def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
     code, out = _run(tmp_path, FAILING)
     assert code == 1, out

@@ -79,6 +79,7 @@ def printed() -> str:
     return run_pytest(str(FAILURES), "-k", f"({chosen}) and not gil")
 
 
+@pytest.mark.load
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_failed_test_shows_its_evidence(name: str, printed: str) -> None:
     (report,) = re.findall(

@@ -1,20 +1,67 @@
-import fcntl
+"""The wheel of the current sources. Test processes and later runs share one build."""
+
+import hashlib
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.support.costs import charge
 from tests.support.examples import ROOT
+from tests.support.processes.alone import alone
 from tests.support.wheel import run
+
+BUILT = ROOT / "target" / "wheels"
+"""One folder, named by the digest of the sources, holds the newest wheel."""
+FOLDERS = ("pykafka_core", "spark_udfs", "pyx", "rust")
+FILES = (
+    *("pyproject.toml", "Cargo.toml", "Cargo.lock", "Makefile", "tools/wheels.py"),
+    *("README.md", "LICENSE", "NOTICE"),
+)
+NOT_SOURCES = {"__pycache__", "fuzz", "tests"}
+
+
+def sources() -> Iterator[Path]:
+    """Files that a wheel contains or is compiled from, in a fixed order."""
+    yield from (ROOT / name for name in FILES)
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            is_source = path.is_file() and path.suffix != ".so"
+            if is_source and NOT_SOURCES.isdisjoint(path.relative_to(ROOT).parts):
+                yield path
+
+
+def digest() -> str:
+    """A name for this interpreter and the contents of all sources."""
+    found = hashlib.sha256(sys.version.encode())
+    for path in sources():
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode())
+        found.update(content)
+    return found.hexdigest()[:16]
+
+
+def build(folder: Path) -> None:
+    """Pack what `make build` compiled; ``folder`` exists only if that succeeds."""
+    with TemporaryDirectory(dir=BUILT) as temporary:
+        made = Path(temporary) / "made"
+        values = f"OUT={made}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
+        run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
+        made.rename(folder)
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    values = f"OUT={folder}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
-    # Builds of one tree write the same file on their way.
-    with (ROOT / "Cargo.toml").open(encoding="utf-8") as tree:
-        fcntl.flock(tree, fcntl.LOCK_EX)
-        run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
-    (wheel,) = folder.iterdir()
-    return wheel
+def wheel() -> Path:
+    """The wheel, built unless its digest is that of the sources."""
+    charge("wheel")
+    with alone(BUILT):
+        folder = BUILT / digest()
+        if not folder.exists():
+            for stale in BUILT.glob("*/"):
+                shutil.rmtree(stale)
+            build(folder)
+    (found,) = folder.glob("*.whl")
+    return found

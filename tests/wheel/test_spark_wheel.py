@@ -44,6 +44,7 @@ def program(page: Path, address: str, dsn: str, *, snippets: int | None = None) 
     return "\n".join(cells(page, address, dsn, snippets=snippets))
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
 def test_the_page_runs_from_top_to_bottom(
     page: Path, scripts: Path, postgres_dsn: str, tmp_path: Path
@@ -60,6 +61,7 @@ def test_the_guide_says_how_to_submit_with_the_connector() -> None:
     assert [line.split()[1] for line in SUBMITS] == ["--packages", "--jars"]
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("submit", SUBMITS)
 def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> None:
     with serving(scripts, tmp_path) as address:
@@ -71,6 +73,7 @@ def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> N
     assert str(scripts.parent) in printed
 
 
+@pytest.mark.jvm
 def test_the_guide_runs_in_a_notebook(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
     with serving(scripts, tmp_path) as address:
         notebook = tmp_path / "guide.ipynb"
@@ -100,6 +103,7 @@ def notebook_of(code: list[str]) -> dict[str, object]:
     }
 
 
+@pytest.mark.jvm
 def test_the_guide_runs_on_a_cluster(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
     """Its executors are of the workers, with the environment's Python."""
     python = {"PYSPARK_PYTHON": str(scripts / "python")}

@@ -33,13 +33,17 @@ def bootstrap(serve: Serve) -> Iterator[str]:
 
 def cases() -> Iterator[object]:
     for client in RUNS:
+        marks = [pytest.mark.jvm] if client.needs_jvm else []
         for name, scenario in (FOR_ALL | IF_OFFERED).items():
             if name in FOR_ALL or name in client.offers:
-                yield pytest.param(client, None, scenario, id=f"{client.name}-{name}")
+                case = f"{client.name}-{name}"
+                yield pytest.param(client, None, scenario, id=case, marks=marks)
         for strategy in client.strategies:
-            yield pytest.param(client, strategy, rebalance, id=f"{client.name}-{strategy}")
+            case = f"{client.name}-{strategy}"
+            yield pytest.param(client, strategy, rebalance, id=case, marks=marks)
 
 
+@pytest.mark.interval
 @pytest.mark.parametrize(("client", "strategy", "scenario"), list(cases()))
 def test_members_of_one_client_share_commit_and_go_on(
     bootstrap: str, client: Client, strategy: str | None, scenario: object

@@ -7,9 +7,13 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.clients.streams.programs import Worker, running
 from tests.support.brokers import Serve
 from tests.support.patience import eventually
+
+pytestmark = pytest.mark.jvm
 
 LINES = 2000
 BATCH = str(4 * LINES)

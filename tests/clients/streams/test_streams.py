@@ -11,12 +11,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.streams.programs import Program, running
 from tests.support.brokers import Serve
 from tests.support.patience import PATIENCE_S, POLL_S
+
+pytestmark = [pytest.mark.jvm, pytest.mark.kill]
 
 KILLS = int(os.environ.get("STREAMS_KILLS", "1"))
 PARTITIONS = 2

@@ -10,6 +10,9 @@ from tests.cluster.beside.scenarios import SCENARIOS
 from tests.faults.cluster.checker import split
 
 
+@pytest.mark.kill
+@pytest.mark.cluster
+@pytest.mark.jvm
 def test_a_cluster_of_both_kinds_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     task = Task("sample", seed=0)
     found = run(task, tmp_path)

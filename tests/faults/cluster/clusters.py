@@ -32,6 +32,7 @@ from tests.faults.cluster.checker import Replica, split
 from tests.faults.cluster.clocks import Clocks
 from tests.faults.cluster.disks import Disk, memory, unmount
 from tests.faults.cluster.network import Network
+from tests.support.costs import charge
 from tests.support.evidence.logs import watch
 from tests.support.patience import ATTEMPT_S, PATIENCE_S
 
@@ -181,6 +182,7 @@ class Cluster(ABC):
 
     def launch(self, *nodes: int) -> None:
         """Start nodes and wait for nothing: none serves before a majority can meet."""
+        charge("cluster")
         for node in nodes:
             watch(f"node {node} ({self.name})", self._folder / f"{node}.log")
             with open(self._folder / f"{node}.log", "ab") as log:

@@ -10,6 +10,8 @@ from tests.faults.cluster.scenarios import FAULTS, PAIRS, TOUCHES_ALL, Place, pl
 from tests.faults.cluster.workload import fatal_errors
 
 
+@pytest.mark.kill
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("fault", "workloads"), [("kill", ("list", "transactions")), ("pause", ("queue", "groups"))]
 )

@@ -60,7 +60,11 @@ class Form(NamedTuple):
 
 
 @pytest.fixture(
-    params=[("sqlite", "driver"), ("postgres", "driver"), ("postgres", "executors")],
+    params=[
+        ("sqlite", "driver"),
+        pytest.param(("postgres", "driver"), marks=pytest.mark.postgres),
+        pytest.param(("postgres", "executors"), marks=pytest.mark.postgres),
+    ],
     ids=" on the ".join,
 )
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Form:

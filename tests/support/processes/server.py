@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.peers.brokers import reserve_port
+from tests.support.costs import charge
 from tests.support.evidence.logs import new_log, tail_of
 from tests.support.patience import PATIENCE_S
 
@@ -30,6 +31,7 @@ class Server:
         self._reserved = reserve_port()
         self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
         self.process: subprocess.Popen[str] | None = None
+        self._kills = 0
 
     def start(self) -> str:
         """Return the address once the broker has said that it is ready."""
@@ -55,6 +57,9 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is said."""
+        self._kills += 1
+        if self._kills > 1:
+            charge("kill")
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:

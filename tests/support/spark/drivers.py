@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support.costs import charge
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -36,6 +38,7 @@ def run_driver(
     Returns:
         The JSON of the last line that it printed.
     """
+    charge("jvm")
     command = [sys.executable, "-m", module, json.dumps(given)]
     path = os.pathsep.join(map(str, [first, ROOT] if first else [ROOT]))
     with subprocess.Popen(

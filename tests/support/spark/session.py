@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.costs import charge
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -12,6 +14,8 @@ def start_session(warehouse: Path, master: str = "local[2,2]", **settings: str) 
     from pyspark.sql import SparkSession
 
     from spark_udfs.session import configure_spark
+
+    charge("spark")
 
     # Most of what a test runs runs once: compiling it well costs more than it saves.
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

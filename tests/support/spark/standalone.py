@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.costs import charge
 from tests.support.processes.logs import wait_for_line
 
 SPARK = Path(pyspark.__file__).parent
@@ -33,6 +34,7 @@ def standalone(home: Path, environment: Mapping[str, str] | None = None) -> Iter
         home: For what they write.
         environment: Of their processes, and of the executors. None: ours, with our sources.
     """
+    charge("jvm")
     environment = {
         **(environment or os.environ | {"PYTHONPATH": str(ROOT)}),
         "SPARK_LOCAL_IP": "127.0.0.1",

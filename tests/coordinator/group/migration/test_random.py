@@ -3,6 +3,7 @@
 The world checks the first two after each step (`tests.coordinator.group.consumer.world`).
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -87,4 +88,4 @@ def numbers_of(client: ClassicClient | Client) -> set[int]:
 
 
 Members.TestCase.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
-TestMembers = Members.TestCase
+TestMembers = pytest.mark.campaign(Members.TestCase)

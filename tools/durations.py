@@ -1,0 +1,101 @@
+"""List the slowest tests of recorded runs; fail if one without a marker of cost is too slow.
+
+    python -m tools.durations [--limit SECONDS] [--top COUNT] [--json]
+
+The limit is 2 s on a quiet machine. On a busy machine every test is slower, so the limit grows
+with the total of the unmarked tests, from `QUIET_TOTAL_S` on. ``make test-all`` uses 10 s, because
+a busy machine also delays some tests more than others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = Path("target/durations.json")
+LIMIT_S = 2.0
+QUIET_TOTAL_S = 300.0
+"""The time of all unmarked tests on two quiet cores, rounded up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """One test: the seconds of its setup and body, and its markers of cost."""
+
+    test: str
+    seconds: float
+    costs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.seconds:8.2f} s  {self.test}" + (
+            f"  ({', '.join(self.costs)})" if self.costs else ""
+        )
+
+
+def read(file: Path) -> list[Duration]:
+    """Return the recorded tests, slowest first.
+
+    Raises:
+        FileNotFoundError: No run has been recorded.
+    """
+    rows = json.loads(file.read_text())
+    found = [Duration(name, row["seconds"], tuple(row["costs"])) for name, row in rows.items()]
+    return sorted(found, key=lambda one: (-one.seconds, one.test))
+
+
+def too_slow(durations: list[Duration], limit_s: float) -> list[Duration]:
+    """Return the tests without a marker that took longer than `limit_s`."""
+    return [one for one in durations if not one.costs and one.seconds > limit_s]
+
+
+def stretched(limit_s: float, durations: list[Duration]) -> float:
+    """Return the limit times the factor by which the machine was slower than a quiet one."""
+    total = sum(one.seconds for one in durations if not one.costs)
+    return limit_s * max(1.0, total / QUIET_TOTAL_S)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the tests; return 1 if one is too slow, 2 without a record."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--limit", type=float, default=LIMIT_S, metavar="SECONDS")
+    parser.add_argument(
+        "--top", type=int, default=30, metavar="COUNT", help="unmarked tests to list"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the tests that are too slow as JSON"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        durations = read(FILE)
+    except FileNotFoundError:
+        print(f"{FILE} is missing: run `make test` first", file=sys.stderr)
+        return 2
+    limit_s = stretched(options.limit, durations)
+    slow = too_slow(durations, limit_s)
+    if options.json:
+        print(json.dumps([asdict(one) for one in slow]))
+        return bool(slow)
+    _print(durations, slow, limit_s, options.top)
+    return bool(slow)
+
+
+def _print(durations: list[Duration], slow: list[Duration], limit_s: float, top: int) -> None:
+    unmarked = [one for one in durations if not one.costs]
+    total = sum(one.seconds for one in unmarked)
+    print(f"{len(unmarked)} tests without a marker of cost took {total:.0f} s; the slowest:")
+    print(*unmarked[:top], sep="\n")
+    if slow:
+        print(
+            f"\n{len(slow)} of them took more than {limit_s:.3g} s. Make each faster, or mark what it costs"
+        )
+        print("(the markers are described in pyproject.toml; `make test-all` runs marked tests):")
+        print(*slow, sep="\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
