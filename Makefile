@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
+.PHONY: help build demo check test test-all durations clients clients-cluster streams histories sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,16 +32,39 @@ else
 endif
 
 # First among a target's prerequisites: what is missing is named before anything runs.
-.PHONY: need-spark need-test need-clients need-torture need-fuzz
-need-spark need-test need-clients need-torture need-fuzz: need-%:
+.PHONY: need-spark need-build need-test-all need-clients need-torture need-fuzz
+need-spark need-build need-test-all need-clients need-torture need-fuzz: need-%:
 	@tools/need $*
+
+# Tests with one of these markers cost more than time in their own process; pyproject.toml describes each.
+COSTLY := spark or jvm or postgres or cluster or kill or wheel or interval or load or campaign
+PYTEST_PARALLEL := python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+RUST_TARGETS := --lib --bins --tests
+
+check: need-build verify ## lints, types, guards, and the unit tests of what changed since CHECK_BASE (what is not pushed yet)
+	@python -m tools.changed $(CHECK_BASE) > target/changed; cat target/changed
+	@while read -r runner arguments; do \
+	  case $$runner in \
+	    cargo) cargo test --locked -q $$arguments ;; \
+	    pytest) $(PYTEST_PARALLEL) -m "not ($(COSTLY))" $$arguments ;; \
+	  esac || exit 1; \
+	done < target/changed
+
+test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (one a core) files at a time: ten minutes on two cores
+	@rm -f target/durations.json
+	cargo test --locked --workspace -q
+	$(PYTEST_PARALLEL) -m "not ($(COSTLY))"
 
 # Of those that `make clients-cluster` runs.
 CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
-test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
-	cargo test --locked --workspace -q
-	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+test-all: need-test-all test ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
+	cargo test --locked --workspace -q $(RUST_TARGETS) -- --ignored
+	$(PYTEST_PARALLEL) -m "$(COSTLY)"
 	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
+	python -m tools.durations --limit 10
+
+durations: ## the slowest tests of recorded runs; fails for one of over 2 s without a marker of its cost
+	python -m tools.durations
 
 CLIENT_TESTS := tests/clients/groups
 clients: need-clients .venv/built target/clients/golang target/clients/kafkajs/package.json ## members of groups by eight client libraries; then writes the table of docs/guides/clients.md
@@ -58,11 +81,11 @@ target/clients/kafkajs/package.json: $(wildcard $(CLIENT_TESTS)/drivers/kafkajs/
 	cp $(CLIENT_TESTS)/drivers/kafkajs/package.json $(@D)
 	npm ci --prefix $(@D) --no-audit --no-fund || { rm $@; exit 1; }
 
-clients-cluster: need-test .venv/built ## the tests of foreign clients, Spark among them, on a cluster of CLUSTER_BROKERS (3) in place of one broker
+clients-cluster: need-test-all .venv/built ## the tests of foreign clients, Spark among them, on a cluster of CLUSTER_BROKERS (3) in place of one broker
 	STREAMS_KILLS=$${STREAMS_KILLS:-3} python -m pytest -p no:xdist --brokers $${CLUSTER_BROKERS:-3} tests/clients tests/idempotent/test_consumer.py \
 	  tests/kernels/test_java.py tests/docs/test_delivery.py tests/spark
 
-streams: need-test .venv/built ## Kafka Streams with exactly_once_v2, killed STREAMS_KILLS (10) times, and Kafka Connect without one of its workers
+streams: need-test-all .venv/built ## Kafka Streams with exactly_once_v2, killed STREAMS_KILLS (10) times, and Kafka Connect without one of its workers
 	STREAMS_KILLS=$${STREAMS_KILLS:-10} python -m pytest -p no:xdist --timeout 900 tests/clients/streams
 
 histories: ## 2,000 random histories of a log with damaged files, under a model (PYKAFKA_HISTORIES sets the number)
@@ -98,21 +121,21 @@ turns: .venv/built ## Apache Kafka and we take ten turns with one data directory
 bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
 
-peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
+peers: need-test-all .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
 	$(if $(PEERS),,python -m bench.peers.compaction)
 
-bench-cluster: need-test .venv/built-release ## three nodes of ours beside three of Apache Kafka's: speed, failover, memory (BENCH_CLUSTER="--rounds 1 --only SIGKILL" picks)
+bench-cluster: need-test-all .venv/built-release ## three nodes of ours beside three of Apache Kafka's: speed, failover, memory (BENCH_CLUSTER="--rounds 1 --only SIGKILL" picks)
 	python -m bench.cluster $(BENCH_CLUSTER)
 
-fairness: need-test .venv/built-release ## how long clients wait beside floods, slow disks and attacks, here and on Apache Kafka (FAIRNESS="--only SIGTERM" picks)
+fairness: need-test-all .venv/built-release ## how long clients wait beside floods, slow disks and attacks, here and on Apache Kafka (FAIRNESS="--only SIGTERM" picks)
 	python -m bench.fairness $(FAIRNESS)
 
 bounds: .venv/built-release ## peak memory of each attack, then of all at once for BOUNDS_SECONDS (120)
 	python -m bench.bounds
 	python -m bench.bounds --together --seconds $(or $(BOUNDS_SECONDS),120)
 
-bench-spark: need-test .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
+bench-spark: need-test-all .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
 	@for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \
 	  echo "== $$module"; python -m bench.spark.$$module; \
 	done
@@ -139,7 +162,7 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 	python -m tests.faults.cluster.run --on kafka --steps 12 --minutes $${CLUSTER_MINUTES:-20}
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0}
 
-beside: need-test .venv/built ## clusters of our nodes and Apache Kafka's under load: kill -9, leaders moved between kinds, zombies; BESIDE_SEED (0), BESIDE="--scenario voter" picks
+beside: need-test-all .venv/built ## clusters of our nodes and Apache Kafka's under load: kill -9, leaders moved between kinds, zombies; BESIDE_SEED (0), BESIDE="--scenario voter" picks
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0} $(BESIDE)
 
 # WHEEL_PROFILE=dev takes what `make build` has compiled.
@@ -149,7 +172,7 @@ wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHON
 settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
 	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/test_settings_campaign.py
 
-verify: .venv/built ## lints, types, import contracts, guards; writes nothing
+verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
 	mypy
 	stubtest --allowlist tools/stubtest.txt $(COMPILED)
@@ -158,7 +181,7 @@ verify: .venv/built ## lints, types, import contracts, guards; writes nothing
 	cargo clippy --locked --workspace --all-targets -q -- -D warnings
 	python -m tools.guards
 
-guards: .venv/ready ## figures of the source tree next to their ceilings (GUARDS="--list prose_comments" lists each place)
+guards: .venv/ready ## figures of the source tree beside their ceilings; GUARDS="--list prose_comments" lists each place
 	python -m tools.guards $(GUARDS)
 
 ceilings: .venv/ready ## store figures that have become lower as the new ceilings
