@@ -13,6 +13,7 @@ from pykafka_core.errors import ConsumerError, LedgerUnavailableError
 from pykafka_core.idempotent import IdempotentConsumer, Ledger, header_id
 from tests.idempotent.databases import Database, database_at
 from tests.idempotent.kafka import admin_of, consumer_of
+from tests.support.patience import exactly
 from tests.support.processes.crash import Crash, CrashingLedger
 
 GROUP = "torture"
@@ -47,7 +48,7 @@ def main(bootstrap: str, database: str, records: int, rewound: bool, crash: dict
         effect=_effect_of(place) if death is None else death.effect(_effect_of(place)),
         ids=header_id("id"),
         batch_records_max=20,
-        request_timeout_s=2,
+        request_timeout_s=exactly(2, "a slower request fails, and the loop repeats it"),
     )
     number, done = 0, 0
     while done < records:

@@ -37,7 +37,7 @@ from tests.idempotent.kafka import (
     produce,
 )
 from tests.support.brokers import Serve
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, exactly
 from tests.support.processes.server import serving
 
 
@@ -355,7 +355,9 @@ def test_a_broker_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> N
         make_topic(server.address, "orders", 2)
         produce(server.address, "orders", values("a", 10))
         world = World(server.address, SQLiteDatabase(tmp_path / "ledger.db"))
-        with world.consuming(request_timeout_s=1) as consumer:
+        with world.consuming(
+            request_timeout_s=exactly(1, "requests fail, and are repeated")
+        ) as consumer:
             process_through_errors(consumer, world, 10)
             server.kill()
             for _ in range(2):

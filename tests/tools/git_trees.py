@@ -24,9 +24,14 @@ def git(root: Path, *arguments: str) -> str:
     """Run git in `root`, without the settings of the user; return its output."""
     done = subprocess.run(
         ["git", "-C", str(root), *arguments],
-        env={**os.environ, **_ENVIRONMENT}, capture_output=True, text=True, check=True,
+        env={**_without_git(os.environ), **_ENVIRONMENT}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout
+
+
+def _without_git(environment: Mapping[str, str]) -> dict[str, str]:
+    """Leave out variables such as ``GIT_DIR``, which would name another repository."""
+    return {name: value for name, value in environment.items() if not name.startswith("GIT_")}
 
 
 def commit(root: Path, files: Mapping[str, str], message: str = "test: write files") -> Tree:

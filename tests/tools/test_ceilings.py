@@ -214,6 +214,8 @@ commit = "abc"  # the base
     ("text", "message"),
     [
         ('[sleeps]\n"a" = 1\n', "[base] needs commit"),
+        ('[base]\ncommit = "HEAD"\n', "[base] needs commit"),
+        ('[base]\ncommit = ""\n', "[base] needs commit"),
         ('[base]\ncommit = "abc"\n[sleeps]\n"a" = -1\n', "'a' must be a count from 0, not -1"),
         ('[base]\ncommit = "abc"\n[sleeps]\n"a" = true\n', "'a' must be a count from 0, not True"),
         ('[base]\ncommit = "abc"\n[sleeps]\n"a" = 1.5\n', "'a' must be a count from 0, not 1.5"),

@@ -9,6 +9,7 @@ import pytest
 from tests.tools.module_trees import FolderTree, repository, write_tree
 from tools.guards import layers, python_modules
 from tools.guards.layer_list import LayersError
+from tools.guards.python_modules import UnreadModuleError
 
 RUST = {
     "rust/sample/src/lib.rs": "mod base; mod room;",
@@ -92,6 +93,12 @@ def test_imports_between_packages_have_a_separate_table(tmp_path: Path) -> None:
     assert found.counts == {"packages": 1, "rust/sample": 0, "sample_kafka": 0}
     (finding,) = found.findings["packages"]
     assert finding.text == "upward import of sample_spark from sample_spark/__init__.py"
+
+
+def test_file_in_a_folder_without_an_init_file_is_an_error(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, {"sample_kafka/part/values.py": ""})
+    with pytest.raises(UnreadModuleError, match=r"sample_kafka/part/values.py: .*__init__.py"):
+        layers.measure(tree)
 
 
 def test_a_compiled_module_is_not_its_package(tmp_path: Path) -> None:

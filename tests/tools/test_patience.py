@@ -206,13 +206,24 @@ def test_the_patience_module_is_exempt() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["time.sleep(0.1)", "sleep(PAUSE_S)", "await asyncio.sleep(1)", "time.sleep(exactly(1, 'r'))"],
+    [
+        "time.sleep(0.1)",
+        "sleep(PAUSE_S)",
+        "await asyncio.sleep(1)",
+        "await asyncio.sleep(delay=1)",
+        "time.sleep(exactly(1, 'r'))",
+    ],
 )
 def test_a_sleep_is_found(source: str) -> None:
     found = measures(test_a=f"{source}\n")["sleeps"]
     (finding,) = found.findings["tests/broker"]
     assert (finding.line, finding.text) == (1, source.removeprefix("await "))
     assert "eventually" in finding.advice
+
+
+def test_sleep_under_another_name_is_found() -> None:
+    found = measures(test_a="from time import sleep as pause\npause(3)\n")["sleeps"]
+    assert [finding.text for finding in found.findings["tests/broker"]] == ["pause(3)"]
 
 
 @pytest.mark.parametrize("source", ["time.sleep(0)", "eventually(is_done)", "bed.sleep()"])

@@ -336,6 +336,10 @@ def _with_base(root: Path) -> Tree:
     return tree
 
 
+def test_subject_of_a_revert_is_accepted() -> None:
+    assert list(check_subject('Revert "Fixed what nobody is told of"', "abc")) == []
+
+
 def test_subjects_after_the_base_commit_are_checked(tmp_path: Path) -> None:
     _with_base(tmp_path)
     commit(tmp_path, {"b.py": ""}, "log: nobody is told")

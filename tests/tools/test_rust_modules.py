@@ -159,6 +159,15 @@ RULES: dict[str, tuple[dict[str, str], Edges]] = {
         },
         {("a.rs", "b.rs")},
     ),
+    "code that tests and other platforms compile counts": (
+        {
+            "lib.rs": "mod a; mod b; mod c;",
+            "a.rs": "#[cfg(any(test, unix))] use crate::b::B;",
+            "b.rs": "pub struct B; #[cfg(all(unix, test))] use crate::a;",
+            "c.rs": "#[cfg(all(unix, not(test)))] use crate::b::B;",
+        },
+        {("a.rs", "b.rs"), ("c.rs", "b.rs")},
+    ),
     "folders with mod.rs": (
         {
             "lib.rs": "mod a; mod d;",

@@ -214,6 +214,8 @@ fn h() { assert!(z.unwrap()); }
 #[expect(dead_code)]
 #[cfg(not(test))]
 fn i() { z.unwrap(); }
+#[cfg(any(test, unix))]
+fn j() { z.unwrap(); }
 """
     files = {
         "rust/log/src/a.rs": source,
@@ -227,7 +229,9 @@ fn i() { z.unwrap(); }
     }
     found = _measure(tmp_path, "unwraps", files)
     path = "rust/log/src/a.rs"
-    assert _findings(found) == {"rust/log": [(path, 4), (path, 6), (path, 14), (path, 17)]}
+    assert _findings(found) == {
+        "rust/log": [(path, 4), (path, 6), (path, 14), (path, 17), (path, 19)]
+    }
     texts = [(row.text, row.advice) for row in found.findings["rust/log"]]
     assert texts[0][0] == ".unwrap()"
     assert "state the invariant" in texts[0][1]

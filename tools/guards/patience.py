@@ -34,6 +34,8 @@ KEYWORDS = frozenset(
         "deadline",
         "operation_timeout",
         "request_timeout",
+        "request_timeout_s",
+        "timeout_seconds",
     }
 )
 
@@ -178,10 +180,16 @@ def _is_elapsed(expression: ast.expr) -> bool:
 
 def _sleeps(node: ast.AST, module: Module) -> Iterator[Finding]:
     """A call of ``sleep``, of time or asyncio; ``sleep(0)`` only yields the processor."""
-    if not isinstance(node, ast.Call) or called(node) != "sleep" or not node.args:
+    if not isinstance(node, ast.Call) or _original(called(node), module) != "sleep":
         return
-    if not (is_literal(node.args[0], zero=True) and not is_literal(node.args[0])):
+    times = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if times and not (is_literal(times[0], zero=True) and not is_literal(times[0])):
         yield Finding(module.path, node.lineno, ast.unparse(node), SLEEP_ADVICE)
+
+
+def _original(name: str, module: Module) -> str:
+    """Return the name of an imported function where it is defined."""
+    return module.imports.get(name, ("", name))[1]
 
 
 def called(call: ast.Call) -> str:

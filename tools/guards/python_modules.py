@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +29,10 @@ class ForeignModuleError(Exception):
     """A module of a listed package was found elsewhere than in the tree."""
 
 
+class UnreadModuleError(Exception):
+    """A file of a listed package is in a folder without ``__init__.py``."""
+
+
 @dataclass(frozen=True, slots=True)
 class PythonCode:
     """The modules of some packages as files, and their imports."""
@@ -43,6 +47,7 @@ def python_code(tree: Tree) -> PythonCode:
 
     Raises:
         ForeignModuleError: A package is found outside the tree.
+        UnreadModuleError: A file is not part of its package.
     """
     packages = layer_list(tree).packages
     if not packages:
@@ -50,6 +55,10 @@ def python_code(tree: Tree) -> PythonCode:
     with _importable(tree):
         modules = grimp.build_graph(*packages, exclude_type_checking_imports=False, cache_dir=None)
     files = {module: _file(tree, module) for module in modules.modules}
+    if unread := _sources(tree, packages) - set(files.values()):
+        raise UnreadModuleError(
+            f"{', '.join(sorted(unread))}: no package; add an __init__.py to the folder"
+        )
     imports = [
         found
         for source in sorted(files)
@@ -67,6 +76,11 @@ def _importable(tree: Tree) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(tree.root))
+
+
+def _sources(tree: Tree, packages: Iterable[str]) -> set[str]:
+    under = tuple(f"{package}/" for package in packages)
+    return {path for path in tree.paths if path.endswith(".py") and path.startswith(under)}
 
 
 def _file(tree: Tree, module: str) -> str:

@@ -36,7 +36,7 @@ _TOKENS = re.compile(
     re.DOTALL,
 )
 _DECLARED = re.compile(r"\b(?:struct|enum|union|trait|type|const|static|fn)\s+([A-Za-z_]\w*)")
-_IS_TEST = re.compile(r"\bcfg\s*\(\s*(?:test|all\s*\(.*\btest\b.*\))", re.DOTALL)
+_IS_TEST = re.compile(r"\bcfg\s*\(\s*(?:all\s*\((?:[^()]*,)?\s*)?test\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache, cached_property
@@ -45,10 +46,14 @@ class Tree:
                 yield path
 
     def git(self, *arguments: str) -> str:
-        """The output of a git command in this directory; raises CalledProcessError."""
+        """Return the output of a git command in this directory; raises CalledProcessError.
+
+        Variables of git, such as ``GIT_DIR`` in a hook, would name another repository.
+        """
         command = ["git", "-C", str(self.root), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stdout
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        return done.stdout.decode("utf-8", errors="surrogateescape")
 
     def _read(self, path: str) -> str:
         return (self.root / path).read_text(encoding="utf-8")

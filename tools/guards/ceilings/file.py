@@ -24,6 +24,9 @@ HEADER = """\
 Table = Mapping[str, int]
 
 
+_HASH = re.compile(r"[0-9a-f]{3,40}")
+
+
 class CeilingsError(ValueError):
     """The file of ceilings cannot be read, or a change of it is refused."""
 
@@ -49,8 +52,8 @@ def load(tree: Tree) -> Ceilings:
     except tomllib.TOMLDecodeError as error:
         raise CeilingsError(f"{FILE}: {error}") from None
     base = document.pop(BASE, None)
-    if not (isinstance(base, dict) and isinstance(base.get("commit"), str)):
-        raise CeilingsError(f'{FILE}: [{BASE}] needs commit = "HASH"')
+    if not (isinstance(base, dict) and _HASH.fullmatch(str(base.get("commit")))):
+        raise CeilingsError(f'{FILE}: [{BASE}] needs commit = "HASH", not a name')
     return Ceilings(base["commit"], {name: _table(name, rows) for name, rows in document.items()})
 
 
@@ -68,7 +71,9 @@ def store(tree: Tree, ceilings: Ceilings) -> None:
     path = tree.root / FILE
     comments = _comments(path.read_text(encoding="utf-8") if path.is_file() else HEADER)
     path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(_lines(ceilings, comments)) + "\n", encoding="utf-8")
+    part = path.with_suffix(".part")
+    part.write_text("\n".join(_lines(ceilings, comments)) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def _lines(ceilings: Ceilings, comments: _Comments) -> Iterator[str]:

@@ -139,7 +139,12 @@ def check_paragraphs(content: str, path: str) -> Iterator[Finding]:
 
 
 def check_subject(subject: str, path: str) -> Iterator[Finding]:
-    """Yield the findings of a subject: its form, then its words; `path` names the commit."""
+    """Yield the findings of a subject: its form, then its words; `path` names the commit.
+
+    The subject of a revert quotes another commit and has no findings.
+    """
+    if subjects.is_revert(subject):
+        return
     for fault, advice in subjects.form_faults(subject):
         yield Finding(path, 0, f"{subject}: {fault}", advice)
     start = subject.find(": ") + 2 if ": " in subject else 0

@@ -12,6 +12,8 @@ SUBJECT_MAX = 72
 """Characters of a commit's subject."""
 
 _FORM = re.compile(r"[a-z0-9_/., -]+: \S")
+_REVERT = re.compile(r'Revert ".+"')
+"""The subject that git writes for a revert."""
 
 
 def form_faults(subject: str) -> Iterator[tuple[str, str]]:
@@ -23,6 +25,11 @@ def form_faults(subject: str) -> Iterator[tuple[str, str]]:
             subject[:30],
             "Write 'area: imperative', with the area in lower case, as in 'log: sync on close'.",
         )
+
+
+def is_revert(subject: str) -> bool:
+    """Return whether git wrote the subject; its words are those of another commit."""
+    return _REVERT.fullmatch(subject) is not None
 
 
 def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:

@@ -10,7 +10,7 @@ from tree_sitter import Node
 from tools.guards.source import rust
 from tools.guards.tree import Tree
 
-_CFG = r"\bcfg\(\s*(?:(?:all|any)\([^()]*\b)?test\b"
+_CFG = r"\bcfg\(\s*(?:all\((?:[^()]*,)?\s*)?test\b"
 _CFG_TEST = re.compile(_CFG)
 _TEST_MODULE = re.compile(
     rf"#\[{_CFG}[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+);"
