@@ -102,7 +102,9 @@ def scale_timeout(config: "pytest.Config") -> None:
 
     A timeout on the command line or in ``PYTEST_TIMEOUT`` is not scaled.
     """
-    if config.option.timeout is None and "PYTEST_TIMEOUT" not in os.environ:
+    without_plugin = 0
+    given = getattr(config.option, "timeout", without_plugin)
+    if given is None and "PYTEST_TIMEOUT" not in os.environ:
         config.option.timeout = float(config.getini("timeout")) * SCALE
 
 

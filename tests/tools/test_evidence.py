@@ -5,15 +5,19 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from shutil import which
 
 import pytest
 
+from tests.support.evidence import stacks
 from tests.support.evidence.conditions import explain
-from tests.support.evidence.exchanges import CHARACTERS_MAX, shortened
-from tests.support.evidence.logs import BYTES_MAX, LINES_MAX, tail_of
+from tests.support.evidence.exchanges import CHARACTERS_MAX, described, shortened
+from tests.support.evidence.logs import BYTES_MAX, LINES_MAX, LineBuffer, tail_of
 from tests.support.evidence.plugin import GRACE_S
-from tests.support.patience import SCALE, VARIABLE, seconds
+from tests.support.patience import PATIENCE_S, SCALE, VARIABLE, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
 FAILURES = ROOT / "tests" / "tools" / "failures.py"
@@ -135,3 +139,81 @@ def test_an_operand_that_raises_is_explained_by_its_error() -> None:
 
 def test_a_partial_is_explained_by_its_arguments() -> None:
     assert explain(functools.partial(max, 1, 2)) == "max\n  arguments is (1, 2)"
+
+
+class Unprintable:
+    """A value whose ``repr`` fails."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_unprintable_values_are_named() -> None:
+    assert described(Unprintable()) == "<Unprintable, whose repr raises RuntimeError>"
+    value: object = Unprintable()
+    assert "whose repr raises RuntimeError" in explain(lambda: value == 1)
+
+
+@pytest.fixture
+def no_stacks() -> Iterator[None]:
+    """Stacks that this test takes are not those of a failure."""
+    yield
+    stacks.clear()
+
+
+@contextmanager
+def sleeping(program: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
+    arguments = ["60"] if str(program) != sys.executable else ["-c", "import time; time.sleep(60)"]
+    with subprocess.Popen([program, *arguments]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_process_name_that_is_cut_inside_a_character_is_listed(tmp_path: Path) -> None:
+    """Linux keeps 15 bytes of a name."""
+    program = tmp_path / "fourteen-bytesé"
+    program.symlink_to(which("sleep") or "/bin/sleep")
+    with sleeping(program) as process:
+        stacks.take(PATIENCE_S)
+        titles = [title for title, _ in stacks.sections()]
+    assert any(f"process {process.pid} " in title for title in titles), titles
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_child_of_an_earlier_test_survives_without_py_spy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "PY_SPY", Path("/bin/false"))
+    with sleeping(sys.executable) as process:
+        stacks.clear()  # as at the begin of the next test
+        stacks.take(PATIENCE_S)
+        assert process.poll() is None
+    assert any("is ptrace allowed?" in text for _, text in stacks.sections())
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_dumps_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[float] = []
+
+    def dumped(process: stacks.Process, bound_s: float) -> str:
+        bounds.append(bound_s)
+        return process.command
+
+    monkeypatch.setattr(stacks, "stacks_of", dumped)
+    with sleeping("sleep"), sleeping("sleep"):
+        stacks.take(PATIENCE_S)
+    assert len(bounds) >= 2
+    assert PATIENCE_S > bounds[0] > bounds[1]
+
+
+@pytest.mark.usefixtures("no_stacks")
+def test_taking_stacks_never_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "descendants", lambda: [][0])
+    stacks.take(PATIENCE_S)
+    assert "IndexError" in dict(stacks.sections())["Stacks are incomplete"]
+
+
+def test_long_line_keeps_its_end() -> None:
+    buffer = LineBuffer("a child")
+    buffer.append("x" * 10 * BYTES_MAX + "end\n")
+    assert buffer.tail().endswith("xend\n")
+    assert sum(map(len, buffer._lines)) <= BYTES_MAX

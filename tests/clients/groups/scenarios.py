@@ -13,11 +13,12 @@ from tests.clients.groups.checks import Place, anomalies
 from tests.clients.groups.clients import Client
 from tests.clients.groups.member import Member, wait
 from tests.faults.history import Anomaly, Read
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 PARTITIONS = 6
 RECORDS = 60
-SHORT_SESSION_MS = 6_000
+SHORT_SESSION_MS = PATIENCE_MS // 10
+"""A member that a busy machine stops for seconds is not removed; a killed member is."""
 NOTHING: Mapping[str, object] = {}
 
 

@@ -6,7 +6,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Iterable, Mapping
 
-from tests.support.evidence.exchanges import shortened
+from tests.support.evidence.exchanges import described, shortened
 
 
 def explain(condition: Callable[[], object]) -> str:
@@ -29,7 +29,7 @@ def explain(condition: Callable[[], object]) -> str:
 
 
 def _listed(what: str, values: Iterable[tuple[str, object]]) -> str:
-    lines = (f"\n  {name} is {shortened(repr(value))}" for name, value in values)
+    lines = (f"\n  {name} is {shortened(described(value))}" for name, value in values)
     return what + "".join(lines)
 
 

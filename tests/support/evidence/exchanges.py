@@ -9,6 +9,7 @@ nothing.
 import re
 import time
 from collections import Counter, deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pykafka_core.errors import error_of
@@ -48,14 +49,15 @@ def clear() -> None:
     _last.clear()
 
 
-def text() -> str:
-    """Return one line for each exchange, oldest first: its age in seconds and its error codes."""
+def sections() -> Iterator[tuple[str, str]]:
+    """Yield a title and one line for each exchange, oldest first: its age and its error codes."""
     now = time.monotonic()
-    return "\n".join(_line(exchange, now) for exchange in list(_last))
+    if lines := [_line(exchange, now) for exchange in list(_last)]:
+        yield "Last requests and responses", "\n".join(lines)
 
 
 def _line(exchange: Exchange, now: float) -> str:
-    body = repr(exchange.body)
+    body = described(exchange.body)
     head = f"{exchange.at - now:9.3f} s  {exchange.who}  {exchange.what}"
     return f"{head}{_errors_in(body)}  {shortened(body)}"
 
@@ -65,6 +67,14 @@ def _errors_in(body: str) -> str:
     del codes[0]
     names = (f"{error_of(code).name} ×{times}" for code, times in sorted(codes.items()))
     return f" [{', '.join(names)}]" if codes else ""
+
+
+def described(value: object) -> str:
+    """Return the ``repr`` of a value, or the error that it raises."""
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 
 def shortened(body: str) -> str:

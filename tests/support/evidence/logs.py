@@ -60,9 +60,9 @@ class LineBuffer:
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
 
     def append(self, line: str) -> None:
-        """Keep a line, with its newline."""
+        """Keep the end of a line, with its newline."""
         self._changed_at = time.time()
-        self._lines.append(line)
+        self._lines.append(line[-BYTES_MAX:])
 
     def changed_at(self) -> float:
         """See `Source`."""

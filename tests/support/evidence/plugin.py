@@ -16,6 +16,7 @@ import faulthandler
 import os
 import signal
 import subprocess
+import sys
 import time
 import traceback
 from collections.abc import Generator, Iterator
@@ -58,9 +59,10 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
     _begun_at = time.time()
     exchanges.clear()
     stacks.clear()
-    result = yield
-    faulthandler.cancel_dump_traceback_later()
-    return result
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -71,13 +73,15 @@ def pytest_timeout_set_timer(settings: TimeoutSettings) -> Generator[None, objec
     if callable(raise_timeout):
 
         def take_first(number: int, frame: FrameType | None) -> None:
-            stacks.take(PATIENCE_S)
-            raise_timeout(number, frame)
+            try:
+                stacks.take(PATIENCE_S)
+            finally:
+                raise_timeout(number, frame)
 
         signal.signal(signal.SIGALRM, take_first)
-    faulthandler.dump_traceback_later(
-        settings.timeout + GRACE_S, exit=True, file=_stderr_descriptor
-    )
+    if sys.gettrace() is None:  # A debugger has no time limit.
+        bound_s = settings.timeout + GRACE_S
+        faulthandler.dump_traceback_later(bound_s, exit=True, file=_stderr_descriptor)
     return result
 
 
@@ -93,20 +97,24 @@ def pytest_runtest_makereport(
     """Add the sections to the report of a failed setup, call or teardown."""
     report = yield
     if report.failed:
-        try:
-            report.sections.extend(_sections(call))
-        except Exception:  # The failure itself must be reported in any case.
-            report.sections.append(("Evidence is incomplete", traceback.format_exc()))
+        error = None if call.excinfo is None else call.excinfo.value
+        report.sections.extend(_sections(error))
     return report
 
 
-def _sections(call: pytest.CallInfo[None]) -> Iterator[tuple[str, str]]:
-    if call.excinfo is not None:
-        yield from _outputs(call.excinfo.value)
-    yield from logs.sections_since(_begun_at)
-    if last := exchanges.text():
-        yield "Last requests and responses", last
-    yield from stacks.sections()
+def _sections(error: BaseException | None) -> Iterator[tuple[str, str]]:
+    """Yield all evidence; a part that cannot be read is replaced by its error."""
+    parts = (
+        lambda: _outputs(error),
+        lambda: logs.sections_since(_begun_at),
+        exchanges.sections,
+        stacks.sections,
+    )
+    for part in parts:
+        try:
+            yield from part()
+        except Exception:  # The failure itself must be reported in any case.
+            yield "Evidence is incomplete", traceback.format_exc()
 
 
 def _outputs(error: BaseException | None) -> Iterator[tuple[str, str]]:

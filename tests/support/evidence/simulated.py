@@ -36,7 +36,7 @@ def _wrap(kind: type, name: str, describe: Describe) -> None:
     @functools.wraps(method)
     def noting(self: object, *given: object, **named: object) -> object:
         result = method(self, *given, **named)
-        note(kind.__name__, *describe(given, result))
+        note(kind.__name__, *describe((*given, *named.values()), result))
         return result
 
     setattr(kind, name, noting)

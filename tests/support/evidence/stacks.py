@@ -3,8 +3,8 @@
 Of this process and of every process that it started.
 
 py-spy reads Python children, jcmd reads JVMs. Where py-spy may not trace (some kernels allow ptrace
-to root only), a Python child gets SIGABRT: because ``PYTHONFAULTHANDLER`` is set, it writes its
-stacks to its own log and ends.
+to root only), a Python child that this test started gets SIGABRT: because ``PYTHONFAULTHANDLER`` is
+set, it writes its stacks to its own log and ends.
 """
 
 import functools
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -32,29 +33,44 @@ class Process(NamedTuple):
 
     Attributes:
         state: The letter of ``/proc``: T for a stopped one, Z for one that ended.
+        started_s: Seconds since the machine started.
     """
 
     pid: int
+    started_s: float
     state: str
     command: str
     program: str
 
 
 _taken: list[tuple[str, str]] = []
+_test_began_s = 0.0
+"""Seconds since the machine started."""
 
 
 def take(bound_s: float) -> None:
     """Keep all stacks for the report of this test; later calls during the test change nothing.
 
+    Never raises: the failure that the stacks explain must be reported in any case.
+
     Args:
-        bound_s: The bound of each child's dump, in seconds.
+        bound_s: The bound of all dumps together, in seconds.
     """
     if _taken:
         return
+    deadline = time.monotonic() + bound_s
+    try:
+        _take_all(deadline)
+    except Exception:
+        _taken.append(("Stacks are incomplete", traceback.format_exc()))
+
+
+def _take_all(deadline: float) -> None:
     _taken.append(("Stacks of this process", f"{own_stacks()}\n\n{kernel_threads(os.getpid())}"))
     for child in descendants()[:CHILDREN_MAX]:
         title = f"Stacks of process {child.pid} ({child.state}): {child.command[:COMMAND_MAX]}"
-        _taken.append((title, stacks_of(child, bound_s)[-BYTES_MAX:]))
+        left_s = max(deadline - time.monotonic(), 0.0)
+        _taken.append((title, stacks_of(child, left_s)[-BYTES_MAX:]))
 
 
 def take_on_timeouts(bound_s: float, *, from_s: float) -> None:
@@ -90,7 +106,9 @@ def sections() -> list[tuple[str, str]]:
 
 def clear() -> None:
     """Forget all: another test begins."""
+    global _test_began_s
     _taken.clear()
+    _test_began_s = time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def own_stacks() -> str:
@@ -121,11 +139,10 @@ def kernel_threads(pid: int) -> str:
 
 def _kernel_thread(task: Path) -> str:
     try:
-        name = (task / "comm").read_text().strip()
-        state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-        where = (
-            (task / "wchan").read_text().removeprefix("0")
-        )  # 0: it runs, or the kernel hides it.
+        name = (task / "comm").read_text(errors="replace").strip()
+        state = _fields(task)[0]
+        where = (task / "wchan").read_text()
+        where = where.removeprefix("0")  # 0: it runs, or the kernel hides it.
         return f"  {name:16} {state} {where}".rstrip()
     except OSError as error:  # The thread has ended.
         return f"  {task.name}: {error}"
@@ -145,21 +162,37 @@ def descendants() -> list[Process]:
 def _processes() -> Iterator[tuple[int, Process]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            fields = _fields(folder)
             command = (
                 (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             )
             program = (folder / "exe").readlink().name if command else ""
         except OSError:  # It has ended, or belongs to another user.
             continue
-        yield int(parent), Process(int(folder.name), state, " ".join(command.split()), program)
+        started_s = int(fields[_STARTED]) / os.sysconf("SC_CLK_TCK")
+        process = Process(
+            int(folder.name), started_s, fields[0], " ".join(command.split()), program
+        )
+        yield int(fields[1]), process
+
+
+_STARTED = 19
+"""The place of ``starttime`` after the name of the program; see ``proc_pid_stat(5)``."""
+
+
+def _fields(folder: Path) -> list[str]:
+    """Return the fields of a process or thread: its state, its parent and so on.
+
+    The name before them may be cut inside a character.
+    """
+    return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def stacks_of(process: Process, bound_s: float) -> str:
     """Return the stacks of a Python or Java process; of another one, what its threads wait for."""
     if process.program.startswith("python"):
         dumped = _output([str(PY_SPY), "dump", "--nonblocking", "--pid", str(process.pid)], bound_s)
-        return dumped or _abort(process.pid)
+        return dumped or _abort(process)
     if process.program == "java":
         dumped = _output(["jcmd", str(process.pid), "Thread.print"], bound_s)
         return dumped or kernel_threads(process.pid)
@@ -168,6 +201,8 @@ def stacks_of(process: Process, bound_s: float) -> str:
 
 def _output(command: list[str], bound_s: float) -> str:
     """Return the output of a command; an empty string if it failed or took too long."""
+    if bound_s <= 0:
+        return ""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=bound_s, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -175,9 +210,12 @@ def _output(command: list[str], bound_s: float) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _abort(pid: int) -> str:
+def _abort(process: Process) -> str:
+    """End a child with its stacks in its log, but not one that other tests use too."""
+    if process.started_s < _test_began_s:
+        return f"py-spy may not read it (is ptrace allowed?)\n{kernel_threads(process.pid)}"
     try:
-        os.kill(pid, signal.SIGABRT)
+        os.kill(process.pid, signal.SIGABRT)
     except ProcessLookupError:
         return "(it has ended)"
     return "py-spy may not read it (is ptrace allowed?): after SIGABRT its stacks are in its log"
