@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import patience, quiet_clients
+from tests.support import patience, patient_clusters, quiet_clients
 from tests.support.brokers import serve as serve
-from tests.support.costs import pytest_fixture_setup as pytest_fixture_setup
-from tests.support.costs import pytest_itemcollected as pytest_itemcollected
-from tests.support.costs import pytest_runtest_protocol as pytest_runtest_protocol
-from tests.support.costs import pytest_runtest_setup as pytest_runtest_setup
-from tests.support.durations import pytest_runtest_logreport as pytest_runtest_logreport
-from tests.support.durations import pytest_sessionfinish as pytest_sessionfinish
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
 
-pytest_plugins = ["tests.support.evidence.plugin"]
+pytest_plugins = [
+    "tests.support.costs",
+    "tests.support.durations",
+    "tests.support.evidence.plugin",
+]
 
 quiet_clients.install()
+patient_clusters.install()
 
 # An example may take longer on a busy machine; its own limit would be 200 ms.
 settings.register_profile(

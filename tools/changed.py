@@ -4,16 +4,18 @@ One line each, ``cargo ARGUMENTS`` or ``pytest FILES``.
 
     python -m tools.changed [COMMIT]
 
-Without a commit it takes the last one that was pushed, or else HEAD; work that is not committed
-counts always. A changed test file runs. A changed module runs the test files that import it
-directly, or whose helpers do; a changed Rust crate runs its unit tests.
+Without a commit it takes the newest ancestor of HEAD that was pushed, or else HEAD; work that is
+not committed counts always. A changed test file runs. A changed module runs the test files that
+import it directly, or whose helpers do. A changed conftest or data file of tests runs the tests of
+its folder, and `FOLDERS` lists those of other files. A changed Rust crate runs all its tests. Files
+without tests are listed on stderr.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import grimp
@@ -22,23 +24,36 @@ from tools.guards.tree import Tree
 
 PACKAGES = ("pykafka_core", "spark_udfs", "tests")
 
+FOLDERS = {
+    "tools/": ("tests/tools",),
+    "pyx/": ("tests/pyx", "tests/kernels"),
+    "docs/": ("tests/docs",),
+    "README.md": ("tests/docs",),
+    "ARCHITECTURE.md": ("tests/docs",),
+}
+"""Start of a path → folders of its tests."""
+
 
 def base(tree: Tree) -> str:
     """Return the newest pushed ancestor of HEAD, or HEAD where nothing has been pushed."""
-    try:
-        return tree.git("merge-base", "HEAD", "@{upstream}").strip()
-    except subprocess.CalledProcessError:
-        return "HEAD"
+    for pushed in ("@{upstream}", "origin/HEAD"):
+        try:
+            return tree.git("merge-base", "HEAD", pushed).strip()
+        except subprocess.CalledProcessError:
+            continue
+    return "HEAD"
 
 
 def changed_paths(tree: Tree, commit: str) -> list[str]:
-    """Return the files that differ from `commit`, with new ones and without deleted ones.
+    """Return the files that differ from `commit`, new and deleted ones too.
 
     Raises:
         ValueError: There is no such commit.
     """
     try:
-        listed = tree.git("diff", "--name-only", "-z", "--diff-filter=d", commit, "--")
+        listed = tree.git(
+            "diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, "--"
+        )
     except subprocess.CalledProcessError as error:
         raise ValueError(f"{commit}: {error.stderr.strip()}") from None
     new = tree.git("ls-files", "-z", "--others", "--exclude-standard")
@@ -47,7 +62,8 @@ def changed_paths(tree: Tree, commit: str) -> list[str]:
 
 def crates(paths: list[str]) -> list[str]:
     """Return the packages of the workspace that hold one of `paths`."""
-    names = {PurePosixPath(path).parts[1] for path in paths if path.startswith("rust/")}
+    parts = [PurePosixPath(path).parts for path in paths if path.startswith("rust/")]
+    names = {place[1] for place in parts if len(place) > 2}
     return sorted(f"pykafka-{name}" for name in names - {"fuzz", "bindings"})
 
 
@@ -60,35 +76,43 @@ def module_name(path: str) -> str | None:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def tests_of(paths: list[str]) -> list[str]:
-    """Return the test files among `paths`, and those that import them, also through helpers."""
-    modules = {name for path in paths if (name := module_name(path))}
-    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
-    importers = _importers(graph, modules & graph.modules)
-    names = {name for name in modules | importers if _is_test(name)}
-    return sorted(f"{name.replace('.', '/')}.py" for name in names)
+class TestFiles:
+    """The test files of a tree, by the files that they belong to."""
 
+    __test__ = False  # for pytest
 
-def _importers(graph: grimp.ImportGraph, modules: set[str]) -> set[str]:
-    """Return the modules that import one of `modules`, and tests that import helpers among them."""
-    direct = {one for module in modules for one in graph.find_modules_that_directly_import(module)}
-    helpers = {name for name in direct if name.startswith("tests.") and not _is_test(name)}
-    return direct | {
-        one for name in helpers for one in graph.find_modules_that_directly_import(name)
-    }
+    def __init__(self, tree: Tree) -> None:
+        self._graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+        self._files = [path for path in tree.paths if _is_test(module_name(path) or "")]
+
+    def of(self, path: str) -> set[str]:
+        """Return the test files that a changed file needs, without deleted ones."""
+        modules = {module_name(path) or ""} & self._graph.modules
+        names = modules.union(*map(self._importers, modules))
+        chosen = {f"{name.replace('.', '/')}.py" for name in names}
+        return {file for file in self._files if file in chosen or _is_below(file, folders(path))}
+
+    def _importers(self, module: str) -> set[str]:
+        """Return the modules that import a module, and the tests that import helpers among them."""
+        direct = self._graph.find_modules_that_directly_import(module)
+        helpers = {name for name in direct if name.startswith("tests.") and not _is_test(name)}
+        return direct.union(*map(self._graph.find_modules_that_directly_import, helpers))
 
 
 def _is_test(module: str) -> bool:
     return module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")
 
 
-def commands(tree: Tree, commit: str) -> Iterator[str]:
-    """Yield the lines to print, at most one for each runner."""
-    paths = changed_paths(tree, commit)
-    if packages := crates(paths):
-        yield " ".join(["cargo", "--lib", *(f"-p {name}" for name in packages)])
-    if files := [name for name in tests_of(paths) if (tree.root / name).is_file()]:
-        yield " ".join(["pytest", *files])
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def folders(path: str) -> Iterable[str]:
+    """Return the folders whose tests a changed file needs, if tests do not import it."""
+    place = PurePosixPath(path)
+    if place.parts[0] == "tests" and (place.name == "conftest.py" or place.suffix != ".py"):
+        return (str(place.parent),)
+    return {one for start, found in FOLDERS.items() if path.startswith(start) for one in found}
 
 
 def main(arguments: list[str]) -> int:
@@ -97,11 +121,21 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 0 if len(arguments) == 1 else 2
     tree = Tree(Path.cwd())
+    commit = arguments[0] if arguments else base(tree)
     try:
-        print(*commands(tree, arguments[0] if arguments else base(tree)), sep="\n")
+        paths = changed_paths(tree, commit)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    tests = TestFiles(tree)
+    chosen = {path: tests.of(path) for path in paths}
+    if packages := crates(paths):
+        print("cargo --lib --tests", *(f"-p {name}" for name in packages))
+    if files := set[str]().union(*chosen.values()):
+        print("pytest", *sorted(files))
+    for path in paths:
+        if not chosen[path] and not crates([path]):
+            print(f"no unit test for {path}", file=sys.stderr)
     return 0
 
 

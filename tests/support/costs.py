@@ -5,7 +5,7 @@ the marker, so a marker cannot be forgotten. A fixture that several tests share 
 first of them. Its costs are recorded, and every later test that requests the same value of the
 fixture needs the same markers.
 
-`tests/conftest.py` imports the hooks.
+`tests/conftest.py` loads this plugin, which helpers import before. PYTEST_DONT_REWRITE
 """
 
 from collections import defaultdict

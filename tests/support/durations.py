@@ -15,26 +15,51 @@ from tests.support.costs import CAUSES
 FILE = Path(__file__).resolve().parents[2] / "target" / "durations.json"
 MARKERS = (*CAUSES, "interval", "load", "campaign")
 
+TEST, COSTS = "test", "costs"
+"""Properties of a report: the name without the suffix of pytest-xdist, and the markers of cost."""
+
 _SECONDS: dict[str, float] = {}
 _COSTS: dict[str, list[str]] = {}
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Store the name of a test for its reports."""
+    item.user_properties.append((TEST, item.nodeid))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Store the markers of a test for its reports, whose keywords hold names of folders too."""
+    costs = [marker for marker in MARKERS if item.get_closest_marker(marker)]
+    item.user_properties.append((COSTS, costs))
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Add the setup and the body of a test; its teardown closes what it has used."""
-    if report.when != "teardown":
-        name = report.nodeid.partition("@")[0]  # xdist appends the group
-        _SECONDS[name] = _SECONDS.get(name, 0.0) + report.duration
-        _COSTS[name] = [marker for marker in MARKERS if marker in report.keywords]
+    properties = dict(report.user_properties)
+    if report.when == "teardown" or report.skipped or TEST not in properties:
+        return
+    name = str(properties[TEST])
+    _SECONDS[name] = _SECONDS.get(name, 0.0) + report.duration
+    _COSTS[name] = list(properties.get(COSTS, ()))  # type: ignore[call-overload]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the file once, in the process that has the reports of all workers."""
     if hasattr(session.config, "workerinput") or not _SECONDS:
         return
-    recorded = json.loads(FILE.read_text()) if FILE.exists() else {}
+    recorded = _recorded()
     for name, seconds in _SECONDS.items():
         recorded[name] = {"seconds": round(seconds, 3), "costs": _COSTS[name]}
     FILE.parent.mkdir(exist_ok=True)
     part = FILE.with_suffix(".part")
     part.write_text(json.dumps(recorded, indent=0, sort_keys=True))
     part.replace(FILE)
+
+
+def _recorded() -> dict[str, object]:
+    """Read the file; an absent or damaged file is empty, because each run can write it again."""
+    try:
+        rows = json.loads(FILE.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return rows if isinstance(rows, dict) else {}

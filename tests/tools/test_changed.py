@@ -18,7 +18,13 @@ FILES = {
     "tests/test_groups.py": "import pykafka_core.groups\n",
     "tests/support/world.py": "from pykafka_core import groups\n",
     "tests/handlers/test_join.py": "from tests.support import world\n",
+    "tests/handlers/conftest.py": "",
+    "tests/handlers/seeds.toml": "",
+    "tests/docs/test_pages.py": "",
+    "docs/SEEDS.md": "",
+    "setup.cfg": "",
     "rust/log/src/lib.rs": "",
+    "rust/log/src/old.rs": "",
     "rust/wire/src/lib.rs": "",
     "README.md": "# A project\n",
 }
@@ -70,14 +76,50 @@ def test_tests_that_import_a_module_through_a_helper_run(repository: Path) -> No
 def test_new_test_and_changed_crate_run(repository: Path) -> None:
     (repository / "tests/test_new.py").write_text("")
     (repository / "rust/log/src/roll.rs").write_text("")
-    (repository / "README.md").write_text("# Another name\n")
     lines = _changed(repository).stdout.splitlines()
-    assert lines == ["cargo --lib -p pykafka-log", "pytest tests/test_new.py"]
+    assert lines == ["cargo --lib --tests -p pykafka-log", "pytest tests/test_new.py"]
 
 
 def test_deleted_test_does_not_run(repository: Path) -> None:
     (repository / "tests/test_groups.py").unlink()
     assert _changed(repository).stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [
+        ("tests/handlers/conftest.py", "tests/handlers/test_join.py"),
+        ("tests/handlers/seeds.toml", "tests/handlers/test_join.py"),
+        ("docs/SEEDS.md", "tests/docs/test_pages.py"),
+    ],
+)
+def test_changed_file_without_importers_runs_its_folder(
+    repository: Path, path: str, test: str
+) -> None:
+    (repository / path).write_text("# changed\n")
+    assert _changed(repository).stdout.split() == ["pytest", test]
+
+
+def test_deleted_rust_file_runs_its_crate(repository: Path) -> None:
+    (repository / "rust/log/src/old.rs").unlink()
+    assert _changed(repository).stdout.strip() == "cargo --lib --tests -p pykafka-log"
+
+
+def test_file_without_tests_is_named(repository: Path) -> None:
+    (repository / "setup.cfg").write_text("[metadata]\n")
+    done = _changed(repository)
+    assert (done.stdout, done.stderr) == ("", "no unit test for setup.cfg\n")
+
+
+def test_commit_on_a_branch_without_an_upstream_is_checked(
+    repository: Path, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    _git(repository, "clone", "-q", str(repository), str(clone))
+    _git(clone, "checkout", "-q", "--detach")
+    (clone / "tests/test_groups.py").write_text("# changed\n")
+    _git(clone, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qam", "two")
+    assert _changed(clone).stdout.split() == ["pytest", "tests/test_groups.py"]
 
 
 def test_unknown_commit_is_an_error(repository: Path) -> None:

@@ -1,15 +1,21 @@
 """Slow tests need a marker of their cost."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.support.durations import MARKERS
 from tools import durations
 from tools.durations import Duration
 
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
 ROWS = {
-    "tests/a.py::test_quick": {"seconds": 0.1, "costs": []},
+    "tests/a.py::test_quick": {"seconds": 0.01, "costs": []},
     "tests/a.py::test_slow": {"seconds": 2.5, "costs": []},
     "tests/b.py::test_marked": {"seconds": 30.0, "costs": ["jvm"]},
 }
@@ -35,15 +41,26 @@ def test_limit_is_an_option(recorded: Path) -> None:
     assert durations.main(["--limit", "2.6"]) == 0
 
 
-def test_limit_grows_with_the_total_on_a_busy_machine(
+def test_limit_grows_with_the_mean_on_a_busy_machine(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    many = {f"tests/c.py::test_{n}": {"seconds": 1.5, "costs": []} for n in range(400)}
+    quick = {"seconds": 2 * durations.QUIET_MEAN_S, "costs": []}
+    many = {f"tests/c.py::test_{n}": quick for n in range(400)} | {"tests/a.py::test_quick": quick}
     recorded.write_text(json.dumps(ROWS | many))
     assert durations.main([]) == 0
-    recorded.write_text(json.dumps(ROWS | many | {"tests/d.py::test": {"seconds": 5, "costs": []}}))
+    slow = {f"tests/d.py::test_{n}": {"seconds": 4.5, "costs": []} for n in range(9)}
+    recorded.write_text(json.dumps(ROWS | many | slow))
     assert durations.main([]) == 1
-    assert "1 of them took more than 4.05 s" in capsys.readouterr().out
+    assert "9 of them took more than 4 s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"tests/a.py::test": 1}'])
+def test_damaged_record_is_an_error(
+    recorded: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded.write_text(text)
+    assert durations.main([]) == 2
+    assert "delete it" in capsys.readouterr().err
 
 
 def test_json_lists_the_slow_tests(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,3 +79,49 @@ def test_missing_record_names_the_command(
     monkeypatch.setattr(durations, "FILE", tmp_path / "none.json")
     assert durations.main([]) == 2
     assert "make test" in capsys.readouterr().err
+
+
+def test_makefile_and_markers_agree() -> None:
+    costly = re.search(r"^COSTLY := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert costly is not None
+    assert sorted(costly[1].split(" or ")) == sorted(MARKERS)
+
+
+RECORDING = """
+import pytest
+from pathlib import Path
+from tests.support import durations
+
+durations.FILE = Path("recorded.json").absolute()
+"""
+TESTS = """
+import pytest
+
+def test_unmarked(): pass
+
+@pytest.mark.jvm
+class TestMarked:
+    def test_in_a_class(self): pass
+
+@pytest.mark.parametrize("value", ["a@b", pytest.param("c", marks=pytest.mark.kill)])
+def test_parameters(value): pass
+
+def test_skipped(): pytest.skip("not here")
+"""
+
+
+def test_recorded_costs_are_the_markers_of_each_test(pytester: pytest.Pytester) -> None:
+    """The folder has the name of a marker, which becomes a keyword of its tests."""
+    folder = pytester.mkdir("spark")
+    (folder / "conftest.py").write_text(RECORDING)
+    (folder / "test_it.py").write_text(TESTS)
+    pytester.syspathinsert(ROOT)
+    assert pytester.runpytest_subprocess("-p", "tests.support.durations", "spark").ret == 0
+    rows = json.loads((pytester.path / "recorded.json").read_text())
+    assert {name.partition("::")[2]: row["costs"] for name, row in rows.items()} == {
+        "test_unmarked": [],
+        "TestMarked::test_in_a_class": ["jvm"],
+        "test_parameters[a@b]": [],
+        "test_parameters[c]": ["kill"],
+        "test_skipped": [],
+    }

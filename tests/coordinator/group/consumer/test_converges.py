@@ -3,6 +3,7 @@
 The world checks the first three after each step (`world.World`, `world.Client`).
 """
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -118,4 +119,4 @@ class Members(RuleBasedStateMachine):
 
 
 Members.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestMembers = Members.TestCase
+TestMembers = pytest.mark.campaign(Members.TestCase)
