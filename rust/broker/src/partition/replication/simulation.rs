@@ -189,17 +189,17 @@ fn the_recorded_seed_finds_each_wrong_rule() {
 #[test]
 #[ignore = "campaign: up to 2,000 seeds for each wrong rule; REPLICATION_RECORD=1 records what it finds"]
 fn a_search_finds_each_wrong_rule() {
-    let mut found = String::new();
+    let mut found = Vec::new();
     for wrong in WRONG_RULES {
         let first = first_seed(wrong);
         let seed = (first..first + SEEDS_MAX).find(|seed| finds(*seed, wrong));
         let seed = seed.unwrap_or_else(|| panic!("{SEEDS_MAX} seeds do not find {wrong:?}"));
         println!("{wrong:?}: seed {seed}");
-        found += &format!("{wrong:?} = {seed}\n");
+        found.push(format!("{wrong:?} = {seed}\n"));
     }
     if asked("REPLICATION_RECORD", 0) == 1 {
         let header =
             format!("# Written by `{RECORD}`: the seed whose history finds each wrong rule.\n");
-        std::fs::write(RECORDED_FILE, header + &found).expect("a writable checkout");
+        std::fs::write(RECORDED_FILE, header + &found.concat()).expect("a writable checkout");
     }
 }
