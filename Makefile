@@ -39,16 +39,18 @@ need-spark need-build need-test-all need-clients need-torture need-fuzz: need-%:
 # Tests with one of these markers cost more than time in their own process; pyproject.toml describes each.
 COSTLY := spark or jvm or postgres or cluster or kill or wheel or interval or load or campaign
 PYTEST_PARALLEL := python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+# Costly tests wait for other processes, so one more than the cores runs at a time.
+PYTEST_COSTLY := python -m pytest -n $(or $(TEST_JOBS),$$(python -c "import os; print(os.cpu_count() + 1)")) --dist loadgroup
 RUST_TARGETS := --lib --bins --tests
 
 check: need-build verify ## lints, types, guards, and the unit tests of what changed since CHECK_BASE (what is not pushed yet)
 	@python -m tools.changed $(CHECK_BASE) > target/changed; cat target/changed
-	@while read -r runner arguments; do \
+	@while read -r runner arguments <&3; do \
 	  case $$runner in \
 	    cargo) cargo test --locked -q $$arguments ;; \
 	    pytest) $(PYTEST_PARALLEL) -m "not ($(COSTLY))" $$arguments || test $$? = 5 ;; \
 	  esac || exit 1; \
-	done < target/changed
+	done 3< target/changed
 
 test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (one a core) files at a time: ten minutes on two cores
 	@rm -f target/durations.json
@@ -59,9 +61,9 @@ test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (o
 CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
 test-all: need-test-all test ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
 	cargo test --locked --workspace -q $(RUST_TARGETS) -- --ignored
-	$(PYTEST_PARALLEL) -m "$(COSTLY)"
+	$(PYTEST_COSTLY) -m "$(COSTLY)"
 	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
-	python -m tools.durations --limit 20
+	python -m tools.durations --limit 10 --again
 
 durations: ## the slowest tests of recorded runs; fails for one of over 2 s without a marker of its cost
 	python -m tools.durations

@@ -35,11 +35,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 HERE = Path(__file__).parent
 CLIENTS = HERE / "clients"
 SPARK = "spark"
-"""The fixture of the Spark session, and the group of the tests that share it."""
+"""The fixture of the Spark session, and the first group of the tests that share it."""
+SPARK_ELSEWHERE = "spark elsewhere"
+"""The other group, in as much time: the tests outside of ``tests/spark/*.py``."""
 
-# The session's group, then folders, by the time that the longest group of each takes.
+# The session's groups, then folders, by the time that the longest group of each takes.
 LONGEST_FIRST = [
     SPARK,
+    SPARK_ELSEWHERE,
     "wheel/",
     "faults/",
     "clients/",
@@ -93,16 +96,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _rank(item: pytest.Item) -> int:
     """Return the position of the test's group: the Spark session first, then by folder."""
     group = _group(item)
-    first = group if group == SPARK else f"{Path(group).parts[0]}/"
+    first = group if group in LONGEST_FIRST else f"{Path(group).parts[0]}/"
     return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 def _group(item: pytest.Item) -> str:
-    """Return the group of tests that run in one process: all that share the Spark session, or one file.
+    """Return the group of tests that run in one process: tests that use the Spark session, or a file.
 
     A file whose tests only partly use Spark is two groups, so that the others can run in another
     process.
     """
     if SPARK in getattr(item, "fixturenames", ()):
-        return SPARK
-    return str(item.path.relative_to(HERE))
+        return SPARK if item.path.parent == HERE / "spark" else SPARK_ELSEWHERE
+    return str(item.path.relative_to(HERE) if item.path.is_relative_to(HERE) else item.path)

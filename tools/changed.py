@@ -36,12 +36,8 @@ FOLDERS = {
 
 def base(tree: Tree) -> str:
     """Return the newest pushed ancestor of HEAD, or HEAD where nothing has been pushed."""
-    for pushed in ("@{upstream}", "origin/HEAD"):
-        try:
-            return tree.git("merge-base", "HEAD", pushed).strip()
-        except subprocess.CalledProcessError:
-            continue
-    return "HEAD"
+    listed = tree.git("rev-list", "--boundary", "HEAD", "--not", "--remotes").split()
+    return next((commit[1:] for commit in listed if commit.startswith("-")), "HEAD")
 
 
 def changed_paths(tree: Tree, commit: str) -> list[str]:
@@ -55,7 +51,7 @@ def changed_paths(tree: Tree, commit: str) -> list[str]:
             "diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, "--"
         )
     except subprocess.CalledProcessError as error:
-        raise ValueError(f"{commit}: {error.stderr.strip()}") from None
+        raise ValueError(f"{commit}: {error.stderr.decode(errors='replace').strip()}") from None
     new = tree.git("ls-files", "-z", "--others", "--exclude-standard")
     return sorted(set(filter(None, (listed + new).split("\0"))))
 

@@ -16,7 +16,8 @@ from tools.guards.ceilings.file import FILE, CeilingsError, load
 from tools.guards.figures import Finding, Measure
 from tools.guards.tree import Tree
 
-CEILINGS = '[base]\ncommit = "abc"\n[sleeps]\n"tests/broker" = 2\n"tests/log" = 1\n'
+BASE = '[base]\ncommit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"\n'
+CEILINGS = BASE + '[sleeps]\n"tests/broker" = 2\n"tests/log" = 1\n'
 BROKER, LOG = "tests/broker/test_a.py", "tests/log/test_b.py"
 FILES = {BROKER: "one\ntwo\nthree\n", LOG: "one\n", FILE: CEILINGS}
 
@@ -142,7 +143,7 @@ def test_a_table_that_no_guard_measures_fails(tmp_path: Path) -> None:
 
 
 def test_a_new_measure_is_adopted_once_and_by_name(tmp_path: Path) -> None:
-    tree = write_tree(tmp_path, {**FILES, FILE: '[base]\ncommit = "abc"\n'})
+    tree = write_tree(tmp_path, {**FILES, FILE: BASE})
     (failure,) = compare(tree, [_sleeps(*HELD)])
     assert failure.kind == "new"
     assert "python -m tools.guards --adopt sleeps" in failure.message
@@ -175,7 +176,7 @@ def test_lowering_sorts_the_file_and_keeps_its_comments(tmp_path: Path) -> None:
     text = """\
 # About the file.
 [base]
-commit = "abc" # the base
+commit = "abcabcabcabcabcabcabcabcabcabcabcabcabca" # the base
 [sleeps] # beside the table
 "tests/log" = 1 # beside the key
 # above the key
@@ -194,7 +195,7 @@ commit = "abc" # the base
         == """\
 # About the file.
 [base]
-commit = "abc"  # the base
+commit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"  # the base
 
 # above the table
 [blocks]
@@ -216,10 +217,22 @@ commit = "abc"  # the base
         ('[sleeps]\n"a" = 1\n', "[base] needs commit"),
         ('[base]\ncommit = "HEAD"\n', "[base] needs commit"),
         ('[base]\ncommit = ""\n', "[base] needs commit"),
-        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = -1\n', "'a' must be a count from 0, not -1"),
-        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = true\n', "'a' must be a count from 0, not True"),
-        ('[base]\ncommit = "abc"\n[sleeps]\n"a" = 1.5\n', "'a' must be a count from 0, not 1.5"),
-        ('sleeps = 1\n[base]\ncommit = "abc"\n', "sleeps is outside a table"),
+        (
+            BASE + '[sleeps]\n"a" = -1\n',
+            "'a' must be a count from 0, not -1",
+        ),
+        (
+            BASE + '[sleeps]\n"a" = true\n',
+            "'a' must be a count from 0, not True",
+        ),
+        (
+            BASE + '[sleeps]\n"a" = 1.5\n',
+            "'a' must be a count from 0, not 1.5",
+        ),
+        (
+            'sleeps = 1\n[base]\ncommit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"\n',
+            "sleeps is outside a table",
+        ),
         ("[base\n", "at line 1"),
     ],
 )

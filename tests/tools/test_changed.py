@@ -125,4 +125,4 @@ def test_commit_on_a_branch_without_an_upstream_is_checked(
 def test_unknown_commit_is_an_error(repository: Path) -> None:
     done = _changed(repository, "no-such-commit")
     assert done.returncode == 2
-    assert "no-such-commit" in done.stderr
+    assert done.stderr.startswith("no-such-commit: fatal: bad revision")

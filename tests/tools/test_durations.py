@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,13 +46,34 @@ def test_limit_grows_with_the_mean_on_a_busy_machine(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quick = {"seconds": 2 * durations.QUIET_MEAN_S, "costs": []}
-    many = {f"tests/c.py::test_{n}": quick for n in range(400)} | {"tests/a.py::test_quick": quick}
+    many = {f"tests/c.py::test_{n}": quick for n in range(durations.TESTS_MIN)} | {
+        "tests/a.py::test_quick": quick
+    }
     recorded.write_text(json.dumps(ROWS | many))
     assert durations.main([]) == 0
     slow = {f"tests/d.py::test_{n}": {"seconds": 4.5, "costs": []} for n in range(9)}
     recorded.write_text(json.dumps(ROWS | many | slow))
     assert durations.main([]) == 1
     assert "9 of them took more than 4 s" in capsys.readouterr().out
+
+
+def test_a_few_tests_do_not_stretch_the_limit(recorded: Path) -> None:
+    few = {f"tests/c.py::test_{n}": {"seconds": 1.9, "costs": []} for n in range(9)}
+    recorded.write_text(json.dumps(ROWS | few))
+    assert durations.main([]) == 1
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.1, 0), (2.5, 1)])
+def test_slow_tests_run_again(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, status: int
+) -> None:
+    def run(command: list[str], check: bool) -> None:
+        assert command[-1] == "tests/a.py::test_slow"
+        row = {"seconds": seconds, "costs": []}
+        recorded.write_text(json.dumps(ROWS | {command[-1]: row}))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert durations.main(["--again"]) == status
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"tests/a.py::test": 1}'])
@@ -110,12 +132,14 @@ def test_skipped(): pytest.skip("not here")
 """
 
 
-def test_recorded_costs_are_the_markers_of_each_test(pytester: pytest.Pytester) -> None:
+def test_recorded_costs_are_the_markers_of_each_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder has the name of a marker, which becomes a keyword of its tests."""
     folder = pytester.mkdir("spark")
     (folder / "conftest.py").write_text(RECORDING)
     (folder / "test_it.py").write_text(TESTS)
-    pytester.syspathinsert(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     assert pytester.runpytest_subprocess("-p", "tests.support.durations", "spark").ret == 0
     rows = json.loads((pytester.path / "recorded.json").read_text())
     assert {name.partition("::")[2]: row["costs"] for name, row in rows.items()} == {

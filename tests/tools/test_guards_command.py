@@ -21,7 +21,7 @@ ECHO = "/// The size.\npub fn size() {}\n"
 PATH = "rust/log/src/a.rs"
 CEILINGS = """\
 [base]
-commit = "abc"
+commit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"
 [wide_comments]
 [long_functions]
 [unwraps]

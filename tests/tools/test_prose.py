@@ -361,7 +361,8 @@ def test_a_shallow_clone_reports_that_commits_were_not_checked(tmp_path: Path) -
 
 
 def test_a_folder_without_git_reports_that_commits_were_not_checked(tmp_path: Path) -> None:
-    files = {"tools/ceilings.toml": BASE.format(commit='"0123456789abcdef"'), "a.py": "# Nobody.\n"}
+    base = BASE.format(commit=json.dumps("0123456789abcdef0123456789abcdef01234567"))
+    files = {"tools/ceilings.toml": base, "a.py": "# Nobody.\n"}
     found = {found.name: found for found in measure(write_tree(tmp_path, files))}
     assert "not checked" in found["prose_commits"].report["commits"]
     assert sum(found["prose_comments"].counts.values()) == 1

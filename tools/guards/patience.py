@@ -180,16 +180,18 @@ def _is_elapsed(expression: ast.expr) -> bool:
 
 def _sleeps(node: ast.AST, module: Module) -> Iterator[Finding]:
     """A call of ``sleep``, of time or asyncio; ``sleep(0)`` only yields the processor."""
-    if not isinstance(node, ast.Call) or _original(called(node), module) != "sleep":
+    if not isinstance(node, ast.Call) or _original(node, module) != "sleep":
         return
     times = [*node.args, *(keyword.value for keyword in node.keywords)]
-    if times and not (is_literal(times[0], zero=True) and not is_literal(times[0])):
+    if any(is_literal(time) or not is_literal(time, zero=True) for time in times):
         yield Finding(module.path, node.lineno, ast.unparse(node), SLEEP_ADVICE)
 
 
-def _original(name: str, module: Module) -> str:
-    """Return the name of an imported function where it is defined."""
-    return module.imports.get(name, ("", name))[1]
+def _original(call: ast.Call, module: Module) -> str:
+    """Return the name of the called function in the module that defines it."""
+    name = called(call)
+    is_imported = isinstance(call.func, ast.Name) and name in module.imports
+    return module.imports[name][1] if is_imported else name
 
 
 def called(call: ast.Call) -> str:

@@ -24,7 +24,7 @@ HEADER = """\
 Table = Mapping[str, int]
 
 
-_HASH = re.compile(r"[0-9a-f]{3,40}")
+_HASH = re.compile(r"[0-9a-f]{40}")
 
 
 class CeilingsError(ValueError):
@@ -52,9 +52,10 @@ def load(tree: Tree) -> Ceilings:
     except tomllib.TOMLDecodeError as error:
         raise CeilingsError(f"{FILE}: {error}") from None
     base = document.pop(BASE, None)
-    if not (isinstance(base, dict) and _HASH.fullmatch(str(base.get("commit")))):
-        raise CeilingsError(f'{FILE}: [{BASE}] needs commit = "HASH", not a name')
-    return Ceilings(base["commit"], {name: _table(name, rows) for name, rows in document.items()})
+    commit = base.get("commit") if isinstance(base, dict) else None
+    if not (isinstance(commit, str) and _HASH.fullmatch(commit)):
+        raise CeilingsError(f'{FILE}: [{BASE}] needs commit = "HASH", with all 40 digits')
+    return Ceilings(commit, {name: _table(name, rows) for name, rows in document.items()})
 
 
 def _table(name: str, rows: object) -> Table:

@@ -12,8 +12,8 @@ SUBJECT_MAX = 72
 """Characters of a commit's subject."""
 
 _FORM = re.compile(r"[a-z0-9_/., -]+: \S")
-_REVERT = re.compile(r'Revert ".+"')
-"""The subject that git writes for a revert."""
+_REVERT = re.compile(r'(?:Revert|Reapply) ".+"')
+"""The subject that git writes for a revert, and for the revert of a revert."""
 
 
 def form_faults(subject: str) -> Iterator[tuple[str, str]]:
