@@ -39,8 +39,6 @@ need-spark need-build need-test-all need-clients need-torture need-fuzz: need-%:
 # Tests with one of these markers cost more than time in their own process; pyproject.toml describes each.
 COSTLY := spark or jvm or postgres or cluster or kill or wheel or interval or load or campaign
 PYTEST_PARALLEL := python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
-# Costly tests wait for other processes, so one more than the cores runs at a time.
-PYTEST_COSTLY := python -m pytest -n $(or $(TEST_JOBS),$$(python -c "import os; print(os.cpu_count() + 1)")) --dist loadgroup
 RUST_TARGETS := --lib --bins --tests
 
 check: need-build verify ## lints, types, guards, and the unit tests of what changed since CHECK_BASE (what is not pushed yet)
@@ -61,7 +59,7 @@ test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (o
 CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
 test-all: need-test-all test ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
 	cargo test --locked --workspace -q $(RUST_TARGETS) -- --ignored
-	$(PYTEST_COSTLY) -m "$(COSTLY)"
+	$(PYTEST_PARALLEL) -m "$(COSTLY)"
 	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
 	python -m tools.durations --limit 10 --again
 
