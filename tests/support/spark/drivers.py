@@ -13,16 +13,18 @@ from typing import Any
 from tests.support.costs import charge
 
 ROOT = Path(__file__).resolve().parents[3]
+CONF = Path(__file__).with_name("conf")
+"""Spark's defaults for small data; the value of ``SPARK_CONF_DIR``."""
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's, without what its shell or its own session says of Spark and of Python's path.
+    """Return the environment of this process without its settings of Spark and of Python's path.
 
-    What Spark starts there listens on 127.0.0.1.
+    Spark listens on 127.0.0.1 there, and has the defaults of `CONF`.
     """
-    said = ("PYTHONPATH", "PYSPARK_", "SPARK_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(said)}
-    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1"}
+    settings = ("PYTHONPATH", "PYSPARK_", "SPARK_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
+    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(CONF)}
 
 
 def run_driver(
