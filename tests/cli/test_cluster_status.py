@@ -9,8 +9,8 @@ from pykafka_core import Broker, Cluster
 from pykafka_core.cli.cluster.describe_quorum import Described, described
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
 from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
-from tests.cluster.clients import eventually
 from tests.support.cli import run
+from tests.support.patience import eventually
 
 Capture = pytest.CaptureFixture[str]
 

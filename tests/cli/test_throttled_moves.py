@@ -12,7 +12,7 @@ import pytest
 
 from pykafka_core import Cluster
 from pykafka_core.types import RESOURCE_BROKER
-from tests.cluster.clients import consume, eventually, replicas_of
+from tests.cluster.clients import consume, replicas_of
 from tests.cluster.throttles import (
     BATCHES,
     LISTS,
@@ -25,6 +25,7 @@ from tests.cluster.throttles import (
     throttles,
 )
 from tests.support.cli import run
+from tests.support.patience import eventually
 
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pykafka_core import Cluster
 from pykafka_core.cli.client.reassignment import Move, PartitionOf, plan
-from tests.cluster.clients import consume, create_placed, eventually, produce
+from tests.cluster.clients import consume, create_placed, produce
 from tests.support.cli import run
+from tests.support.patience import eventually
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_core import Cluster
 from pykafka_core.cli import main
-from tests.cluster.clients import consume, eventually, isr_of
+from tests.cluster.clients import consume, isr_of
 from tests.cluster.throttles import (
     BATCHES,
     ONE_BATCH,
@@ -18,6 +18,7 @@ from tests.cluster.throttles import (
     throttles,
 )
 from tests.support.java import java
+from tests.support.patience import eventually
 
 pytestmark = pytest.mark.jvm
 

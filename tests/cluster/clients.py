@@ -14,8 +14,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from pykafka_core import Cluster
-from tests.support.patience import PATIENCE_S, POLL_S
-from tests.support.patience import eventually as eventually
+from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
 
 def create(bootstrap: str, name: str, *leaders: int) -> None:

@@ -15,8 +15,8 @@ from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import id_text, random_id
-from tests.cluster.clients import eventually
 from tests.cluster.nodes import Nodes, Ports, ports_of
+from tests.support.patience import eventually
 
 
 class Growing(Nodes):

@@ -12,10 +12,10 @@ from typing import TypeVar
 from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
-from tests.cluster.clients import eventually, isr_of
+from tests.cluster.clients import isr_of
 from tests.support.costs import charge
 from tests.support.evidence.logs import new_log
-from tests.support.patience import PATIENCE_MS
+from tests.support.patience import PATIENCE_MS, eventually
 
 SESSION = {
     "broker.session.timeout.ms": PATIENCE_MS // 6,

@@ -16,7 +16,7 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import TopicAlreadyExistsError
 from pykafka_core.types import TRANSACTION_TOPIC, id_text, random_id
-from tests.cluster.clients import consume, create, eventually, leaders_of, produce, read_by_group
+from tests.cluster.clients import consume, create, leaders_of, produce, read_by_group
 from tests.cluster.transactions import (
     committed_offsets,
     coordinator_of,
@@ -25,7 +25,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.jvm
 

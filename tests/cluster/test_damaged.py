@@ -14,7 +14,8 @@ from pykafka_core.protocol.messages import (
     FetchRequest,
     FetchResponse,
 )
-from tests.cluster.clients import consume, eventually, produce
+from tests.cluster.clients import consume, produce
+from tests.support.patience import eventually
 
 ALL = (0, 1, 2)
 TOPIC = "orders"

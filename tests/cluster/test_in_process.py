@@ -22,8 +22,8 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
-from tests.cluster.clients import consume, eventually, produce, read_by_group
-from tests.support.patience import PATIENCE_S, exactly
+from tests.cluster.clients import consume, produce, read_by_group
+from tests.support.patience import PATIENCE_S, eventually, exactly
 
 ALL = (0, 1, 2)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.cluster.clients import consume, create_replicated, eventually, isr_of, leaders_of
+from tests.cluster.clients import consume, create_replicated, isr_of, leaders_of
 from tests.cluster.nodes import Processes, has_isr, processes
-from tests.support.patience import PATIENCE_MS, PATIENCE_S, exactly
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, eventually, exactly
 
 pytestmark = [pytest.mark.cluster, pytest.mark.kill]
 

@@ -12,7 +12,6 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.cluster.clients import (
     create,
     create_replicated,
-    eventually,
     isr_of,
     leaders_of,
     produce,
@@ -27,7 +26,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.cluster
 

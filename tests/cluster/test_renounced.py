@@ -9,7 +9,7 @@ from pykafka_core import Broker, Cluster
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest
 from pykafka_core.types import RESOURCE_TOPIC
-from tests.cluster.clients import eventually
+from tests.support.patience import eventually
 from tests.support.wire import ALTER, Connection, alteration, enveloped
 
 ENVELOPE = 58

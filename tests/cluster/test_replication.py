@@ -9,15 +9,9 @@ from confluent_kafka import Producer
 
 from pykafka_core.cli.client import wire
 from pykafka_core.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
-from tests.cluster.clients import (
-    consume,
-    create_replicated,
-    eventually,
-    leaders_of,
-    produce,
-)
+from tests.cluster.clients import consume, create_replicated, leaders_of, produce
 from tests.cluster.nodes import Nodes, has_isr, nodes
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 ALL = [1, 2, 3]
 

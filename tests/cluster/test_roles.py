@@ -9,7 +9,7 @@ from pykafka_core import Broker
 from pykafka_core.cli.cluster.status import look
 from pykafka_core.errors import ClusterError
 from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
-from tests.cluster.clients import consume, create, eventually, produce
+from tests.cluster.clients import consume, create, produce
 from tests.cluster.roles import (
     BROKERS,
     CONTROLLERS,
@@ -18,6 +18,7 @@ from tests.cluster.roles import (
     role_nodes,
     role_processes,
 )
+from tests.support.patience import eventually
 from tests.support.wire import Connection
 
 DESCRIBE_CLUSTER, ENDPOINT_BROKERS, ENDPOINT_CONTROLLERS = 60, 1, 2

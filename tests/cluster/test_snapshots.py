@@ -16,10 +16,10 @@ from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_direc
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.types import random_id
-from tests.cluster.clients import consume, create, eventually, leaders_of, produce
+from tests.cluster.clients import consume, create, leaders_of, produce
 from tests.cluster.nodes import SESSION, Nodes, Processes, nodes, processes
 from tests.support.java import java
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 EACH_COMMIT = {
     "metadata.log.max.record.bytes.between.snapshots": 1,

@@ -20,9 +20,8 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import ClusterError, MetadataError, StartGivenUpError
 from pykafka_core.quorum.values import OffsetAndEpoch
 from pykafka_core.quorum.wire.envelope import Endpoint
-from tests.cluster.clients import eventually
 from tests.cluster.nodes import Nodes, Processes, nodes, processes
-from tests.support.patience import PATIENCE_MS, PATIENCE_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, eventually
 
 CONTROLLERS = "127.0.0.1:19093,127.0.0.1:19094"
 SEVERAL: dict[str, object] = {

@@ -10,10 +10,11 @@ from pykafka_core.cli.cluster import quorum
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from pykafka_core.types import ZERO_ID, id_text
-from tests.cluster.clients import consume, create, create_replicated, eventually, produce
+from tests.cluster.clients import consume, create, create_replicated, produce
 from tests.cluster.nodes import has_isr
 from tests.cluster.roles import quorum_of
 from tests.cluster.static import StaticVoters, static_voters
+from tests.support.patience import eventually
 
 VALUES = sorted(f"value-{number}" for number in range(30))
 

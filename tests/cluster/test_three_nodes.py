@@ -7,15 +7,9 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from tests.cluster.clients import (
-    consume,
-    create,
-    create_replicated,
-    eventually,
-    leaders_of,
-    produce,
-)
+from tests.cluster.clients import consume, create, create_replicated, leaders_of, produce
 from tests.cluster.nodes import Nodes, nodes
+from tests.support.patience import eventually
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from pykafka_core import Cluster
 from pykafka_core.cli import main
 from pykafka_core.types import GROUP_TOPIC, RESOURCE_BROKER, RESOURCE_TOPIC, TRANSACTION_TOPIC
-from tests.cluster.clients import consume, create_placed, eventually, isr_of, produce, read_by_group
+from tests.cluster.clients import consume, create_placed, isr_of, produce, read_by_group
 from tests.cluster.throttles import (
     BATCHES,
     LISTS,
@@ -26,7 +26,7 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 ALL = dict.fromkeys(LISTS, "*")
 NOTHING = dict.fromkeys(RATES, "0")

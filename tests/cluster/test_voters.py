@@ -16,9 +16,9 @@ from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.quorum.values import ReplicaKey
-from tests.cluster.clients import consume, create, eventually, produce
+from tests.cluster.clients import consume, create, produce
 from tests.cluster.growing import Growing, growing
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 ADD = partial(quorum.add, listener="CONTROLLER")
 VALUES = sorted(f"value-{number}" for number in range(20))

@@ -12,8 +12,8 @@ from confluent_kafka import (
 )
 
 from pykafka_core.coordinator.partitions import coordinator_partition
-from tests.cluster.clients import eventually, leaders_of
-from tests.support.patience import ATTEMPT_S, PATIENCE_S
+from tests.cluster.clients import leaders_of
+from tests.support.patience import ATTEMPT_S, PATIENCE_S, eventually
 
 
 def transactional_producer(bootstrap: str, name: str) -> Producer:

@@ -9,8 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from pykafka_core.idempotent import Batch, IdempotentConsumer
 from pykafka_core.protocol.messages import MetadataRequest
-from tests.cluster.clients import eventually
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.wire import Connection
 
 METADATA, METADATA_VERSION = 3, 12

@@ -18,12 +18,11 @@ from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, Topic
 from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.cluster.clients import create as create_led_by
-from tests.cluster.clients import eventually
 from tests.cluster.growing import growing
 from tests.cluster.static import static_voters
 from tests.quorum.live import LiveReplica
 from tests.support.evidence.logs import watch
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.jvm
 

@@ -37,7 +37,7 @@ def address(master: str, request: pytest.FixtureRequest) -> str:
 
 
 def outcome(spark: "SparkSession", master: str, given: Given) -> Any:
-    """Run everything, in a driver of its own unless in the session of the tests."""
+    """Run everything in a separate driver, or in the session of the tests."""
     if master == SHARED:
         return json.loads(json.dumps(Everything(spark, given).run()))
     return run_driver("tests.spark.everything", given._asdict(), folder=Path(given.folder))

@@ -16,7 +16,7 @@ import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.types import Durability
-from tests.cluster.clients import eventually
+from tests.support.patience import eventually
 
 
 class Brokers(Protocol):

@@ -2,7 +2,7 @@
 
 `tools/durations.py` reads the file and fails for slow tests without a marker. A run adds its tests
 to those of earlier runs, so the file covers the suite after ``make test-all``. `tests/conftest.py`
-imports the hooks.
+loads this plugin.
 """
 
 import json

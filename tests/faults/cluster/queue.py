@@ -98,11 +98,11 @@ class Member:
         while not self._queue.is_over():
             began = time.monotonic()
             try:
-                told = self._consumer.committed(given, ATTEMPT_S)
+                committed = self._consumer.committed(given, ATTEMPT_S)
             except KafkaException:
                 continue
-            if all(one.error is None for one in told):
-                return began, told
+            if all(one.error is None for one in committed):
+                return began, committed
         return 0.0, []
 
     def _lost(self, consumer: Consumer, _: Any) -> None:

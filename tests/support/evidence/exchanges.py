@@ -1,6 +1,4 @@
-"""The last requests and responses of a test.
-
-Those of raw connections, simulated brokers and fake cores.
+"""The last requests and responses of raw connections, simulated brokers and fake cores.
 
 Messages are kept as they are and formatted only in a report, so that noting one costs next to
 nothing.

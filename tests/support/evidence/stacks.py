@@ -1,6 +1,4 @@
-"""Stacks of all threads at the moment of a hang.
-
-Of this process and of every process that it started.
+"""Stacks of all threads at the moment of a hang, of this process and of its children.
 
 py-spy reads Python children, jcmd reads JVMs. Where py-spy may not trace (some kernels allow ptrace
 to root only), the report has what the kernel says of the child's threads.
