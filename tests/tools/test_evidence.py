@@ -187,11 +187,11 @@ def test_children_continue_without_py_spy(tmp_path: Path, monkeypatch: pytest.Mo
     broken.write_text("#!/bin/sh\nprintf '\\351'\n")
     broken.chmod(0o755)
     signals: list[object] = []
-    monkeypatch.setattr(os, "kill", lambda *given: signals.append(given))
-    with sleeping(sys.executable):
+    with sleeping(sys.executable), monkeypatch.context() as patch:
+        patch.setattr(os, "kill", lambda *given: signals.append(given))
         for program, text in ((Path("/bin/false"), stacks.NO_PY_SPY), (broken, "\ufffd")):
             stacks.clear()
-            monkeypatch.setattr(stacks, "PY_SPY", program)
+            patch.setattr(stacks, "PY_SPY", program)
             stacks.take(PATIENCE_S)
             assert any(text in found for _, found in stacks.sections())
         assert signals == []
