@@ -53,7 +53,9 @@ impl State {
         incoming: Incoming,
     ) -> Result<(), StorageError> {
         if self.segments.is_empty() {
-            self.begin_first_segment(shared, incoming.first_offset)?;
+            // Its base offset is the log start, as in Kafka. The first batch of a compacted leader
+            // may have a higher offset.
+            self.begin_first_segment(shared, self.log_end_offset)?;
         }
         self.activate()?;
         if !self.should_roll(shared, incoming)? {
@@ -108,11 +110,12 @@ impl State {
         }
     }
 
-    /// Seals the active segment, stores the producers' state and begins a segment at `base_offset`, which is the log end
-    /// or behind it. An active segment that is empty is replaced.
+    /// Seals the active segment, stores the producers' state and begins a segment at `base_offset`,
+    /// which is the log end or after it. An empty active segment is replaced, unless it is the
+    /// first one, which marks the log start.
     pub(crate) fn roll(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
-        if self.segments.last().is_some_and(|segment| segment.size == 0) {
+        if matches!(&self.segments[..], [_, .., last] if last.size == 0) {
             self.remove_empty_segment(shared)?;
         }
         self.store_snapshot_at(shared, base_offset)?;
@@ -273,11 +276,11 @@ impl State {
 
     fn should_roll(&mut self, shared: &Shared, incoming: Incoming) -> Result<bool, StorageError> {
         let segment = self.segments.last().expect("a segment was added before");
+        let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);
         if segment.size == 0 {
-            return Ok(segment.base_offset() != incoming.first_offset);
+            return Ok(is_out_of_range || segment.base_offset() > incoming.first_offset);
         }
         let is_full = self.is_full(segment, incoming);
-        let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);
         let are_indexes_full =
             self.indexes.as_ref().is_some_and(|indexes| indexes.lock().are_full(&self.config));
         if is_full || is_out_of_range || are_indexes_full {
