@@ -143,6 +143,9 @@ def test_kafka_python_shares_commits_and_goes_on(topic: str, kafka_bootstrap_ser
             group_id="kafka-python",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            # A metadata request that is in flight at the subscription hides the topic until the
+            # next one, by default for five minutes.
+            metadata_max_age_ms=POLL_MS,
         )
         found: list[int] = []
         deadline = time.monotonic() + PATIENCE_S
