@@ -6,7 +6,8 @@ mod common;
 use common::{Bench, NOW_MS, all, batch, batch_offsets};
 use proptest::prelude::*;
 use pykafka_log::{
-    AppendError, AppendOptions, AppendOrigin, Checkpointed, Log, LogConfig, LogOptions, Recovery,
+    AppendError, AppendOptions, AppendOrigin, Checkpointed, Log, LogConfig, LogOptions, OpenMode,
+    Recovery,
 };
 use pykafka_record::{BatchMut, LeaderEpoch};
 
@@ -205,4 +206,42 @@ fn an_empty_first_segment_takes_a_later_batch() {
     let (log, recovery) = bench.open(true);
     assert_eq!((recovery.truncated_bytes, recovery.damage), (0, None));
     assert_eq!(log.log_end_offset(), RANGE + 6);
+}
+
+/// `DeleteRecords` may move the log start offset of the leader into a batch.
+#[test]
+fn a_log_that_begins_inside_a_batch_takes_it() {
+    let bench = bench(1 << 20);
+    let (log, _) = bench.open(true);
+    log.truncate_fully_and_start_at(5).unwrap();
+    let bytes = stored(0, 0, 10, 10);
+    log.append_as_follower(&bytes, LeaderEpoch::ZERO).unwrap();
+    let bounds = |log: &Log| (log.log_start_offset(), log.log_end_offset());
+    assert_eq!(bounds(&log), (5, 10));
+    assert_eq!(log.segments().iter().map(|(base, _)| *base).collect::<Vec<_>>(), [0]);
+    log.close().unwrap();
+
+    let checkpointed =
+        Checkpointed { recovery_point: 5, log_start_offset: Some(5), ..Checkpointed::default() };
+    let killed = || LogOptions { checkpointed, ..bench.options(false) };
+    let (log, recovery) = Log::open(killed()).unwrap();
+    assert_eq!((recovery.damage, bounds(&log)), (None, (5, 10)));
+    assert!(content(&log) == bytes);
+    log.close().unwrap();
+
+    // A crash tears the batch.
+    let path = bench.dir.join("00000000000000000000.log");
+    bench.disk.open(&path, OpenMode::Write).unwrap().set_len(bytes.len() as u64 / 2).unwrap();
+    let (log, recovery) = Log::open(killed()).unwrap();
+    assert_eq!((recovery.damage, bounds(&log)), (None, (5, 5)));
+    log.append_as_follower(&bytes, LeaderEpoch::ZERO).unwrap();
+    assert_eq!(bounds(&log), (5, 10));
+}
+
+#[test]
+fn a_batch_below_the_log_start_offset_is_refused() {
+    let (log, _) = bench(1 << 20).open(true);
+    log.truncate_fully_and_start_at(10).unwrap();
+    let refused = log.append_as_follower(&stored(0, 0, 10, 10), LeaderEpoch::ZERO);
+    assert!(matches!(refused, Err(AppendError::UnexpectedOffset { expected: 10, found: 0 })));
 }

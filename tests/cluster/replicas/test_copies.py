@@ -1,6 +1,7 @@
-"""Replicas of a compacted partition that were copied after the compaction keep every record.
+"""Replicas that fetched a partition from the start keep every record.
 
-A copy has no records between the log start offset and the first one that compaction left.
+A copy of a compacted partition has no records between the log start offset and the first one that
+compaction left. After `DeleteRecords` the log start offset may lie inside a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from pykafka_core import Cluster
 from tests.support.patience import PATIENCE_S, eventually
@@ -17,7 +19,7 @@ TOPIC = "balances"
 OVERWRITTEN, KEYS = 200, 20
 """Records of one key, which compaction removes, before records of several."""
 TOPIC_CONFIG = {
-    "cleanup.policy": "compact",
+    "cleanup.policy": "compact,delete",
     "min.cleanable.dirty.ratio": "0.01",
     "internal.segment.bytes": "16384",
     "file.delete.delay.ms": "0",
@@ -49,10 +51,10 @@ def written(cluster: Cluster) -> Values:
     return overwritten | several | last
 
 
-def send(cluster: Cluster, keys: list[bytes]) -> Values:
-    """Send one batch for each key; all replicas have them on return."""
-    servers = {"bootstrap.servers": cluster.bootstrap_servers}
-    producer = Producer(servers | {"batch.num.messages": 1, "acks": "all"})
+def send(cluster: Cluster, keys: list[bytes], batch_records: int = 1) -> Values:
+    """Send a record for each key; all replicas have them on return."""
+    servers = {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 1000}
+    producer = Producer(servers | {"batch.num.messages": batch_records, "acks": "all"})
     failed: list[object] = []
     values: Values = {}
     for number, key in enumerate(keys):
@@ -69,13 +71,13 @@ def send(cluster: Cluster, keys: list[bytes]) -> Values:
     return values
 
 
-def read_all(cluster: Cluster) -> Values:
-    """Read from the log start offset, which is 0, to the end."""
+def read_all(cluster: Cluster, log_start: int = 0) -> Values:
+    """Read from the log start offset to the end."""
     partition = TopicPartition(TOPIC, 0, OFFSET_BEGINNING)
     servers = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "readers"}
     consumer = Consumer(servers | {"enable.partition.eof": True})
     low, _ = consumer.get_watermark_offsets(partition, PATIENCE_S)
-    assert low == 0
+    assert low == log_start
     consumer.assign([partition])
     values: Values = {}
     while (message := consumer.poll(PATIENCE_S)) is not None and message.error() is None:
@@ -92,9 +94,9 @@ def segments(cluster: Cluster, node: int) -> list[Path]:
 
 
 def first_offset(cluster: Cluster, node: int) -> int:
-    """The base offset of the first batch on disk."""
-    with segments(cluster, node)[0].open("rb") as file:
-        return int.from_bytes(file.read(8))
+    """The base offset of the first batch on disk; 0 while a compaction replaces its segment."""
+    first = segments(cluster, node)[0]
+    return int.from_bytes(first.read_bytes()[:8]) if first.exists() else 0
 
 
 def copy_to_each_node(cluster: Cluster) -> None:
@@ -139,3 +141,21 @@ def test_copies_of_a_compacted_partition_outlive_restarts(
     assert "damaged" not in caplog.text
     after = send(cluster, [b"after"])
     assert read_all(cluster) == written | after
+
+
+@pytest.mark.parametrize("restart", [stop_and_start, kill_and_start])
+def test_copies_begin_at_a_log_start_inside_a_batch(
+    cluster: Cluster, restart: Callable[[Cluster], None]
+) -> None:
+    written = send(cluster, [b"%d" % number for number in range(KEYS)], batch_records=KEYS)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    kept = TopicPartition(TOPIC, 0, KEYS // 2)
+    (deleted,) = admin.delete_records([kept]).values()
+    assert deleted.result(PATIENCE_S).low_watermark == kept.offset
+    copy_to_each_node(cluster)
+    restart(cluster)
+    cluster.wait_isr(TOPIC)
+    expected = {b"%d" % number: written[b"%d" % number] for number in range(kept.offset, KEYS)}
+    assert read_all(cluster, kept.offset) == expected
+    after = send(cluster, [b"after"])
+    assert read_all(cluster, kept.offset) == expected | after

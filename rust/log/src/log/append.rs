@@ -231,6 +231,9 @@ impl Log {
     /// a leader that lost its leadership meanwhile may send batches of a later epoch (KAFKA-18723). What is left out is
     /// fetched again from the log end. A batch that does not fit its segment begins another one, at its own offset.
     ///
+    /// An empty log also takes a batch that begins below its log start offset and reaches beyond
+    /// it: `DeleteRecords` may have moved the leader's log start offset into that batch.
+    ///
     /// # Errors
     /// A batch fails its CRC, is malformed, or does not follow the one before it: nothing was appended. The log cannot
     /// be written: the batches before the one that failed are in the log.
@@ -242,11 +245,13 @@ impl Log {
         let mut state = self.write();
         state.check_writable()?;
         let valid_size = state.check_followed(bytes, leader_epoch)?;
-        let mut info = state.nothing_appended();
-        for batch in batches(&bytes[..valid_size]).flatten() {
-            info = info.followed_by(state.write_all(&self.shared, batch.bytes())?);
+        let bytes = &bytes[..valid_size];
+        match batches(bytes).flatten().next() {
+            Some(first) if first.base_offset() < state.log_end_offset => {
+                state.append_across_start(&self.shared, bytes)
+            }
+            _ => state.append_each(&self.shared, bytes),
         }
-        Ok(info)
     }
 }
 
@@ -395,6 +400,9 @@ impl State {
                 break;
             }
             let found = batch.base_offset();
+            if size == 0 && self.begins_inside(&batch) {
+                expected = found;
+            }
             // A compacted leader has holes between batches, never below what it sent before.
             if found < expected || !batch.has_valid_offsets() {
                 return Err(AppendError::UnexpectedOffset { expected, found });
@@ -406,6 +414,25 @@ impl State {
             size += batch.size();
         }
         Ok(size)
+    }
+
+    /// Whether a log without records begins inside of a batch.
+    fn begins_inside(&self, batch: &Batch<'_>) -> bool {
+        let start = self.log_start_offset;
+        start == self.log_end_offset && batch.base_offset() < start && start < batch.next_offset()
+    }
+
+    /// Appends batches as they are, each to the segment that has room for it.
+    pub(super) fn append_each(
+        &mut self,
+        shared: &Shared,
+        bytes: &[u8],
+    ) -> Result<AppendInfo, AppendError> {
+        let mut info = self.nothing_appended();
+        for batch in batches(bytes).flatten() {
+            info = info.followed_by(self.write_all(shared, batch.bytes())?);
+        }
+        Ok(info)
     }
 
     /// Writes whole batches whose offsets are final to one segment, and takes note of each.

@@ -115,7 +115,7 @@ impl State {
     }
 
     /// Forgets the epochs of which no record is left.
-    fn drop_epochs_below_start(&mut self, shared: &Shared) -> Result<(), StorageError> {
+    pub(super) fn drop_epochs_below_start(&mut self, shared: &Shared) -> Result<(), StorageError> {
         if !self.epochs.truncate_from_start(self.log_start_offset) {
             return Ok(());
         }

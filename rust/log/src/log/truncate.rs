@@ -4,14 +4,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::BatchHeader;
+use pykafka_record::{Batch, BatchHeader};
 
+use super::append::validate::ValidateError;
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
 use super::sync::Round;
 use super::view::Writing;
-use super::{Log, Shared, StorageError, recovery};
+use super::{AppendError, AppendInfo, Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
@@ -87,6 +88,22 @@ impl Writing<'_> {
         self.store_emptied(shared, &withdrawn)
     }
 
+    /// Appends batches of which the first one begins below the log start offset of this log, which
+    /// has no records. Its bounds never go down: a checkpoint may read them at any time.
+    pub(super) fn append_across_start(
+        &mut self,
+        shared: &Shared,
+        bytes: &[u8],
+    ) -> Result<AppendInfo, AppendError> {
+        let base_offset = Batch::split(bytes).map_err(ValidateError::from)?.0.base_offset();
+        let start = self.log_start_offset;
+        self.truncate_fully(shared, start)?;
+        self.begin_first_segment(shared, base_offset)?;
+        let appended = self.append_each(shared, bytes);
+        self.drop_epochs_below_start(shared)?;
+        appended
+    }
+
     /// Cuts at `offset`, which lies inside of the first segment or behind it.
     fn truncate(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
@@ -130,6 +147,9 @@ impl State {
         shared: &Shared,
         withdrawn: &Withdrawn,
     ) -> Result<(), StorageError> {
+        if !self.is_on_disk {
+            return Ok(());
+        }
         // From the end: what a kill leaves is a log that begins where it did, and ends earlier.
         for segment in withdrawn.segments().iter().rev() {
             self.mark_segment_deleted(shared, segment)?;

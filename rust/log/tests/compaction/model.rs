@@ -1,11 +1,8 @@
 //! Compaction against a map of keys: whatever happens to a log, its last committed values are the map's.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{Bench, LEADER, NOW_MS, all};
+use crate::common::{Bench, LEADER, NOW_MS, all};
 use proptest::prelude::*;
 use pykafka_log::{CompactionOptions, Disk, Log, LogOptions, MemoryDisk};
 use pykafka_record::{

@@ -1,14 +1,11 @@
 //! The power goes at every disk operation of compactions, and the process is killed there: no last value is lost, none that
 //! was replaced or deleted comes back, and the log goes on.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{LEADER, NOW_MS, all};
+use crate::common::{LEADER, NOW_MS, all};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     CompactionOptions, Disk, FetchedRecords, Log, LogConfig, LogDirectory, ManualClock, Recovery,

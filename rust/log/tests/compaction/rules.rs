@@ -1,13 +1,10 @@
 //! What a compaction leaves of a log, and that everything which is derived from batches stays right.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Bench, LEADER, NOW_MS, all};
+use crate::common::{Bench, LEADER, NOW_MS, all};
 use pykafka_log::{
     Clock, CompactionOptions, CompactionReport, Log, LogOptions, OpenMode, ProducerEntry,
     StorageError,
