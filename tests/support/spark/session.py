@@ -30,6 +30,7 @@ def start_session(warehouse: Path, master: str = "local[2,2]", **settings: str) 
             # default stack.
             "spark.driver.extraJavaOptions": f"{java} -Xss4m",
             "spark.executor.extraJavaOptions": java,
+            "spark.python.daemon.module": "tests.support.spark.daemon",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),
