@@ -1,5 +1,7 @@
 //! Produce at the handler: each rule of the contract on memory logs.
 
+use std::thread;
+
 use pykafka_log::Durability;
 use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::produce::{PartitionResponse, Response};
@@ -353,6 +355,10 @@ fn group_commit_syncs_once_for_all_that_came_during_a_sync() {
     let first = pending(broker.produce(9, 1, &batch(&["0"])));
     broker.gate.until_waiting(1);
     let rest: Vec<_> = (0..20).map(|_| pending(broker.produce(9, 1, &batch(&["n"])))).collect();
+    // An append that finds the log locked is queued for another thread.
+    while broker.offsets().log_end_offset < 22 {
+        thread::yield_now();
+    }
     broker.gate.open();
     block_on(first);
     for future in rest {
