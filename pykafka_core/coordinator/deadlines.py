@@ -6,6 +6,7 @@ from itertools import count
 
 from pykafka_core.coordinator.shard import FOREVER_NS
 
+NS_PER_MS = 1_000_000
 _STALE_MIN = 64
 
 

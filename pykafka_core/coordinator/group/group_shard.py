@@ -12,7 +12,12 @@ from pykafka_core.coordinator.group.consumer.due import (
 )
 from pykafka_core.coordinator.group.consumer.replay import KINDS as CONSUMER_KINDS
 from pykafka_core.coordinator.group.consumer.replay import replay_consumer_group
-from pykafka_core.coordinator.group.offsets.deletion import remove_of_absent_topics, topics_deleted
+from pykafka_core.coordinator.group.offsets.deleted_topics import (
+    REMOVAL,
+    remove_gone,
+    remove_of_absent_topics,
+    topics_deleted,
+)
 from pykafka_core.coordinator.group.offsets.expiry import EXPIRY, arm_expiry, expire
 from pykafka_core.coordinator.group.offsets.records import replay_marker, replay_offset
 from pykafka_core.coordinator.group.state import GroupState
@@ -66,6 +71,8 @@ class GroupShard(GroupState):
         for key in islice(self.deadlines.take_due(turn.now_ns), 1):
             if key == EXPIRY:
                 expire(self, turn)
+            elif key == REMOVAL:
+                remove_gone(self, turn)
             elif isinstance(key, DueInConsumerGroup):
                 run_consumer_due(self, key, turn)
             else:

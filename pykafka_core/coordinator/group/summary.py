@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.group.why import OFFSETS_MAX
 
@@ -44,7 +45,7 @@ def _summary(state: GroupState, group_id: str) -> GroupSummary:
     assert group is not None, "its id is one of theirs"
     offsets = (
         (topic, partition, one.offset)
-        for topic, partitions in state.offsets.topics(group_id).items()
+        for topic, partitions in current_offsets(state, group_id).items()
         for partition, one in partitions.items()
     )
     name = str(group.state.value)

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Member
-from pykafka_core.coordinator.group.classic.session import NS_PER_MS
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState, MemberState
 from pykafka_core.coordinator.group.history import Event, What
+from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
 from pykafka_core.coordinator.group.state import GroupState
 
 MEMBERS_MAX = 1_000
@@ -76,7 +77,7 @@ class GroupView(NamedTuple):
 def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
     """Look at a group; None if there is none of that id."""
     group = state.any_group(group_id)
-    topics = state.offsets.topics(group_id)
+    topics = current_offsets(state, group_id)
     if group is None and not topics:
         return None
     found = [

@@ -3,8 +3,9 @@
 All ids are searched at an interval, some in each turn. One with an open or a decided transaction stays.
 """
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.shard import Turn
-from pykafka_core.coordinator.transaction.keys import EXPIRY, NS_PER_MS
+from pykafka_core.coordinator.transaction.keys import EXPIRY
 from pykafka_core.coordinator.transaction.records import transaction_tombstone
 from pykafka_core.coordinator.transaction.state import Transactions
 

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-NS_PER_MS = 1_000_000
-
 EXPIRY = "transactional ids' expiry"
 
 

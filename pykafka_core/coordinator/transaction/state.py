@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Callable
 from sys import getsizeof
 
-from pykafka_core.coordinator.deadlines import Deadlines
+from pykafka_core.coordinator.deadlines import NS_PER_MS, Deadlines
 from pykafka_core.coordinator.shard import Turn
-from pykafka_core.coordinator.transaction.keys import NS_PER_MS, Timeout
+from pykafka_core.coordinator.transaction.keys import Timeout
 from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.states import FOLLOWING, TransactionState

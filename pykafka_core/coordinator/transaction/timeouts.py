@@ -3,8 +3,9 @@
 Kafka looks for them at an interval; here each has a deadline.
 """
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.shard import Turn
-from pykafka_core.coordinator.transaction.keys import NS_PER_MS, Timeout
+from pykafka_core.coordinator.transaction.keys import Timeout
 from pykafka_core.coordinator.transaction.prepare import fence
 from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.states import TransactionState

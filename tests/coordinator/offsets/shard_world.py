@@ -31,10 +31,12 @@ class ShardWorld:
 
     Attributes:
         log: In the order in which it is replayed.
+        topic_id: Of every topic; None if there are no topics.
     """
 
-    def __init__(self, bytes_max: int = BYTES_MAX, topic_id: bytes = NO_TOPIC_ID) -> None:
-        self.shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: topic_id)
+    def __init__(self, bytes_max: int = BYTES_MAX, topic_id: bytes | None = NO_TOPIC_ID) -> None:
+        self.topic_id = topic_id
+        self.shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: self.topic_id)
         self.now_ms = 1_000
         self.bytes_max = bytes_max
         self.log: list[Logged] = []

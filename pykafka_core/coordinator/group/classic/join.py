@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup, selected_protocol
 from pykafka_core.coordinator.group.classic.member import (
     REASON_LENGTH_MAX,
@@ -19,7 +20,6 @@ from pykafka_core.coordinator.group.classic.rebalance import (
 )
 from pykafka_core.coordinator.group.classic.records import group_record, stored_member
 from pykafka_core.coordinator.group.classic.session import (
-    NS_PER_MS,
     await_pending_member,
     touch_member,
     touch_new_member,

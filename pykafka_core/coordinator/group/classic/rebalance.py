@@ -5,10 +5,11 @@ rebalance timeouts has passed, the rebalance completes: who has not joined is re
 is selected, and everybody who waits is told the new generation. An empty group waits for more members first.
 """
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup, InitialDelay
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.records import group_record
-from pykafka_core.coordinator.group.classic.session import NS_PER_MS, touch_member
+from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState

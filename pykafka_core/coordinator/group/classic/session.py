@@ -2,13 +2,13 @@
 
 from sys import getsizeof
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
 
-NS_PER_MS = 1_000_000
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 """How long a JoinGroup of a new member may wait (``CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS``): if its client is gone,
 nothing else removes it, and one that is still there tries again."""

@@ -1,10 +1,11 @@
 """What happens in consumer groups when time passes."""
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.consumer.keys import ConsumerDue
 from pykafka_core.coordinator.group.consumer.keys import DueInConsumerGroup as DueInConsumerGroup
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.consumer.member import MemberState
-from pykafka_core.coordinator.group.consumer.session import NS_PER_MS, touch, watch_revocation
+from pykafka_core.coordinator.group.consumer.session import touch, watch_revocation
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.errors import RecordListTooLargeError

@@ -1,5 +1,6 @@
 """Deadlines of a consumer group's members: their sessions, and the time they have to give partitions up."""
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
@@ -7,8 +8,6 @@ from pykafka_core.coordinator.group.consumer.member import (
     MemberState,
 )
 from pykafka_core.coordinator.group.state import GroupState
-
-NS_PER_MS = 1_000_000
 
 
 def touch(state: GroupState, group_id: str, member_id: str, now_ns: int, timeout_ms: int) -> None:

@@ -1,5 +1,6 @@
 """JoinGroup, SyncGroup and Heartbeat of a classic member of a consumer group (``classicGroupJoinToConsumerGroup``)."""
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
 from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
@@ -12,7 +13,6 @@ from pykafka_core.coordinator.group.consumer.member import (
     MemberState,
 )
 from pykafka_core.coordinator.group.consumer.session import (
-    NS_PER_MS,
     forget_deadlines,
     touch,
     watch,

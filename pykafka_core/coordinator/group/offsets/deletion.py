@@ -1,13 +1,12 @@
-"""Offsets that go: with their group, with their topic, or because somebody asks for it (OffsetDelete)."""
+"""Offsets that are removed with their group, or by OffsetDelete."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.offsets.expiry import REMOVED_MAX, search_soon
+from pykafka_core.coordinator.group.offsets.expiry import REMOVED_MAX
 from pykafka_core.coordinator.group.offsets.records import offset_tombstones
-from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
@@ -23,35 +22,6 @@ def remove_some(state: GroupState, group_id: str, turn: Turn) -> bool:
     for place in places[:count]:
         state.offsets.remove(group_id, *place)
     return next(state.offsets.places(group_id), None) is None
-
-
-def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -> None:
-    """Have the offsets of topics that are gone removed soon: by the search for what has expired.
-
-    Args:
-        state: Of the shard.
-        topics: Ids by name. What is committed for a new topic of such a name is kept.
-        turn: Of now.
-    """
-    state.offsets.gone.append(topics)
-    state.offsets.search.end()  # it begins again with the first group
-    search_soon(state, turn)
-
-
-def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
-    """Have offsets removed whose topic was deleted while nobody took care of them: before a crash, or during the load.
-
-    Old records do not have the topic's id; they stay if there is a topic of that name.
-    """
-    offsets = state.offsets
-    for name, ids in offsets.replayed.items():
-        current = state.topic_id(name)
-        kept = {current} if current is None else {current, NO_TOPIC_ID}
-        if absent := ids - kept:
-            offsets.absent.setdefault(name, set()).update(absent)
-    offsets.replayed.clear()
-    if offsets.absent:
-        search_soon(state, turn)
 
 
 def delete_offsets(

@@ -6,12 +6,12 @@ offsets is removed.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from enum import Enum, auto
 from itertools import islice
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.records import group_tombstone
-from pykafka_core.coordinator.group.classic.session import NS_PER_MS, drop_pending_member
+from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.removal import remove_empty_consumer_group
@@ -59,96 +59,57 @@ def expire(state: GroupState, turn: Turn) -> None:
     if search.groups:
         search_soon(state, turn)
     else:
-        state.offsets.forget_gone()
         arm_expiry(state, turn)
 
 
 def _search_topics(state: GroupState, group: AnyGroup, turn: Turn, left: int) -> int:
-    """Remove what can go of the group's next topics; how much was looked at, 0 if there are no more."""
+    """Remove what has expired in the group's next topics; how much was looked at, 0 if there are no more."""
     search, topics = state.offsets.search, state.offsets.topics(group.group_id)
     if search.topics is None:
-        if not _search_pending(state, group, turn):
-            return left
         search.topics = deque(topics)
-    looked_at, count, found = list[str](), 0, list[tuple[_Why, Place]]()
+    looked_at, count, found = list[str](), 0, list[Place]()
     while search.topics and count < left and len(found) < REMOVED_MAX:
         topic = search.topics.popleft()
         looked_at.append(topic)
         count += 1 + len(topics.get(topic, ()))
-        found += islice(_removable(state, group, topic, turn), REMOVED_MAX)
-    for why, place in found:
-        if why is _Why.HIDDEN:
-            state.offsets.hide_gone(group.group_id, place)
-    kept = group.subscribed_among({place[0] for why, place in found if why is _Why.EXPIRED})
-    places = [
-        place
-        for why, place in found
-        if why is _Why.GONE or (why is _Why.EXPIRED and place[0] not in kept)
-    ]
-    if not _remove(state, group, places, turn):
+        found += islice(_expired(state, group, topic, turn), REMOVED_MAX)
+    kept = group.subscribed_among({place[0] for place in found})
+    places = [place for place in found if place[0] not in kept]
+    if not remove_places(state, group.group_id, places, turn):
         search.topics.extendleft(reversed(looked_at))
         return left
     return count
 
 
-class _Why(Enum):
-    """Why an offset can go."""
-
-    GONE = auto()
-    """Its topic was deleted."""
-    HIDDEN = auto()
-    """The same, and a transaction has committed one of the next topic of that name."""
-    EXPIRED = auto()
-    """It goes unless a member subscribes to the topic."""
-
-
-def _removable(
-    state: GroupState, group: AnyGroup, topic: str, turn: Turn
-) -> Iterator[tuple[_Why, Place]]:
-    """Where the offsets of a topic can go."""
-    offsets = state.offsets
-    seeks_gone = bool(offsets.gone or offsets.absent)
-    for partition, committed in offsets.topics(group.group_id).get(topic, {}).items():
+def _expired(state: GroupState, group: AnyGroup, topic: str, turn: Turn) -> Iterator[Place]:
+    """Where the offsets of a topic go unless a member subscribes to it."""
+    for partition, committed in state.offsets.topics(group.group_id).get(topic, {}).items():
         place = (topic, partition)
-        if seeks_gone and offsets.is_gone(topic, committed.topic_id):
-            yield _Why.GONE if offsets.has_gone(group.group_id, place) else _Why.HIDDEN, place
-        elif _can_expire(state, group, place, committed, turn):
-            yield _Why.EXPIRED, place
+        if _can_expire(state, group, place, committed, turn):
+            yield place
 
 
-def _remove(state: GroupState, group: AnyGroup, places: Sequence[Place], turn: Turn) -> bool:
+def remove_places(state: GroupState, group_id: str, places: Sequence[Place], turn: Turn) -> bool:
     """Remove offsets, as many as fit; False if there may be others for the next turn to remove."""
-    count = turn.append_some(offset_tombstones(group.group_id, places))
+    count = turn.append_some(offset_tombstones(group_id, places))
     for place in places[:count]:
-        state.offsets.remove(group.group_id, *place)
-    # What does not even fit alone must not keep the search from going on.
+        state.offsets.remove(group_id, *place)
+    # An offset that does not even fit alone must not block the others.
     return count == len(places) < REMOVED_MAX or not turn.records
-
-
-def _search_pending(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
-    """Remove what transactions wait with for deleted topics; whether that was all.
-
-    It goes first: no more of it comes, and what is committed later would be in a topic that was looked at.
-    """
-    offsets, group_id = state.offsets, group.group_id
-    if not (offsets.gone or offsets.absent):
-        return True
-    gone = []
-    for place in offsets.pending_places(group_id):
-        if offsets.has_gone(group_id, place):
-            gone.append(place)
-        else:
-            offsets.hide_gone(group_id, place)
-    return _remove(state, group, gone[:REMOVED_MAX], turn)
 
 
 def _end_group(state: GroupState, group: AnyGroup, turn: Turn) -> int:
     """All its topics were looked at: the group goes if nothing is left of it. What that cost."""
-    has_offsets = next(state.offsets.places(group.group_id), None) is not None
-    if has_offsets or _remove_group(state, group, turn) or not turn.records:
+    if end_group(state, group, turn) or not turn.records:
         state.offsets.search.next_group()
         return 1
     return SEARCHED_MAX
+
+
+def end_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
+    """Remove a group without offsets and members; False if its record did not fit into the turn."""
+    has_offsets = next(state.offsets.places(group.group_id), None) is not None
+    return has_offsets or _remove_group(state, group, turn)
 
 
 def _can_expire(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.offsets.deleted_topics import current_offsets
 from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -36,7 +37,5 @@ def fetch_offsets(
     consumers = state.consumer_groups.get(group_id)
     if consumers is not None:
         consumers.check_fetch(member_id, member_epoch)
-    found = state.offsets.topics(group_id)
-    names = found.keys() if topics is None else topics
-    offsets = {name: dict(found[name]) for name in names if name in found}
+    offsets = current_offsets(state, group_id, topics)
     turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id)))

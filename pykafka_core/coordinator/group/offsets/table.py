@@ -1,7 +1,7 @@
 """Committed offsets by group, topic and partition, and those of open transactions."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pykafka_core._offsets import Committed as Committed
@@ -19,6 +19,8 @@ class _Pending(NamedTuple):
 
 Place = tuple[str, int]
 """Topic and partition, within a group."""
+Row = tuple[str, str]
+"""Group id and topic."""
 
 
 class Search:
@@ -40,11 +42,6 @@ class Search:
         self.groups.popleft()
         self.topics = None
 
-    def end(self) -> None:
-        """It looks at nothing more."""
-        self.groups.clear()
-        self.topics = None
-
 
 class OffsetTable:
     """The offsets of all groups of a shard.
@@ -52,33 +49,35 @@ class OffsetTable:
     An offset of a transaction waits until its marker. It then counts unless a later one was committed meanwhile.
 
     Attributes:
-        gone: Topics that were deleted since the last search for what can be removed: ids by name, a mapping for each
-            time. All shards share a mapping: thousands of topics cost each of them nothing.
-        absent: Topics of stored offsets that were not there any more when the shard was loaded: ids by name.
+        gone: Ids of deleted topics by name, as long as offsets of theirs are to be removed.
+        leaving: Group id and topic of offsets to look through for ids in `gone`.
         replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
-        search: For what can be removed.
+        search: For what has expired.
     """
 
     __slots__ = (
         "_groups",
+        "_groups_of",
         "_number",
         "_pending",
         "_writers",
-        "absent",
         "gone",
+        "leaving",
         "replayed",
         "search",
     )
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
+        self._groups_of: dict[str, str | dict[str, None]] = {}
+        """By topic: the group that has committed offsets in it, or several in order."""
         self._pending: dict[int, dict[str, dict[Place, _Pending | None]]] = {}
         """By producer id; None where a later commit has overtaken it."""
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids that have a place pending."""
         self._number = 0
-        self.gone: list[Mapping[str, bytes]] = []
-        self.absent: dict[str, set[bytes]] = {}
+        self.gone: dict[str, set[bytes]] = {}
+        self.leaving: deque[Row] = deque()
         self.replayed: dict[str, set[bytes]] = {}
         self.search = Search()
 
@@ -112,10 +111,18 @@ class OffsetTable:
         return frozenset(self._writers.get(group_id, ()))
 
     def is_gone(self, topic: str, topic_id: bytes) -> bool:
-        """Whether the topic of that id was deleted; old records do not have the id of theirs."""
-        ids = {of.get(topic) for of in self.gone} - {None}
-        is_deleted = topic_id in ids or (topic_id == NO_TOPIC_ID and bool(ids))
-        return is_deleted or topic_id in self.absent.get(topic, ())
+        """Whether offsets with that id are of a deleted topic, and to be removed."""
+        return topic_id in self.gone.get(topic, ())
+
+    def note_gone(self, topic: str, topic_ids: Iterable[bytes]) -> None:
+        """Have the offsets of a deleted topic looked through, if there are any.
+
+        Takes a time that grows with its groups and with the offsets of open transactions, not with
+        all offsets.
+        """
+        if rows := [(group_id, topic) for group_id in self._groups_in(topic)]:
+            self.gone.setdefault(topic, set()).update(topic_ids)
+            self.leaving.extend(rows)
 
     def has_gone(self, group_id: str, place: Place) -> bool:
         """Whether a group has offsets of deleted topics only there: all that may count are."""
@@ -139,10 +146,11 @@ class OffsetTable:
             if pending is not None and self.is_gone(topic, pending.committed.topic_id):
                 places[place] = None
 
-    def forget_gone(self) -> None:
-        """All their offsets were searched for."""
-        self.gone.clear()
-        self.absent.clear()
+    def partitions(self, group_id: str, topic: str) -> list[int]:
+        """Return the partitions of a topic where a group has offsets, committed or pending."""
+        partitions = dict.fromkeys(self.topics(group_id).get(topic, ()))
+        pending = self._writers.get(group_id, ())
+        return list(partitions | {place[1]: None for place in pending if place[0] == topic})
 
     def note_replayed(self, topic: str, topic_id: bytes) -> None:
         """A stored offset is of this topic."""
@@ -188,6 +196,15 @@ class OffsetTable:
         for topic, partition in list(self.places(group_id)):
             self.remove(group_id, topic, partition)
 
+    def _groups_in(self, topic: str) -> Iterator[str]:
+        """Groups with offsets in a topic, committed or pending; each once."""
+        known = self._groups_of.get(topic, {})
+        groups = {known: None} if isinstance(known, str) else known
+        yield from groups
+        for group_id, places in self._writers.items():
+            if group_id not in groups and any(place[0] == topic for place in places):
+                yield group_id
+
     def _that_count(self, group_id: str, place: Place) -> Iterator[Committed]:
         """What was committed there last, and what counts once its transaction is committed."""
         committed = self.get(group_id, *place)
@@ -202,8 +219,8 @@ class OffsetTable:
         topics = self._groups.get(group_id, {})
         partitions = topics.get(topic, {})
         partitions.pop(partition, None)
-        if topics and not partitions:
-            topics.pop(topic, None)
+        if topics and not partitions and topics.pop(topic, None) is not None:
+            self._leave_topic(group_id, topic)
             if not topics:
                 del self._groups[group_id]
 
@@ -211,8 +228,22 @@ class OffsetTable:
         try:
             self._groups[group_id][topic][partition] = committed
         except KeyError:
-            topics = self._groups.setdefault(group_id, {})
-            topics.setdefault(topic, {})[partition] = committed
+            self._groups.setdefault(group_id, {})[topic] = {partition: committed}
+            self._enter_topic(group_id, topic)
+
+    def _enter_topic(self, group_id: str, topic: str) -> None:
+        known = self._groups_of.setdefault(topic, group_id)
+        if isinstance(known, dict):
+            known[group_id] = None
+        elif known != group_id:
+            self._groups_of[topic] = {known: None, group_id: None}
+
+    def _leave_topic(self, group_id: str, topic: str) -> None:
+        known = self._groups_of[topic]
+        if isinstance(known, dict) and len(known) > 1:
+            del known[group_id]
+        else:
+            del self._groups_of[topic]
 
     def _overtake(self, group_id: str, place: Place, number: int) -> None:
         """Pending offsets that came before ``number`` do not count any more."""

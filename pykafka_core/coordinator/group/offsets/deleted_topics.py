@@ -1,0 +1,124 @@
+"""Offsets of deleted topics: they do not count from the deletion on, and are removed soon.
+
+A topic that is created with the name of a deleted one has another id (KIP-516), so each reader
+compares ids. The removal takes a time that grows with the offsets of the deleted topics, not with
+all offsets.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from pykafka_core.coordinator.deadlines import NS_PER_MS
+from pykafka_core.coordinator.group.offsets.expiry import (
+    REMOVED_MAX,
+    SEARCHED_MAX,
+    end_group,
+    remove_places,
+)
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed, Place
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+
+REMOVAL = "offsets of deleted topics"
+"""The deadline's key."""
+PAUSE_NS = NS_PER_MS
+"""Between two turns, so that requests are served."""
+
+
+def current_offsets(
+    state: GroupState, group_id: str, topics: Iterable[str] | None = None
+) -> dict[str, dict[int, Committed]]:
+    """Return a copy of the group's committed offsets whose topics are not deleted.
+
+    Args:
+        state: Of the shard.
+        group_id: A group without offsets has no topics.
+        topics: Names; all topics by default.
+
+    Returns:
+        By topic and partition, without empty topics.
+    """
+    found = state.offsets.topics(group_id)
+    current: dict[str, dict[int, Committed]] = {}
+    for topic in found if topics is None else topics:
+        if topic in found and (kept := _of_current(state, topic, found[topic])):
+            current[topic] = kept
+    return current
+
+
+def _of_current(
+    state: GroupState, topic: str, partitions: Mapping[int, Committed]
+) -> dict[int, Committed]:
+    gone, topic_id = state.offsets.gone.get(topic, ()), state.topic_id(topic)
+    if topic_id is None:
+        return {at: one for at, one in partitions.items() if one.topic_id not in gone}
+    return {
+        at: one
+        for at, one in partitions.items()
+        if one.topic_id == topic_id or (one.topic_id == NO_TOPIC_ID and NO_TOPIC_ID not in gone)
+    }
+
+
+def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -> None:
+    """Have the offsets of deleted topics removed.
+
+    Args:
+        state: Of the shard.
+        topics: Ids by name. Offsets with another id stay: they are of a new topic of that name.
+            Offsets without an id (of old records) are removed.
+        turn: Of now.
+    """
+    for topic, topic_id in topics.items():
+        state.offsets.note_gone(topic, (topic_id, NO_TOPIC_ID))
+    _remove_soon(state, turn)
+
+
+def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
+    """Have offsets removed whose topic was deleted before a crash, or during the load.
+
+    Old records do not have the topic's id; they stay if there is a topic of that name.
+    """
+    for topic, ids in state.offsets.replayed.items():
+        current = state.topic_id(topic)
+        kept = {current} if current is None else {current, NO_TOPIC_ID}
+        if absent := ids - kept:
+            state.offsets.note_gone(topic, absent)
+    state.offsets.replayed.clear()
+    _remove_soon(state, turn)
+
+
+def remove_gone(state: GroupState, turn: Turn) -> None:
+    """Remove offsets of deleted topics, as many as a turn takes."""
+    offsets, left = state.offsets, SEARCHED_MAX
+    while left > 0 and offsets.leaving:
+        group_id, topic = offsets.leaving[0]
+        partitions = offsets.partitions(group_id, topic)
+        if not _remove_of(state, group_id, topic, partitions, turn):
+            break
+        offsets.leaving.popleft()
+        left -= 1 + len(partitions)
+    if not offsets.leaving:
+        offsets.gone.clear()
+    _remove_soon(state, turn)
+
+
+def _remove_of(
+    state: GroupState, group_id: str, topic: str, partitions: Iterable[int], turn: Turn
+) -> bool:
+    """Remove what a group has in deleted topics of a name; False if the next turn must go on."""
+    offsets, gone = state.offsets, list[Place]()
+    for place in ((topic, partition) for partition in partitions):
+        if len(gone) == REMOVED_MAX:
+            break
+        if offsets.has_gone(group_id, place):
+            gone.append(place)
+        else:
+            offsets.hide_gone(group_id, place)
+    if not remove_places(state, group_id, gone, turn):
+        return False
+    group = state.any_group(group_id)
+    return group is None or not gone or end_group(state, group, turn) or not turn.records
+
+
+def _remove_soon(state: GroupState, turn: Turn) -> None:
+    if state.offsets.leaving:
+        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
