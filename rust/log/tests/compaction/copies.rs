@@ -32,6 +32,10 @@ enum Step {
     Delete {
         percent: i64,
     },
+    /// Segments below the log start offset are removed.
+    Retain {
+        replica: usize,
+    },
     /// A follower fetches once.
     Fetch {
         replica: usize,
@@ -66,6 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => replica().prop_map(|replica| Step::Roll { replica }),
         4 => replica().prop_map(|replica| Step::Compact { replica }),
         1 => (0..=100i64).prop_map(|percent| Step::Delete { percent }),
+        2 => replica().prop_map(|replica| Step::Retain { replica }),
         6 => (replica(), 0..600usize).prop_map(|(replica, bytes)| Step::Fetch { replica, bytes }),
         2 => replica().prop_map(|replica| Step::Lead { replica }),
         2 => replica().prop_map(|replica| Step::Wipe { replica }),
@@ -194,6 +199,10 @@ impl World {
                 let (start, end) = (leader.log.log_start_offset(), leader.log.log_end_offset());
                 leader.log.delete_before(start + (end - start) * percent / 100).unwrap();
                 leader.checkpoint();
+            }
+            Step::Retain { replica } => {
+                let log = &self.replicas[replica].log;
+                log.enforce_retention(log.log_end_offset()).unwrap();
             }
             Step::Fetch { replica, bytes } => self.fetch(replica, bytes),
             Step::Lead { replica } => self.lead(replica),
