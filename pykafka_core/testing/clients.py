@@ -16,7 +16,7 @@ import pytest
 from .names import name_of
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, Producer
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
 
     from pykafka_core import Broker
 
@@ -64,6 +64,25 @@ class KafkaClients:
         return report(self.bootstrap_servers, self.errors)
 
 
+class _Undelivered:
+    """Records that a producer could not deliver, with the first errors."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._errors: list[str] = []
+
+    def note(self, error: "KafkaError | None", record: "Message") -> None:
+        """Take a delivery report."""
+        if error is not None:
+            self.count += 1
+            if len(self._errors) < _ERRORS_MAX:
+                place = f"{record.topic()}-{record.partition()}"
+                self._errors.append(f"  to {place}, key {record.key()!r}: {error}")
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.count} records were not delivered", *self._errors])
+
+
 REPORTING = pytest.StashKey[KafkaClients]()
 
 
@@ -84,14 +103,19 @@ def kafka_clients(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) 
 
 @pytest.fixture
 def kafka_producer(kafka_clients: KafkaClients) -> Iterator["Producer"]:
-    """A producer, flushed after the test, which fails if a record was not delivered by then."""
+    """A producer, flushed after the test, which fails if a record was not delivered by then.
+
+    Records with their own ``on_delivery`` are left to the test.
+    """
     from confluent_kafka import Producer
 
-    producer = Producer(kafka_clients.config("producer", {}))
+    undelivered = _Undelivered()
+    producer = Producer(kafka_clients.config("producer", {"on_delivery": undelivered.note}))
     yield producer
     left = producer.flush(FLUSH_S)
-    if left:
-        pytest.fail(f"{left} records were not delivered\n{kafka_clients.report()}", pytrace=False)
+    undelivered.count += left
+    if undelivered.count:
+        pytest.fail(f"{undelivered}\n{kafka_clients.report()}", pytrace=False)
 
 
 @pytest.fixture

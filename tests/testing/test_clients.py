@@ -63,6 +63,37 @@ def test_without_a_broker(kafka_broker, kafka_clients):
     assert False
 """
 
+UNDELIVERED = """
+import pytest
+
+@pytest.fixture
+def narrow(kafka_topic_factory):
+    return kafka_topic_factory(config={"max.message.bytes": 1000})
+
+def test_too_large(narrow, kafka_producer):
+    kafka_producer.produce(narrow, b"x" * 2000)
+
+def test_without_a_key(kafka_topic_factory, kafka_producer):
+    topic = kafka_topic_factory(config={"cleanup.policy": "compact"})
+    kafka_producer.produce(topic, b"value")
+
+def test_flushed_by_the_test(narrow, kafka_producer):
+    kafka_producer.produce(narrow, b"x" * 2000)
+    assert kafka_producer.flush(60) == 0
+
+def test_purged(kafka_topic, kafka_producer):
+    kafka_producer.produce(kafka_topic, b"value")
+    kafka_producer.purge()
+
+def test_with_a_callback(narrow, kafka_producer):
+    errors = []
+    kafka_producer.produce(narrow, b"x" * 2000, on_delivery=lambda error, _: errors.append(error))
+    kafka_producer.flush(60)
+    assert errors
+"""
+ERRORS = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "MSG_SIZE_TOO_LARGE", "_PURGE_"
+"""The errors of the tests above, in order."""
+
 
 def _run(folder: Path, text: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
@@ -92,6 +123,17 @@ def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
     assert "high watermarks 0: 0" in waited
     assert "kafka_read_all('none'): " in missing
     assert "it did not tell more" in closed
+
+
+@pytest.mark.interval
+def test_a_record_that_is_not_delivered_fails_the_test(tmp_path: Path) -> None:
+    code, out = _run(tmp_path, UNDELIVERED)
+    assert code == 1, out
+    assert "5 passed, 4 errors" in out, out
+    reports = out.split("ERROR at teardown of ")[1:]
+    for error, report in zip(ERRORS, reports, strict=True):
+        assert "1 records were not delivered" in report
+        assert f"code={error}" in report, report
 
 
 @pytest.mark.parametrize(
