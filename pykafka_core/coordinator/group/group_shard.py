@@ -18,8 +18,13 @@ from pykafka_core.coordinator.group.offsets.deleted_topics import (
     remove_of_absent_topics,
     topics_deleted,
 )
+from pykafka_core.coordinator.group.offsets.deletion import DELETION, remove_detached
 from pykafka_core.coordinator.group.offsets.expiry import EXPIRY, arm_expiry, expire
-from pykafka_core.coordinator.group.offsets.records import replay_marker, replay_offset
+from pykafka_core.coordinator.group.offsets.records import (
+    ensure_group,
+    replay_marker,
+    replay_offset,
+)
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.protocol.coordinator_records import GROUP_KEYS
@@ -56,7 +61,12 @@ class GroupShard(GroupState):
         replay_marker(self, producer_id, committed=committed)
 
     def loaded(self, turn: Turn) -> None:
-        """Arm the deadlines of loaded members and of expiry."""
+        """Arm the deadlines of loaded members and of expiry.
+
+        A crash may have left offsets of a deleted group: they are those of a simple group again.
+        """
+        for group_id in self.offsets.group_ids():
+            ensure_group(self, group_id)
         arm_loaded(self, turn)
         arm_loaded_consumers(self, turn)
         arm_expiry(self, turn)
@@ -73,6 +83,8 @@ class GroupShard(GroupState):
                 expire(self, turn)
             elif key == REMOVAL:
                 remove_gone(self, turn)
+            elif key == DELETION:
+                remove_detached(self, turn)
             elif isinstance(key, DueInConsumerGroup):
                 run_consumer_due(self, key, turn)
             else:

@@ -4,18 +4,19 @@ from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.delete import delete_consumer_group
-from pykafka_core.coordinator.group.offsets.deletion import MORE, remove_some
+from pykafka_core.coordinator.group.offsets.deletion import delete_with_group
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 
 def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Remove a group without members; answered with its id, or with `MORE` when some of its offsets are left.
+    """Remove a group without members, and then its offsets; answered with its id.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
         NonEmptyGroupError: It has members, or is about to lose the last.
+        RecordListTooLargeError: Its records do not fit into one batch.
     """
     if group_id in state.consumer_groups:
         delete_consumer_group(state.consumer_groups[group_id], state, waiter, turn)
@@ -25,11 +26,9 @@ def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -
         raise GroupIdNotFoundError
     if group.state is not ClassicGroupState.EMPTY:
         raise NonEmptyGroupError
-    if not remove_some(state, group_id, turn) or not turn.append_some([group_tombstone(group_id)]):
-        turn.answer(waiter, MORE)
-        return
+    turn.append([group_tombstone(group_id)])
     for member_id in list(group.pending_members):
         drop_pending_member(state, group, member_id)
     group.move_to(ClassicGroupState.DEAD, turn.now_ms)
-    state.groups.pop(group_id, None)
-    turn.answer(waiter, group_id)
+    del state.groups[group_id]
+    delete_with_group(state, group_id, waiter, turn)

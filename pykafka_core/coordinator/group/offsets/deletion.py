@@ -3,25 +3,64 @@
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
+from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.offsets.expiry import REMOVED_MAX
 from pykafka_core.coordinator.group.offsets.records import offset_tombstones
+from pykafka_core.coordinator.group.offsets.table import Detached, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
-MORE = "more"
-"""The answer to a removal that goes on in another turn: it is to be asked for again."""
+DELETION = "offsets of deleted groups"
+"""The deadline's key."""
+PAUSE_NS = NS_PER_MS
+"""Between two turns, so that requests are served."""
 
 
-def remove_some(state: GroupState, group_id: str, turn: Turn) -> bool:
-    """Remove the offsets of a group, as many as a turn takes; whether none is left."""
-    places = list(islice(state.offsets.places(group_id), REMOVED_MAX))
-    count = turn.append_some(offset_tombstones(group_id, places))
-    for place in places[:count]:
-        state.offsets.remove(group_id, *place)
-    return next(state.offsets.places(group_id), None) is None
+def delete_with_group(state: GroupState, group_id: str, waiter: Waiter, turn: Turn) -> None:
+    """Remove the offsets of a group that this turn deletes, in as many turns as they take.
+
+    They do not count any more: a new group with this id has no offsets. Answered with the group's
+    id when all tombstones are written.
+    """
+    state.offsets.detach(group_id, waiter)
+    remove_detached(state, turn)
+
+
+def remove_detached(state: GroupState, turn: Turn) -> None:
+    """Write tombstones for offsets of deleted groups, as many as a turn takes."""
+    offsets, left = state.offsets, REMOVED_MAX
+    while left > 0 and offsets.detached:
+        head = offsets.detached[0]
+        places = list(islice(head.places(), left))
+        if not _write_tombstones(state, head, places, turn):
+            break
+        left -= max(len(places), 1)
+        if next(head.places(), None) is None:
+            offsets.detached.popleft()
+            turn.answer(head.waiter, head.group_id)
+    if offsets.detached:
+        state.deadlines.set(DELETION, turn.now_ns + PAUSE_NS)
+
+
+def _write_tombstones(
+    state: GroupState, head: Detached, places: Sequence[Place], turn: Turn
+) -> bool:
+    """Remove places that a new group of the id has not committed again; False if the turn is full."""
+    offsets, group_id = state.offsets, head.group_id
+    old = [
+        place
+        for place in places
+        if offsets.get(group_id, *place) is None and not offsets.is_pending(group_id, *place)
+    ]
+    head.remove(set(places) - set(old))
+    count = turn.append_some(offset_tombstones(group_id, old))
+    # A tombstone that does not even fit alone must not block the others.
+    is_done = count == len(old) or not turn.records
+    head.remove(old if is_done else old[:count])
+    return is_done
 
 
 def delete_offsets(

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pykafka_core._offsets import Committed as Committed
+from pykafka_core.coordinator.shard import Waiter
 
 NO_EPOCH = -1
 NO_EXPIRY = -1
@@ -43,12 +44,40 @@ class Search:
         self.topics = None
 
 
+class Detached:
+    """Where a deleted group had offsets; each place leaves when its tombstone is written.
+
+    Attributes:
+        group_id: Another group may have this id by now.
+        waiter: To be answered when no place is left.
+    """
+
+    __slots__ = "_topics", "group_id", "waiter"
+
+    def __init__(self, group_id: str, topics: dict[str, dict[int, object]], waiter: Waiter) -> None:
+        self.group_id, self._topics, self.waiter = group_id, topics, waiter
+
+    def places(self) -> Iterator[Place]:
+        """The places that are left."""
+        for topic, partitions in self._topics.items():
+            for partition in partitions:
+                yield topic, partition
+
+    def remove(self, places: Iterable[Place]) -> None:
+        """Their tombstones are written, or not needed."""
+        for topic, partition in places:
+            del self._topics[topic][partition]
+            if not self._topics[topic]:
+                del self._topics[topic]
+
+
 class OffsetTable:
     """The offsets of all groups of a shard.
 
     An offset of a transaction waits until its marker. It then counts unless a later one was committed meanwhile.
 
     Attributes:
+        detached: Offsets of deleted groups, in the order of the deletions.
         gone: Ids of deleted topics by name, as long as offsets of theirs are to be removed.
         leaving: Group id and topic of offsets to look through for ids in `gone`.
         replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
@@ -61,6 +90,7 @@ class OffsetTable:
         "_number",
         "_pending",
         "_writers",
+        "detached",
         "gone",
         "leaving",
         "replayed",
@@ -76,6 +106,7 @@ class OffsetTable:
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids that have a place pending."""
         self._number = 0
+        self.detached: deque[Detached] = deque()
         self.gone: dict[str, set[bytes]] = {}
         self.leaving: deque[Row] = deque()
         self.replayed: dict[str, set[bytes]] = {}
@@ -191,10 +222,23 @@ class OffsetTable:
             del self._pending[producer_id][group_id][place]
             self._withdraw(producer_id, group_id, place)
 
-    def remove_group(self, group_id: str) -> None:
-        """Forget all offsets of a group."""
-        for topic, partition in list(self.places(group_id)):
+    def detach(self, group_id: str, waiter: Waiter) -> None:
+        """Take all offsets of a group out of the table; `detached` has where tombstones are due.
+
+        Takes a time that grows with the group's topics and with its open transactions.
+        """
+        topics = cast("dict[str, dict[int, object]]", self._groups.pop(group_id, {}))
+        for topic in topics:
+            self._leave_topic(group_id, topic)
+        for topic, partition in self.pending_places(group_id):
+            topics.setdefault(topic, {}).setdefault(partition, None)
             self.remove(group_id, topic, partition)
+        self.detached.append(Detached(group_id, topics, waiter))
+
+    def group_ids(self) -> Iterator[str]:
+        """Groups with committed or pending offsets; one with both comes twice."""
+        yield from self._groups
+        yield from self._writers
 
     def _groups_in(self, topic: str) -> Iterator[str]:
         """Groups with offsets in a topic, committed or pending; each once."""
