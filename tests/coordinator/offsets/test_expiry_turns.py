@@ -71,6 +71,17 @@ def test_one_turn_removes_the_offsets_of_deleted_topics_among_many() -> None:
     assert world.shard.next_due_ns() > world.now_ms * MS + SECOND_NS
 
 
+def test_deletions_do_not_delay_the_removal() -> None:
+    world = ShardWorld(bytes_max=1_000_000)
+    assert world.ask(commit(*(at(5, partition=number) for number in range(COUNT)))) is None
+    for _ in range(COUNT):
+        world.shard.topics_deleted({"t": NO_TOPIC_ID}, world._turn())
+        if not world.rows():
+            return
+        world.pass_ms(0)
+    raise AssertionError("the offsets are not removed")
+
+
 def test_deletions_do_not_delay_expiry() -> None:
     world = ShardWorld(bytes_max=1_000_000)
     assert world.ask(commit(*(at(5, topic=f"t{number}") for number in range(COUNT)))) is None

@@ -69,7 +69,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -
     """
     for topic, topic_id in topics.items():
         state.offsets.note_gone(topic, (topic_id, NO_TOPIC_ID))
-    _remove_soon(state, turn)
+    _begin_removal(state, turn)
 
 
 def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
@@ -83,7 +83,7 @@ def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
         if absent := ids - kept:
             state.offsets.note_gone(topic, absent)
     state.offsets.replayed.clear()
-    _remove_soon(state, turn)
+    _begin_removal(state, turn)
 
 
 def remove_gone(state: GroupState, turn: Turn) -> None:
@@ -96,9 +96,10 @@ def remove_gone(state: GroupState, turn: Turn) -> None:
             break
         offsets.leaving.popleft()
         left -= 1 + len(partitions)
-    if not offsets.leaving:
+    if offsets.leaving:
+        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
+    else:
         offsets.gone.clear()
-    _remove_soon(state, turn)
 
 
 def _remove_of(
@@ -119,6 +120,7 @@ def _remove_of(
     return group is None or not gone or end_group(state, group, turn) or not turn.records
 
 
-def _remove_soon(state: GroupState, turn: Turn) -> None:
+def _begin_removal(state: GroupState, turn: Turn) -> None:
+    # Without a pause: deletions that follow each other closely must not put it off.
     if state.offsets.leaving:
-        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
+        state.deadlines.set(REMOVAL, turn.now_ns)
