@@ -1,22 +1,28 @@
 """``format``, ``random-uuid`` and ``cluster up``: nodes of one cluster from the command line."""
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core.broker.start.plan import plan
 from pykafka_core.config import BrokerConfigs
+from tests.cluster.clients import isr_of
 from tests.support.cli import run
-from tests.support.patience import PATIENCE_S
+from tests.support.evidence.logs import new_log
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.ports import free_ports
 
 Capture = pytest.CaptureFixture[str]
+SERVES = "node 2 serves again\n"
 
 
 def new_id(capsys: Capture) -> str:
@@ -62,32 +68,82 @@ def test_a_directory_is_formatted_once(tmp_path: Path, capsys: Capture) -> None:
     assert "formatted already" in capsys.readouterr().err
 
 
+class Up(NamedTuple):
+    """A running command, its brokers and the file of its stderr."""
+
+    process: "subprocess.Popen[str]"
+    brokers: str
+    errors: Path
+
+
 @contextmanager
-def up(folder: Path, port: int) -> Iterator[str]:
-    """Three nodes until the end of the block, and their brokers."""
+def up(folder: Path, port: int) -> Iterator[Up]:
+    """Three nodes until the end of the block."""
     command = [sys.executable, "-m", "pykafka_core.cli", "cluster", "up", "3", str(folder)]
-    process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+    with new_log("cluster up") as log:
+        process = subprocess.Popen(
+            [*command, "--port", str(port)], stdout=subprocess.PIPE, stderr=log, text=True
+        )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("ready ")
-        yield line.split()[1]
+        yield Up(process, line.split()[1], Path(log.name))
+        assert process.poll() is None
+    finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0
-    finally:
-        process.kill()
-        process.communicate()
+    assert process.returncode == 0
 
 
 @pytest.mark.cluster
 def test_three_nodes_are_up_with_one_command_and_come_back(tmp_path: Path) -> None:
     port = free_ports()
-    with up(tmp_path, port) as brokers:
+    with up(tmp_path, port) as (_, brokers, _):
         admin = AdminClient({"bootstrap.servers": brokers})
         admin.create_topics([NewTopic("orders", 2)])["orders"].result(PATIENCE_S)
-    with up(tmp_path, port) as brokers:
+    with up(tmp_path, port) as (_, brokers, _):
         found = AdminClient({"bootstrap.servers": brokers}).list_topics("orders", PATIENCE_S)
         assert set(found.brokers) == {1, 2, 3}
         partitions = found.topics["orders"].partitions.values()
         assert [sorted(partition.replicas) for partition in partitions] == [[1, 2, 3]] * 2
+
+
+@pytest.mark.kill
+def test_a_killed_node_starts_again_and_the_others_continue(tmp_path: Path) -> None:
+    with up(tmp_path, free_ports()) as (process, brokers, errors):
+        admin = AdminClient({"bootstrap.servers": brokers})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(PATIENCE_S)
+        for number, delay in enumerate((1, 2), 1):
+            os.kill(node_process(process.pid, tmp_path / "2"), signal.SIGKILL)
+            ended = f"node 2 ended (SIGKILL); it starts again in {delay} s\n"
+            wait_for(errors, ended, 1)
+            send(brokers)
+            wait_for(errors, SERVES, number)
+        eventually(lambda: sorted(isr_of(brokers, "orders")[0]) == [1, 2, 3])
+
+
+def wait_for(file: Path, line: str, count: int) -> None:
+    eventually(lambda: file.read_text().count(line) == count)
+
+
+def node_process(parent: int, data: Path) -> int:
+    """Return the id of the process that serves a data directory."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    (found,) = (
+        int(child)
+        for child in children
+        if os.fsencode(data) in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+    )
+    return found
+
+
+def send(brokers: str) -> None:
+    """Produce a record; two of three replicas acknowledge it."""
+    producer = Producer({"bootstrap.servers": brokers})
+    failed: list[object] = []
+    producer.produce(
+        "orders", b"value", on_delivery=lambda error, _: failed.append(error) if error else None
+    )
+    assert producer.flush(PATIENCE_S) == 0
+    assert failed == []

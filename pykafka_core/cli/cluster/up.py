@@ -1,30 +1,26 @@
 """``cluster up``: nodes of one cluster on this machine, a process each, until Ctrl-C."""
 
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster.supervisor import Signals, Supervisor
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import StorageError
 
 NODES_MAX = 7
 CONTROLLER_PORTS_BEHIND = 10_000
 """Of a node's controller behind its broker's port."""
-STOP_S = 30
 KNOWN_S = 30
 BETWEEN_LOOKS_S = 0.01
-STOPPING = {signal.SIGTERM, signal.SIGINT}
 
 
 def up(count: int, folder: Path, port: int) -> None:
-    """Run nodes until a signal; one that ends by itself ends all.
+    """Run nodes until a signal. A node that ends starts again, after a delay that grows.
 
     Args:
         count: 1 to 7; each is broker and controller.
@@ -32,7 +28,7 @@ def up(count: int, folder: Path, port: int) -> None:
         port: Of the first broker; the others follow.
 
     Raises:
-        CliError: The folder is of another number of nodes, or a node ended.
+        CliError: The folder is of another number of nodes, or a node did not start.
     """
     nodes = range(1, count + 1)
     if not 1 <= count <= NODES_MAX or port + count - 1 + CONTROLLER_PORTS_BEHIND > 65535:
@@ -44,19 +40,14 @@ def up(count: int, folder: Path, port: int) -> None:
         _format(nodes, folder, port)
     except StorageError as error:
         raise CliError(str(error)) from error
-    with _processes(nodes, folder) as processes:
-        for node, process in processes.items():
-            output = process.stdout
-            assert output is not None, "it is a pipe"
-            if not output.readline().startswith("ready "):
-                raise CliError(f"node {node} did not start; what it said stands above")
+    with Supervisor(nodes, folder) as supervisor:
         addresses = [f"127.0.0.1:{port + node - 1}" for node in nodes]
         _wait_until_all_are_known(nodes, addresses)
         brokers = ",".join(addresses)
-        # Who has read that they are ready may end them at once.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {*STOPPING, signal.SIGCHLD})
+        # Before the line: its reader may stop the nodes at once.
+        signals = Signals()
         print(f"ready {brokers} data={folder} nodes={count}", flush=True)
-        _wait_for_first(processes)
+        supervisor.run(signals, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
@@ -88,33 +79,6 @@ def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
     }
 
 
-@contextmanager
-def _processes(nodes: Sequence[int], folder: Path) -> Iterator[dict[int, "subprocess.Popen[str]"]]:
-    """All of them, ended at the end: by SIGTERM, and by SIGKILL where that does not do."""
-    running: dict[int, subprocess.Popen[str]] = {}
-    try:
-        for node in nodes:
-            data, config = str(folder / str(node)), str(folder / f"{node}.properties")
-            command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
-            # Ctrl-C goes to the group; each node is told by this process, once.
-            running[node] = subprocess.Popen(
-                [*command, "--data", data, "--config", config],
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        yield running
-    finally:
-        for process in running.values():
-            process.terminate()
-        for process in running.values():
-            try:
-                process.communicate(timeout=STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-
-
 def _wait_until_all_are_known(nodes: Sequence[int], addresses: Sequence[str]) -> None:
     """Return when each broker names all: a node that is ready is so by its own metadata, which others may not have."""
     deadline = time.monotonic() + KNOWN_S
@@ -127,13 +91,3 @@ def _wait_until_all_are_known(nodes: Sequence[int], addresses: Sequence[str]) ->
             if time.monotonic() > deadline:
                 raise CliError(f"{address} does not know node {min(missing)} after {KNOWN_S} s")
             time.sleep(BETWEEN_LOOKS_S)
-
-
-def _wait_for_first(processes: Mapping[int, "subprocess.Popen[str]"]) -> None:
-    """Return at SIGTERM or Ctrl-C; raise when a node ends. These signals are blocked, and looked at here alone."""
-    while True:
-        ended = [node for node, process in processes.items() if process.poll() is not None]
-        if ended:
-            raise CliError(f"node {ended[0]} ended by itself; what it said stands above")
-        if signal.sigwait({*STOPPING, signal.SIGCHLD}) in STOPPING:
-            return
