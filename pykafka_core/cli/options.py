@@ -18,6 +18,7 @@ Bootstrap = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For scripts: JSON on stdout.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def not_empty(text: str) -> str:

@@ -2,8 +2,11 @@
 
 import base64
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from pykafka_core.cli.errors import CliError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,3 +79,24 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask a person at a terminal, on stderr; scripts are not asked.
+
+    Args:
+        question: Names the action and its objects.
+        yes: The answer, if it was given as an option.
+
+    Raises:
+        CliError: The answer is not yes.
+    """
+    if yes or sys.stdin is None or not sys.stdin.isatty():
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = input()
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CliError("nothing was done")

@@ -108,6 +108,22 @@ def test_topics_are_described_and_deleted(topic: str, tmp_path: Path, capsys: Ca
     assert run("topics", "describe", topic) == 1
 
 
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_deletions_are_confirmed_at_a_terminal(
+    topic: str, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: answer)
+    assert run("topics", "delete", topic, "--json") == (answer != "y")
+    assert f"Delete {topic} and all their records? [y/N] " in capsys.readouterr().err
+    assert run("topics", "describe", topic) == (answer == "y")
+    capsys.readouterr()
+    assert run("groups", "delete", "none") == 1
+    assert "Delete none and all their committed offsets? [y/N] " in capsys.readouterr().err
+    assert run("groups", "delete", "none", "--yes") == 1
+    assert "[y/N]" not in capsys.readouterr().err
+
+
 def test_settings_are_altered_and_described(topic: str, capsys: Capture) -> None:
     assert run("configs", "alter", "topic", topic, "--set", "retention.ms=60000") == 0
     capsys.readouterr()

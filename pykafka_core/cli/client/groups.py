@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pykafka_core.cli.errors import CliError
-from pykafka_core.cli.options import Bootstrap, Json, not_empty
-from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
+from pykafka_core.cli.output import confirm, print_json, print_table
 
 from .clients import TIMEOUT_S, admin, kafka_errors, result
 from .groups_admin import (
@@ -175,8 +175,11 @@ def reset_offsets(
 
 
 @app.command()
-def delete(groups: GroupIds, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Delete groups that have no members, and all their committed offsets."""
+def delete(
+    groups: GroupIds, yes: Yes = False, bootstrap: Bootstrap = None, as_json: Json = False
+) -> None:
+    """Delete groups without members, and all their committed offsets. Asks first at a terminal."""
+    confirm(f"Delete {', '.join(groups)} and all their committed offsets?", yes=yes)
     done, failed = [], []
     with admin(bootstrap, groups, "cannot delete groups") as (client, _):
         for group in dict.fromkeys(groups):

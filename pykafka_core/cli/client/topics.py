@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.options import Bootstrap, Json, utf8
-from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.cli.options import Bootstrap, Json, Yes, utf8
+from pykafka_core.cli.output import confirm, print_json, print_table
 
 from .clients import TIMEOUT_S, admin, connect, kafka_errors, result
 from .topics_elect import elect
@@ -116,8 +116,11 @@ def describe(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -
 
 
 @app.command()
-def delete(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
-    """Delete topics and all their records."""
+def delete(
+    names: Names, yes: Yes = False, bootstrap: Bootstrap = None, as_json: Json = False
+) -> None:
+    """Delete topics and all their records. Asks first at a terminal."""
+    confirm(f"Delete {', '.join(names)} and all their records?", yes=yes)
     with admin(bootstrap, names, f"cannot delete {', '.join(names)}") as (client, _):
         _finish("delete", client.delete_topics(names, request_timeout=TIMEOUT_S), as_json=as_json)
 
