@@ -48,7 +48,7 @@ def current_offsets(
 def _of_current(
     state: GroupState, topic: str, partitions: Mapping[int, Committed]
 ) -> dict[int, Committed]:
-    gone, topic_id = state.offsets.gone.get(topic, ()), state.topic_id(topic)
+    gone, topic_id = state.offsets.gone_ids(topic), state.topic_id(topic)
     if topic_id is None:
         return {at: one for at, one in partitions.items() if one.topic_id not in gone}
     return {
@@ -67,8 +67,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -
             Offsets without an id (of old records) are removed.
         turn: Of now.
     """
-    for topic, topic_id in topics.items():
-        state.offsets.note_gone(topic, (topic_id, NO_TOPIC_ID))
+    state.offsets.note_deleted(topics)
     _begin_removal(state, turn)
 
 
@@ -89,17 +88,20 @@ def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
 def remove_gone(state: GroupState, turn: Turn) -> None:
     """Remove offsets of deleted topics, as many as a turn takes."""
     offsets, left = state.offsets, SEARCHED_MAX
-    while left > 0 and offsets.leaving:
+    while left > 0 and (offsets.leaving or offsets.deletions):
+        if not offsets.leaving:
+            left -= max(offsets.look_up_deleted(left), 1)
+            continue
         group_id, topic = offsets.leaving[0]
         partitions = offsets.partitions(group_id, topic)
         if not _remove_of(state, group_id, topic, partitions, turn):
             break
         offsets.leaving.popleft()
         left -= 1 + len(partitions)
-    if offsets.leaving:
-        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
-    else:
+    if not offsets.leaving:
         offsets.gone.clear()
+    if offsets.leaving or offsets.deletions:
+        state.deadlines.set(REMOVAL, turn.now_ns + PAUSE_NS)
 
 
 def _remove_of(
@@ -122,5 +124,5 @@ def _remove_of(
 
 def _begin_removal(state: GroupState, turn: Turn) -> None:
     # Without a pause: deletions that follow each other closely must not put it off.
-    if state.offsets.leaving:
+    if state.offsets.leaving or state.offsets.deletions:
         state.deadlines.set(REMOVAL, turn.now_ns)

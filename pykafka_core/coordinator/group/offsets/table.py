@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple, cast
 
 from pykafka_core._offsets import Committed as Committed
@@ -44,6 +45,15 @@ class Search:
         self.topics = None
 
 
+class Deletion:
+    """Topics that were deleted at once: ids by name, and the names that are not looked up yet."""
+
+    __slots__ = "names", "topics"
+
+    def __init__(self, topics: Mapping[str, bytes]) -> None:
+        self.topics, self.names = topics, iter(topics)
+
+
 class Detached:
     """Where a deleted group had offsets; each place leaves when its tombstone is written.
 
@@ -78,6 +88,7 @@ class OffsetTable:
 
     Attributes:
         detached: Offsets of deleted groups, in the order of the deletions.
+        deletions: Topics that were deleted, as long as some are to be looked up.
         gone: Ids of deleted topics by name, as long as offsets of theirs are to be removed.
         leaving: Group id and topic of offsets to look through for ids in `gone`.
         replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
@@ -90,6 +101,7 @@ class OffsetTable:
         "_number",
         "_pending",
         "_writers",
+        "deletions",
         "detached",
         "gone",
         "leaving",
@@ -107,6 +119,7 @@ class OffsetTable:
         """Producer ids that have a place pending."""
         self._number = 0
         self.detached: deque[Detached] = deque()
+        self.deletions: deque[Deletion] = deque()
         self.gone: dict[str, set[bytes]] = {}
         self.leaving: deque[Row] = deque()
         self.replayed: dict[str, set[bytes]] = {}
@@ -141,9 +154,39 @@ class OffsetTable:
         """Where open transactions have committed offsets."""
         return frozenset(self._writers.get(group_id, ()))
 
+    def gone_ids(self, topic: str) -> set[bytes]:
+        """Ids of deleted topics of this name whose offsets will be removed.
+
+        `NO_TOPIC_ID` is one of them if offsets without an id are of such a topic.
+        """
+        ids = set(self.gone.get(topic, ()))
+        for deletion in self.deletions:
+            topic_id = deletion.topics.get(topic)
+            if topic_id is not None:
+                ids.update((topic_id, NO_TOPIC_ID))
+        return ids
+
     def is_gone(self, topic: str, topic_id: bytes) -> bool:
         """Whether offsets with that id are of a deleted topic, and to be removed."""
-        return topic_id in self.gone.get(topic, ())
+        return topic_id in self.gone_ids(topic)
+
+    def note_deleted(self, topics: Mapping[str, bytes]) -> None:
+        """Queue deleted topics for `look_up_deleted`, if the shard has offsets.
+
+        All shards share the mapping: thousands of topics cost each of them nothing now.
+        """
+        if self._groups_of or self._writers:
+            self.deletions.append(Deletion(topics))
+
+    def look_up_deleted(self, count_max: int) -> int:
+        """Note those of the next deleted topics that have offsets; how many were looked up."""
+        deletion = self.deletions[0]
+        names = list(islice(deletion.names, count_max))
+        for topic in names:
+            self.note_gone(topic, (deletion.topics[topic], NO_TOPIC_ID))
+        if len(names) < count_max:
+            self.deletions.popleft()
+        return len(names)
 
     def note_gone(self, topic: str, topic_ids: Iterable[bytes]) -> None:
         """Have the offsets of a deleted topic looked through, if there are any.
