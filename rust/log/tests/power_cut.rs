@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AppendError, BufferPool, Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirectory,
-    LogOptions, ManualClock, OnDamage, Recovery, StorageError, checkpoint,
+    AppendError, BufferPool, Checkpointed, Disk, Log, LogConfig, LogDirectory, LogOptions,
+    ManualClock, OnDamage, Recovery, StorageError, checkpoint,
 };
 use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId, batches};
 
@@ -499,18 +499,8 @@ fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
 }
 
 fn open_directory(disk: &FaultyDisk) -> (LogDirectory, Arc<Log>, Recovery) {
-    let options = DirectoryOptions {
-        dir: Path::new(DATA),
-        disk: Arc::new(disk.clone()),
-        lock: None,
-        producer_id_expiration_ms: i64::MAX,
-        random_seed: 1,
-        buffers: Arc::default(),
-    };
-    let directory = LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap();
     let config = self::options(disk, Mode::Fsync, false).config;
-    let (log, recovery) = directory.open_log("topic", 0, [7; 16], config).unwrap();
-    (directory, log, recovery)
+    common::open_directory(Arc::new(disk.clone()), config)
 }
 
 /// Appends, deletes records and lets retention remove segments; returns the log start that was acknowledged last.

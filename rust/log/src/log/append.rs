@@ -247,8 +247,8 @@ impl Log {
         let valid_size = state.check_followed(bytes, leader_epoch)?;
         let bytes = &bytes[..valid_size];
         match batches(bytes).flatten().next() {
-            Some(first) if first.base_offset() < state.log_end_offset => {
-                state.append_across_start(&self.shared, bytes)
+            Some(first) if state.begins_inside(&first) => {
+                state.append_across_start(&self.shared, first.base_offset(), bytes)
             }
             _ => state.append_each(&self.shared, bytes),
         }

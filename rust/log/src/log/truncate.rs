@@ -4,9 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::{Batch, BatchHeader};
+use pykafka_record::BatchHeader;
 
-use super::append::validate::ValidateError;
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
@@ -88,14 +87,14 @@ impl Writing<'_> {
         self.store_emptied(shared, &withdrawn)
     }
 
-    /// Appends batches of which the first one begins below the log start offset of this log, which
-    /// has no records. Its bounds never go down: a checkpoint may read them at any time.
+    /// Appends batches from `base_offset` on, below the log start offset of this log, which has no
+    /// records. Its bounds never go down: a checkpoint may read them at any time.
     pub(super) fn append_across_start(
         &mut self,
         shared: &Shared,
+        base_offset: i64,
         bytes: &[u8],
     ) -> Result<AppendInfo, AppendError> {
-        let base_offset = Batch::split(bytes).map_err(ValidateError::from)?.0.base_offset();
         let start = self.log_start_offset;
         self.truncate_fully(shared, start)?;
         self.begin_first_segment(shared, base_offset)?;

@@ -4,12 +4,12 @@
 
 pub mod watched_disk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pykafka_log::{
-    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, Disk, Log, LogConfig,
-    LogOptions, ManualClock, MemoryDisk, OnDamage, Recovery,
+    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, DirectoryOptions, Disk, Log,
+    LogConfig, LogDirectory, LogOptions, ManualClock, MemoryDisk, OnDamage, Recovery,
 };
 use pykafka_record::{Batch, BatchBuilder, BatchOptions, LeaderEpoch, batches};
 
@@ -68,6 +68,17 @@ impl Bench {
         names.map(|name| (name.clone(), self.disk.read(&self.dir.join(name)).unwrap())).collect()
     }
 
+    /// A disk with the files of the log's directory as they are now: all that a kill leaves.
+    pub fn copied_disk(&self) -> Arc<dyn Disk> {
+        let disk = MemoryDisk::default();
+        disk.create_dir_all(&self.dir).unwrap();
+        for (name, bytes) in self.files() {
+            let file = disk.create_anew(&self.dir.join(name)).unwrap();
+            file.write_at(&bytes, 0).unwrap();
+        }
+        Arc::new(disk)
+    }
+
     pub fn file(&self, name: &str) -> Vec<u8> {
         self.disk.read(&self.dir.join(name)).unwrap()
     }
@@ -75,6 +86,24 @@ impl Bench {
     pub fn file_names(&self) -> Vec<String> {
         self.files().into_iter().map(|(name, _)| name).collect()
     }
+}
+
+/// Opens `topic-0` of the data directory `/data`.
+pub fn open_directory(
+    disk: Arc<dyn Disk>,
+    config: Arc<LogConfig>,
+) -> (LogDirectory, Arc<Log>, Recovery) {
+    let options = DirectoryOptions {
+        dir: Path::new("/data"),
+        disk,
+        lock: None,
+        producer_id_expiration_ms: i64::MAX,
+        random_seed: 1,
+        buffers: Arc::default(),
+    };
+    let directory = LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap();
+    let (log, recovery) = directory.open_log("topic", 0, [7; 16], config).unwrap();
+    (directory, log, recovery)
 }
 
 pub const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);

@@ -3,13 +3,10 @@
 //! `PYKAFKA_COPIES` sets the number of histories (`make copies`: 20,000).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use crate::common::{Bench, NOW_MS, all};
 use proptest::prelude::*;
-use pykafka_log::{
-    AppendOptions, AppendOrigin, Checkpointed, CompactionOptions, Disk, Log, LogOptions, MemoryDisk,
-};
+use pykafka_log::{AppendOptions, AppendOrigin, Checkpointed, CompactionOptions, Log, LogOptions};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, Limits};
 
 const REPLICAS: usize = 3;
@@ -124,20 +121,9 @@ impl Replica {
 
     fn kill(&mut self) {
         if self.bench.disk.exists(&self.bench.dir) {
-            self.bench.disk = self.copied();
+            self.bench.disk = self.bench.copied_disk();
         }
         self.open(false);
-    }
-
-    /// Returns a disk with the files of this moment.
-    fn copied(&self) -> Arc<dyn Disk> {
-        let disk = MemoryDisk::default();
-        disk.create_dir_all(&self.bench.dir).unwrap();
-        for (name, bytes) in self.bench.files() {
-            let file = disk.create_anew(&self.bench.dir.join(name)).unwrap();
-            file.write_at(&bytes, 0).unwrap();
-        }
-        Arc::new(disk)
     }
 
     fn open(&mut self, clean: bool) {

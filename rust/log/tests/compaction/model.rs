@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Bench, LEADER, NOW_MS, all};
 use proptest::prelude::*;
-use pykafka_log::{CompactionOptions, Disk, Log, LogOptions, MemoryDisk};
+use pykafka_log::{CompactionOptions, Log, LogOptions};
 use pykafka_record::{
     BatchBuilder, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, Limits,
     ProducerEpoch, ProducerId,
@@ -227,7 +227,7 @@ impl Run {
                 self.open(*clean);
             }
             Step::Kill if self.bench.disk.exists(&self.bench.dir) => {
-                self.bench.disk = self.copied();
+                self.bench.disk = self.bench.copied_disk();
                 self.open(false);
             }
             Step::Kill => {}
@@ -258,16 +258,6 @@ impl Run {
         let known = self.log.active_producers();
         let next = known.iter().map(|entry| (entry.producer_id.get(), entry.last_sequence() + 1));
         self.model.sequences = next.collect();
-    }
-
-    fn copied(&self) -> std::sync::Arc<dyn Disk> {
-        let disk = MemoryDisk::default();
-        disk.create_dir_all(&self.bench.dir).unwrap();
-        for (name, bytes) in self.bench.files() {
-            let file = disk.create_anew(&self.bench.dir.join(name)).unwrap();
-            file.write_at(&bytes, 0).unwrap();
-        }
-        std::sync::Arc::new(disk)
     }
 
     fn open(&mut self, clean: bool) {

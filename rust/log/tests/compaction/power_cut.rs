@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{LEADER, NOW_MS, all};
+use crate::common::{LEADER, NOW_MS, all, open_directory};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    CompactionOptions, Disk, FetchedRecords, Log, LogConfig, LogDirectory, ManualClock, Recovery,
-    checkpoint,
+    CompactionOptions, Disk, FetchedRecords, Log, LogConfig, LogDirectory, Recovery, checkpoint,
 };
 use pykafka_record::{
     BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, Limits, ProducerEpoch,
@@ -42,18 +41,7 @@ fn config(syncs_every_append: bool) -> LogConfig {
 }
 
 fn open(disk: &FaultyDisk, config: &LogConfig) -> (LogDirectory, Arc<Log>, Recovery) {
-    let options = pykafka_log::DirectoryOptions {
-        dir: Path::new(DATA),
-        disk: Arc::new(disk.clone()),
-        lock: None,
-        producer_id_expiration_ms: i64::MAX,
-        random_seed: 1,
-        buffers: Arc::default(),
-    };
-    let directory = LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap();
-    let (log, recovery) =
-        directory.open_log("topic", 0, [7; 16], Arc::new(config.clone())).unwrap();
-    (directory, log, recovery)
+    open_directory(Arc::new(disk.clone()), Arc::new(config.clone()))
 }
 
 fn append(log: &Log, pairs: &[(u8, Option<&str>)], transaction: Option<(i64, i32)>) {
