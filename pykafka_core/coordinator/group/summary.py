@@ -45,7 +45,7 @@ def _summary(state: GroupState, group_id: str) -> GroupSummary:
     assert group is not None, "its id is one of theirs"
     offsets = (
         (topic, partition, one.offset)
-        for topic, partitions in current_offsets(state, group_id).items()
+        for topic, partitions in current_offsets(state, group_id)
         for partition, one in partitions.items()
     )
     name = str(group.state.value)

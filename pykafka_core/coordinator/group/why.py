@@ -77,7 +77,7 @@ class GroupView(NamedTuple):
 def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
     """Look at a group; None if there is none of that id."""
     group = state.any_group(group_id)
-    topics = current_offsets(state, group_id)
+    topics = dict(current_offsets(state, group_id))
     if group is None and not topics:
         return None
     found = [

@@ -5,10 +5,10 @@ compares ids. The removal takes a time that grows with the offsets of the delete
 all offsets.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.offsets.expiry import (
+    PAUSE_NS,
     REMOVED_MAX,
     SEARCHED_MAX,
     end_group,
@@ -20,29 +20,25 @@ from pykafka_core.coordinator.shard import Turn
 
 REMOVAL = "offsets of deleted topics"
 """The deadline's key."""
-PAUSE_NS = NS_PER_MS
-"""Between two turns, so that requests are served."""
 
 
 def current_offsets(
     state: GroupState, group_id: str, topics: Iterable[str] | None = None
-) -> dict[str, dict[int, Committed]]:
-    """Return a copy of the group's committed offsets whose topics are not deleted.
+) -> Iterator[tuple[str, dict[int, Committed]]]:
+    """Yield the group's committed offsets whose topics are not deleted.
 
     Args:
-        state: Of the shard.
+        state: Of the shard; it must not change before the last topic is yielded.
         group_id: A group without offsets has no topics.
         topics: Names; all topics by default.
 
-    Returns:
-        By topic and partition, without empty topics.
+    Yields:
+        A topic and a copy of its offsets by partition; no topic without offsets.
     """
     found = state.offsets.topics(group_id)
-    current: dict[str, dict[int, Committed]] = {}
     for topic in found if topics is None else topics:
         if topic in found and (kept := _of_current(state, topic, found[topic])):
-            current[topic] = kept
-    return current
+            yield topic, kept
 
 
 def _of_current(

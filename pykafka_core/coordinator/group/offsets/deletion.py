@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.offsets.expiry import REMOVED_MAX
+from pykafka_core.coordinator.group.offsets.expiry import PAUSE_NS, REMOVED_MAX
 from pykafka_core.coordinator.group.offsets.records import offset_tombstones
 from pykafka_core.coordinator.group.offsets.table import Detached, Place
 from pykafka_core.coordinator.group.state import GroupState
@@ -15,8 +14,6 @@ from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 DELETION = "offsets of deleted groups"
 """The deadline's key."""
-PAUSE_NS = NS_PER_MS
-"""Between two turns, so that requests are served."""
 
 
 def delete_with_group(state: GroupState, group_id: str, waiter: Waiter, turn: Turn) -> None:

@@ -29,18 +29,13 @@ SEARCHED_MAX = 1_000
 REMOVED_MAX = 1_000
 """Offsets of a group in a turn: some milliseconds."""
 PAUSE_NS = NS_PER_MS
-"""Until the search goes on, so that requests are served meanwhile."""
+"""Between two turns of expiry or of a removal, so that requests are served."""
 
 
 def arm_expiry(state: GroupState, turn: Turn) -> None:
     """Search after the interval."""
     interval_ms = state.settings.offsets_retention_check_interval_ms
     state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
-
-
-def search_soon(state: GroupState, turn: Turn) -> None:
-    """Go on with a search, or begin one."""
-    state.deadlines.set(EXPIRY, turn.now_ns + PAUSE_NS)
 
 
 def expire(state: GroupState, turn: Turn) -> None:
@@ -57,7 +52,7 @@ def expire(state: GroupState, turn: Turn) -> None:
         else:
             left -= _search_topics(state, group, turn, left) or _end_group(state, group, turn)
     if search.groups:
-        search_soon(state, turn)
+        state.deadlines.set(EXPIRY, turn.now_ns + PAUSE_NS)
     else:
         arm_expiry(state, turn)
 

@@ -37,5 +37,5 @@ def fetch_offsets(
     consumers = state.consumer_groups.get(group_id)
     if consumers is not None:
         consumers.check_fetch(member_id, member_epoch)
-    offsets = current_offsets(state, group_id, topics)
+    offsets = dict(current_offsets(state, group_id, topics))
     turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id)))
