@@ -81,6 +81,11 @@ def _cell(value: object) -> str:
     return str(value)
 
 
+def is_terminal() -> bool:
+    """Whether a person can answer on stdin."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask a person at a terminal, on stderr; scripts are not asked.
 
@@ -91,7 +96,7 @@ def confirm(question: str, *, yes: bool) -> None:
     Raises:
         CliError: The answer is not yes.
     """
-    if yes or sys.stdin is None or not sys.stdin.isatty():
+    if yes or not is_terminal():
         return
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     try:

@@ -1,7 +1,6 @@
 """``groups reset-offsets``: a plan of partitions and offsets, which is shown, then agreed to, then committed."""
 
 import csv
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.cli.output import is_terminal, print_json, print_table
 
 from .clients import admin
 from .consume import INT64_MAX, time_ms
@@ -89,7 +88,7 @@ def reset_offsets(options: ResetOptions) -> None:
         if options.dry_run:
             return
         if not options.yes and not _is_agreed():
-            advice = "" if _is_terminal() else "--yes commits without asking"
+            advice = "" if is_terminal() else "--yes commits without asking"
             raise CliError("nothing was committed", advice)
         commit(client, options.group, {one.partition: one.new_offset for one in plan})
     if not options.as_json:
@@ -268,13 +267,9 @@ def _show(plan: Sequence[Reset], options: ResetOptions) -> None:
         print_table(rows, title=f"group {options.group}", empty="no partitions")
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
-
-
 def _is_agreed() -> bool:
     """Whether somebody says so; not where nobody can be asked."""
-    if not _is_terminal():
+    if not is_terminal():
         return False
     try:
         answer = input("Commit these offsets? [y/N] ")

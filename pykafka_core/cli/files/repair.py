@@ -15,7 +15,7 @@ from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.output import print_json
+from pykafka_core.cli.output import is_terminal, print_json
 from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
 from pykafka_core.metadata.image.image import MetadataImage
@@ -95,7 +95,7 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
     has_gap = any(cut.gap_end is not None for cut in cuts)
     answer = "y" if yes else _answer(may_keep=has_gap and not keep)
     if answer not in ("y", "k"):
-        raise CliError("nothing was cut", "" if sys.stdin.isatty() else "--yes cuts without asking")
+        raise CliError("nothing was cut", "" if is_terminal() else "--yes cuts without asking")
     for cut in cuts:
         is_kept = cut.gap_end is not None and (keep or answer == "k")
         act = core.keep if is_kept else core.cut
@@ -204,7 +204,7 @@ def _counted(count: int, noun: str) -> str:
 
 def _answer(*, may_keep: bool) -> str:
     """The first letter of yes, keep or no; no where nobody can be asked."""
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not is_terminal():
         return "n"
     choices = "[y/k/N; k keeps what is behind gaps]" if may_keep else "[y/N]"
     try:
