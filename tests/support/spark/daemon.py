@@ -1,7 +1,7 @@
 """Spark's daemon that forks Python workers, with pandas and pyarrow loaded once for all of them.
 
-Each worker would load them anew, which takes longer than the work that most tests give it. The
-value of ``spark.python.daemon.module``.
+Importing them in each worker takes longer than the work of most tests. The value of
+``spark.python.daemon.module``.
 """
 
 import pandas as _pandas  # noqa: F401
