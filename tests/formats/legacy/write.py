@@ -1,0 +1,40 @@
+"""Write the partitions of `plans.py` with the releases of Kafka that they name."""
+
+import itertools
+import subprocess
+from pathlib import Path
+
+from tests.formats.legacy.plans import Plan, plans
+from tests.support.java import QUICK_TO_START, classpath
+from tests.support.patience import seconds
+
+HERE = Path(__file__).resolve().parent
+
+
+def write(data: Path) -> None:
+    """Write every partition of the corpus into a folder: ``DATA/NAME-0``.
+
+    One JVM writes what belongs to one release, so that only upgraded partitions need a second and third.
+    """
+    steps = [(n, plan, step) for plan in plans() for n, step in enumerate(plan.steps)]
+    steps.sort(key=lambda entry: entry[0])
+    for (_, release), group in itertools.groupby(steps, key=lambda entry: (entry[0], entry[2][0])):
+        lines = [line for _, plan, step in group for line in _located(plan, step[1], data)]
+        carry_out(release, lines)
+
+
+def _located(plan: Plan, lines: list[str], data: Path) -> list[str]:
+    return [line.replace("DIRECTORY", str(data / f"{plan.name}-0"), 1) for line in lines]
+
+
+def carry_out(release: str, lines: list[str]) -> None:
+    """Run `Write` of a release on some lines of a plan."""
+    done = subprocess.run(
+        ["java", *QUICK_TO_START, "-cp", classpath(HERE / f"kafka-{release}"), "Write"],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=seconds(120),
+        check=False,
+    )
+    assert done.returncode == 0, f"Kafka {release}: {done.stdout}\n{done.stderr}"
