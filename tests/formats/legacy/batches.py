@@ -91,7 +91,7 @@ def _compressed(data: bytes, codec: Codec, magic: int) -> bytes:
 
 
 def _kafkas_checksum(frame: bytearray) -> int:
-    """The header checksum of an LZ4 frame in format 0: Kafka's also covers the frame's magic number."""
+    """The header checksum in format 0, which wrongly covers the frame's magic number too."""
     return _xxh32(bytes(frame[:LZ4_CHECKSUM])) >> 8 & 255
 
 

@@ -69,7 +69,10 @@ def case(name: str) -> Case:
 
 def rows(records: list[list[Any]]) -> list[Row]:
     """Records of the JSON without their headers, which formats 0 and 1 do not have."""
-    return [Row(*record[:3], _bytes(record[3]), _bytes(record[4])) for record in records]
+    return [
+        Row(offset, timestamp, kind, _bytes(key), _bytes(value))
+        for offset, timestamp, kind, key, value, _headers in records
+    ]
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -1,6 +1,7 @@
-"""What each partition of the corpus holds: a plan in plain text that `kafka-*/Write.java` carries out.
+"""What each partition of the corpus holds: plans in plain text for `kafka-*/Write.java`.
 
-A plan is a list of steps, each for one release of Kafka, on the same partition directory. README.md describes the lines.
+A plan is a list of steps on one partition directory, each for one release of Kafka. README.md
+describes the lines.
 """
 
 import random
@@ -170,7 +171,10 @@ def _by_newest() -> Plan:
 
 def _mixed() -> Iterator[Plan]:
     """A partition that was upgraded twice, with a roll at each upgrade and without."""
-    for name, end in (("v0-v1-v2-segments", ["roll", "close"]), ("v0-v1-v2-one-segment", ["close"])):
+    for name, end in (
+        ("v0-v1-v2-segments", ["roll", "close"]),
+        ("v0-v1-v2-one-segment", ["close"]),
+    ):
         plan = Plan(name)
         releases: tuple[Release, ...] = ("0.9.0", "0.10.2", "4.2.1")
         for magic, release in enumerate(releases):

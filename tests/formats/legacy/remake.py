@@ -1,4 +1,4 @@
-"""``python -m tests.formats.legacy.remake``: write the corpus again, and ask Apache Kafka about it."""
+"""``python -m tests.formats.legacy.remake``: write the corpus again and ask Apache Kafka."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""The corpus of formats 0 and 1 is what Kafka's releases write, and Kafka 4.2.1 says of it what its JSON says."""
+"""The corpus is what Kafka's releases write; its JSON is what Kafka 4.2.1 says of it."""
 
 import hashlib
 import random
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.formats.legacy.answers import answers, ask
-from tests.formats.legacy.batches import CODECS, Row, decoded, encoded, random_partition
+from tests.formats.legacy.batches import CODECS, Codec, Row, decoded, encoded, random_partition
 from tests.formats.legacy.corpus import DATA, Case, cases, dumped
 from tests.formats.legacy.write import write
 
@@ -49,7 +49,7 @@ def test_every_fetch_returned_bytes_of_a_file_from_the_batch_with_its_offset(cas
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("magic", [0, 1])
-def test_decoding_reverses_encoding(magic: int, codec: str) -> None:
+def test_decoding_reverses_encoding(magic: int, codec: Codec) -> None:
     times = (5, 3) if magic == 1 else (-1, -1)
     kind = "CreateTime" if magic == 1 else "NoTimestampType"
     records = [Row(7, times[0], kind, b"", None), Row(10, times[1], kind, None, b"a" * 500)]

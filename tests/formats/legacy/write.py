@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def write(data: Path) -> None:
-    """Write every partition of the corpus into a folder: ``DATA/NAME-0``.
+    """Write every partition of the corpus: ``DATA/NAME-0``.
 
     One JVM writes what belongs to one release, so that only upgraded partitions need a second and third.
     """
