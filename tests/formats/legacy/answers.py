@@ -1,4 +1,4 @@
-"""Ask Apache Kafka 4.2.1 about the corpus: what it serves, rebuilds, compacts and deletes.
+"""Ask Apache Kafka 4.2.1 about the corpus: fetches, lookups, recovery, compaction, retention.
 
 Three lives of one broker, each with fresh copies of the partition directories:
 
@@ -50,7 +50,7 @@ BYTES_MAX: Final = 1 << 20
 
 
 def ask(questions: Json) -> Json:
-    """What `Ask` prints about some files or topics."""
+    """Return the answers of `Ask` about some files or topics."""
     done = subprocess.run(
         ["java", *QUICK_TO_START, "-cp", classpath(HERE / "kafka-4.2.1"), "Ask"],
         input=json.dumps(questions),
@@ -65,7 +65,7 @@ def ask(questions: Json) -> Json:
 
 
 def answers(data: Path, scratch: Path) -> dict[str, Json]:
-    """What Kafka says of each partition directory in a folder; the JSON that README.md describes."""
+    """Return the JSON that README.md describes, for each partition directory in a folder."""
     names = sorted(path.name.removesuffix("-0") for path in data.iterdir())
     segments = described(data, names)
     questions = {name: _questions(segments[name]) for name in names}
@@ -131,7 +131,7 @@ def _facts(
     kept: list[Json],
     rebuilt: list[Json],
 ) -> Json:
-    """What the first two lives say of a partition."""
+    """Return the fields that come from the first two lives."""
     return {
         "segments": segments,
         "records": trusted["records"],
@@ -215,7 +215,7 @@ def _segment(log: Path, batches: list[Json]) -> Json:
 
 
 def _entries(index: Path, layout: str) -> list[tuple[int, ...]]:
-    """The entries of an index file; one that is not there has none."""
+    """The entries of an index file; empty if the file is missing."""
     if not index.exists():
         return []
     data = index.read_bytes()
@@ -292,7 +292,7 @@ def _without_epochs(list_offsets: list[list[Any]]) -> list[list[Any]]:
 
 
 def _served(answered: Json) -> Json:
-    """What does not depend on the time of the files."""
+    """The answers that do not depend on the time of the files."""
     return {key: answered[key] for key in ("records", "committed", "fetches")}
 
 
@@ -314,7 +314,7 @@ def _wait_until_cleaned(kafka: ApacheKafka, segments: Mapping[str, list[Json]]) 
 
 
 def _wait_until_deleted(kafka: ApacheKafka, names: list[str]) -> dict[str, int]:
-    """The first offsets once retention deletes no more: `Ask` starts slower than it checks."""
+    """The first offsets once two questions agree; retention runs several times between them."""
     before: dict[str, int] = {}
     while True:
         found = ask({"bootstrap": kafka.bootstrap, "topics": _plainly(_expired(names))})

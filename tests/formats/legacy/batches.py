@@ -1,4 +1,4 @@
-"""Message formats 0 and 1 in plain Python: a decoder to compare with, an encoder for random partitions.
+"""Message formats 0 and 1 in plain Python: a decoder, and an encoder for random partitions.
 
 An entry is what stands in a segment: an offset, a size and a message, which is a record or wraps
 the compressed entries of several records. The inner offsets of format 0 are those of the records;

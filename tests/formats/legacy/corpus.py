@@ -1,4 +1,4 @@
-"""The partitions of formats 0 and 1 that are committed, with what Apache Kafka 4.2.1 says of them."""
+"""The committed partitions of formats 0 and 1, with what Apache Kafka 4.2.1 says of them."""
 
 import base64
 import json
@@ -33,12 +33,12 @@ class Case:
 
     @property
     def records(self) -> list[Row]:
-        """What the Java consumer reads from the first offset on."""
+        """The records that the Java consumer returns."""
         return rows(self.facts["records"])
 
     @property
     def compacted(self) -> list[Row] | None:
-        """What it reads after Kafka compacted the partition; None where Kafka's cleaner fails."""
+        """The records after Kafka compacted the partition; None where its cleaner fails."""
         after = self.facts["after_compaction"]
         return None if after is None else rows(after["records"])
 

@@ -1,4 +1,4 @@
-"""What each partition of the corpus holds: plans in plain text for `kafka-*/Write.java`.
+"""The records of each partition of the corpus: plans in plain text for `kafka-*/Write.java`.
 
 A plan is a list of steps on one partition directory, each for one release of Kafka. README.md
 describes the lines.
@@ -37,11 +37,11 @@ class Plan:
         self._add(f"open DIRECTORY {SETTINGS} {settings}".rstrip())
 
     def clock(self, now_ms: int) -> None:
-        """What the writer's clock shows from here on."""
+        """Set the clock of the writer."""
         self._add(f"clock {now_ms}")
 
     def append(self, codec: str, magic: int, records: list[Record], producer: str = "") -> None:
-        """One request of a producer; `producer` is ``ID EPOCH SEQUENCE TRANSACTIONAL`` (format 2)."""
+        """One request; `producer` is ``ID EPOCH SEQUENCE TRANSACTIONAL`` (format 2)."""
         self._add(f"append {codec} {magic} {len(records)} {producer}".rstrip())
         for timestamp, key, value in records:
             self._add(f"{timestamp} {_hex(key)} {_hex(value)}")
@@ -55,7 +55,7 @@ class Plan:
         self.steps[-1][1].append(line)
 
     def samples(self, count: int) -> list[Record]:
-        """The next records: all kinds of keys and values; every fifth timestamp goes back 25 seconds."""
+        """The next records: all kinds of keys and values, some timestamps go back."""
         return [self._sample() for _ in range(count)]
 
     def _sample(self) -> Record:
@@ -67,7 +67,7 @@ class Plan:
         return FIRST_MS + 10_000 * n - back, keys[n % 4], values[n % 5]
 
     def keyed(self, count: int) -> list[Record]:
-        """The next records over twelve keys, every seventh a tombstone, none without a key."""
+        """The next records over twelve keys; every seventh is a tombstone."""
         return [self._keyed() for _ in range(count)]
 
     def _keyed(self) -> Record:

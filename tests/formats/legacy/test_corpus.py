@@ -10,6 +10,7 @@ from tests.formats.legacy.answers import answers, ask
 from tests.formats.legacy.batches import CODECS, Codec, Row, decoded, encoded, random_partition
 from tests.formats.legacy.corpus import DATA, Case, cases, dumped
 from tests.formats.legacy.write import write
+from tests.support.patience import seconds
 
 CASES = {case.name: case for case in cases()}
 OLD_FORMATS_END = {"v0-v1-v2-segments": 56, "v0-v1-v2-one-segment": 56, "v1-v2-transactions": 12}
@@ -26,7 +27,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def test_plain_python_reads_what_kafka_reads(case: Case) -> None:
+def test_plain_python_reads_the_same_records_as_kafka(case: Case) -> None:
     found: list[Row] = []
     for segment in case.facts["segments"]:
         data = (case.directory / f"{segment['base_offset']:020}.log").read_bytes()
@@ -57,7 +58,7 @@ def test_decoding_reverses_encoding(magic: int, codec: Codec) -> None:
 
 
 @pytest.mark.jvm
-def test_kafka_reads_what_the_encoder_writes(tmp_path: Path) -> None:
+def test_kafka_reads_the_partitions_of_the_encoder(tmp_path: Path) -> None:
     partitions = {
         tmp_path / str(seed): random_partition(random.Random(seed), tmp_path / str(seed), (0, 1))
         for seed in range(20)
@@ -77,7 +78,7 @@ def test_the_releases_write_the_committed_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.jvm
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(seconds(1200))
 def test_kafka_answers_as_the_json_says(tmp_path: Path) -> None:
     found = answers(DATA, tmp_path)
     assert found.keys() == CASES.keys()

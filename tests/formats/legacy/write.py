@@ -14,7 +14,8 @@ HERE = Path(__file__).resolve().parent
 def write(data: Path) -> None:
     """Write every partition of the corpus: ``DATA/NAME-0``.
 
-    One JVM writes what belongs to one release, so that only upgraded partitions need a second and third.
+    One JVM writes the first step of every partition of its release. Only the later steps of
+    upgraded partitions need more.
     """
     steps = [(n, plan, step) for plan in plans() for n, step in enumerate(plan.steps)]
     steps.sort(key=lambda entry: entry[0])
