@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Release = Literal["0.9.0", "0.10.2", "4.2.1"]
+Release = Literal["0.9.0", "0.10.0", "0.10.2", "4.2.1"]
 Record = tuple[int, bytes | None, bytes | None]
 """Timestamp, key, value."""
 
@@ -87,6 +87,7 @@ def plans() -> Iterator[Plan]:
     yield _old_format_by_newer_release()
     yield from _compacted(0, "0.9.0")
     yield from _one_format(1, "0.10.2")
+    yield _without_time_index()
     yield _log_append_time()
     yield from _compacted(1, "0.10.2")
     yield _by_newest()
@@ -119,6 +120,18 @@ def _old_format_by_newer_release() -> Plan:
             plan.append(codec, 0, plan.samples(2))
         plan.say("roll")
     plan.append("none", 1, plan.samples(2))
+    plan.say("close")
+    return plan
+
+
+def _without_time_index() -> Plan:
+    plan = Plan("v1-without-time-index")
+    plan.open("0.10.0")
+    for codec in CODECS:
+        for count in (1, 5, 3):
+            plan.append(codec, 1, plan.samples(count))
+        plan.say("roll")
+    plan.append("gzip", 1, plan.samples(3))
     plan.say("close")
     return plan
 
