@@ -761,8 +761,21 @@ def check_batches(data: bytes, /) -> int:
         CorruptMessageError: A wrong magic, length or CRC.
     """
 
+def upgrade_batch(batch: bytes, /) -> bytes:
+    """The records of one batch of message format 0 or 1 as a batch of format 2 without compression.
+
+    The CRC of the batch is not checked.
+
+    Raises:
+        CorruptMessageError: No whole batch.
+        InvalidRecordError: Garbage, or a codec that Kafka does not have.
+        MessageTooLargeError: More than 128 MiB or a thousandfold.
+    """
+
 def decompress_batch(batch: bytes, /) -> bytes:
-    """The records of one batch, without its header and without compression; its CRC is not checked.
+    """The records of one batch of format 2, without its header and without compression.
+
+    The CRC of the batch is not checked.
 
     Raises:
         CorruptMessageError: No whole batch.

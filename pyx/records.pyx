@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Record objects from batches v2.
+"""Record objects from batches.
 
-The reader walks a `bytes` object by pointers. Compressed batches are handed to Rust one at a time when
-their turn comes, so that no more than one of them is held decompressed. The checks are those of
+The reader walks a `bytes` object by pointers. Compressed batches are handed to Rust one at a time
+when their turn comes, so that no more than one of them is held decompressed. Messages of format 0 and 1 are
+handed over too, and come back as a batch of format 2. The checks are those of
 `rust/record`: what it refuses is refused here, which the tests hold against each other.
 """
 
@@ -10,7 +11,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from pykafka_core._core import check_batches, decompress_batch
+from pykafka_core._core import check_batches, decompress_batch, upgrade_batch
 from pykafka_core.errors import CorruptMessageError, InvalidRecordError
 
 cdef extern from "Python.h":
@@ -20,6 +21,7 @@ cdef enum:
     LOG_OVERHEAD = 12
     PREFIX_SIZE = 17
     HEADER_SIZE = 61
+    MESSAGE_SIZE_MIN = 26
     COMPRESSION_MASK = 0x07
     LOG_APPEND_TIME = 0x08
     TRANSACTIONAL = 0x10
@@ -227,15 +229,20 @@ cdef class RecordBatchReader:
         cdef int64_t size
         while self.size - self.position >= PREFIX_SIZE:
             at = <const uint8_t*>PyBytes_AS_STRING(self.data) + self.position
-            if at[16] != 2:
+            if at[16] > 2:
                 raise CorruptMessageError(f"magic {<int8_t>at[16]} is not supported")
             size = <int32_t>number(at + 8, 4) + LOG_OVERHEAD
-            if size < HEADER_SIZE:
+            if size < (HEADER_SIZE if at[16] == 2 else MESSAGE_SIZE_MIN):
                 raise CorruptMessageError("batch length is less than that of a header")
             if size > self.size - self.position:
                 break
-            self.read_header(at)
             self.position += size
+            if at[16] < 2:
+                # The offset of a message is that of its last record.
+                if 0 <= <int64_t>number(at, 8) < self.start:
+                    continue
+                at = self.open_message(at, &size)
+            self.read_header(at)
             if self.base_offset >= self.end:
                 break
             if self.wants_batch():
@@ -243,6 +250,12 @@ cdef class RecordBatchReader:
                 return True
         self.stop()
         return False
+
+    cdef const uint8_t* open_message(self, const uint8_t* at, int64_t* size) except NULL:
+        """The records of a message of format 0 or 1 as a batch of format 2."""
+        self.payload = upgrade_batch(PyBytes_FromStringAndSize(<const char*>at, size[0]))
+        size[0] = PyBytes_GET_SIZE(self.payload)
+        return <const uint8_t*>PyBytes_AS_STRING(self.payload)
 
     cdef int read_header(self, const uint8_t* at) except -1:
         self.base_offset = <int64_t>number(at, 8)

@@ -84,12 +84,12 @@ def test_only_offsets_asked_for_are_given() -> None:
 
 def test_wrong_crc_magic_and_length_are_refused() -> None:
     good = _core.build_batch([(b"k", b"v")])
-    for at, byte in ((len(good) - 1, 7), (16, 1), (11, 9)):
+    for at, byte in ((len(good) - 1, 7), (16, 1), (16, 3), (11, 9)):
         bad = bytearray(good)
         bad[at] = byte
         with pytest.raises(CorruptMessageError):
             RecordBatchReader(bytes(bad))
-    for at, byte in ((16, 1), (11, 9)):
+    for at, byte in ((16, 3), (11, 9)):
         bad = bytearray(good)
         bad[at] = byte
         with pytest.raises(CorruptMessageError):

@@ -1,4 +1,7 @@
-"""Headers of record batches in segment files, as docs/FORMAT.md lays them out; nothing is decoded."""
+"""Headers of record batches in segment files, as docs/FORMAT.md lays them out; nothing is decoded.
+
+A message of format 0 or 1 counts as a batch.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -8,11 +11,20 @@ from typing import BinaryIO, NamedTuple
 HEADER_SIZE = 61
 _OVERHEAD = 12  # base offset and length, which the length does not count
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_MAGIC = 16  # where it stands in every format
+_PREFIX_SIZE = 17
+_MESSAGE = struct.Struct(">qiIbb")  # format 0; the timestamp of format 1 follows
+_MESSAGE_V1 = struct.Struct(">qiIbbq")
+_MESSAGE_SIZE_MIN = 26
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class BatchHeader(NamedTuple):
-    """One batch's header and its place; ``size`` is the whole batch in bytes."""
+    """One batch's header and its place; ``size`` is the whole batch in bytes.
+
+    Of a message of format 0 or 1, ``base_offset`` is the offset of the last record, and
+    ``records_count`` is 1.
+    """
 
     position: int
     size: int
@@ -46,6 +58,16 @@ class BatchHeader(NamedTuple):
         """Name of the codec."""
         code = self.attributes & 7
         return _CODECS[code] if code < len(_CODECS) else f"unknown({code})"
+
+    @property
+    def is_message_set(self) -> bool:
+        """Whether it is a compressed message of format 0 or 1, whose records hold the first offset."""
+        return self.magic < 2 and bool(self.attributes & 7)
+
+    @property
+    def crc_start(self) -> int:
+        """Where the bytes begin that the CRC covers."""
+        return 21 if self.magic == 2 else _MAGIC
 
     @property
     def is_log_append_time(self) -> bool:
@@ -105,11 +127,40 @@ def _read(file: BinaryIO, position: int, file_size: int) -> BatchHeader | None:
     data = file.read(HEADER_SIZE)
     if not any(data):
         return None
-    if len(data) < HEADER_SIZE:
-        raise TailError(position, "the file ends within its header")
-    base_offset, length, epoch, magic, crc, *rest = _HEADER.unpack(data)
-    if magic != 2:
+    magic = int.from_bytes(data[_MAGIC:_PREFIX_SIZE], signed=True)
+    if len(data) >= _PREFIX_SIZE and magic not in (0, 1, 2):
         raise TailError(position, f"magic {magic}")
-    if length < HEADER_SIZE - _OVERHEAD or position + _OVERHEAD + length > file_size:
+    size_min = HEADER_SIZE if magic == 2 else _MESSAGE_SIZE_MIN
+    if len(data) < size_min:
+        raise TailError(position, "the file ends within its header")
+    length = int.from_bytes(data[8:_OVERHEAD], signed=True)
+    if length < size_min - _OVERHEAD or position + _OVERHEAD + length > file_size:
         raise TailError(position, f"length {length} does not fit")
-    return BatchHeader(position, _OVERHEAD + length, base_offset, epoch, magic, crc, *rest)
+    size = _OVERHEAD + length
+    return _batch(position, size, data) if magic == 2 else _message(position, size, data)
+
+
+def _batch(position: int, size: int, data: bytes) -> BatchHeader:
+    base_offset, _, epoch, magic, crc, *rest = _HEADER.unpack(data)
+    return BatchHeader(position, size, base_offset, epoch, magic, crc, *rest)
+
+
+def _message(position: int, size: int, data: bytes) -> BatchHeader:
+    offset, _, crc, magic, attributes = _MESSAGE.unpack_from(data)
+    timestamp = -1 if magic == 0 else _MESSAGE_V1.unpack_from(data)[-1]
+    return BatchHeader(
+        position=position,
+        size=size,
+        base_offset=offset,
+        partition_leader_epoch=-1,
+        magic=magic,
+        crc=crc,
+        attributes=attributes & 0x0F,
+        last_offset_delta=0,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records_count=1,
+    )

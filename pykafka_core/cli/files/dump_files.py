@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
+from zlib import crc32
 
 from pykafka_core._core import crc32c
 from pykafka_core._records import Record, RecordBatchReader
@@ -21,7 +22,6 @@ from .batches import BatchHeader, TailError, batch_headers
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 _TXN_ENTRY = Struct(">hqqqq")
-_CRC_START = 21  # the CRC of a batch covers what follows it
 _SNAPSHOT_CRC_START = 6
 _MARKERS = {0: "ABORT", 1: "COMMIT"}
 _CONTROL_TYPES = {
@@ -47,7 +47,10 @@ def _segment(path: Path, records: bool, contents: bool) -> Rows:
     try:
         for header in batch_headers(path):
             data = _bytes_of(path, header)
-            is_valid = crc32c(data[_CRC_START:]) == header.crc
+            checksum = crc32c if header.magic == 2 else crc32
+            is_valid = checksum(data[header.crc_start :]) == header.crc
+            if is_valid and header.is_message_set:
+                header = _opened(header, data)
             yield _batch_row(header, is_valid=is_valid)
             if not is_valid:
                 yield Fault(f"batch at {header.position} does not match its CRC")
@@ -58,6 +61,18 @@ def _segment(path: Path, records: bool, contents: bool) -> Rows:
             expected = header.last_offset + 1
     except TailError as error:
         yield Fault(str(error))
+
+
+def _opened(header: BatchHeader, data: bytes) -> BatchHeader:
+    """The header of a compressed message of format 0 or 1, with its first offset and its count."""
+    try:
+        offsets = [record.offset for record in RecordBatchReader(data, check_crcs=False)]
+    except (KafkaError, ProtocolError):
+        return header
+    base, last = offsets[0], header.base_offset
+    return header._replace(
+        base_offset=base, last_offset_delta=last - base, records_count=len(offsets)
+    )
 
 
 def _batch_row(header: BatchHeader, *, is_valid: bool) -> Mapping[str, object]:

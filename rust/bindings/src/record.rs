@@ -9,7 +9,8 @@ use arrow_schema::SchemaRef;
 use pykafka_record::columns::{Columns, ColumnsError};
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchOptions, Compression, CompressionError, LeaderEpoch,
-    Limits, ProducerEpoch, ProducerId, RecordError, TimestampType, batches, decompress,
+    Limits, ProducerEpoch, ProducerId, RecordError, TimestampType, UpgradeError, batches,
+    decompress, upgrade,
 };
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -27,6 +28,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crc32c, module)?)?;
     module.add_function(wrap_pyfunction!(check_batches, module)?)?;
     module.add_function(wrap_pyfunction!(decompress_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(upgrade_batch, module)?)?;
     module.add_function(wrap_pyfunction!(build_batch, module)?)?;
     module.add_function(wrap_pyfunction!(batches_to_arrow, module)?)
 }
@@ -67,6 +69,20 @@ fn check_batches(py: Python<'_>, data: &[u8]) -> PyResult<usize> {
         Ok(data.len() - walk.rest().len())
     });
     size.map_err(|text| kafka_error(py, "CorruptMessageError", &text))
+}
+
+/// The records of one batch of format 0 or 1 as a batch of format 2 without compression.
+#[pyfunction]
+#[pyo3(signature = (batch, /))]
+fn upgrade_batch<'py>(py: Python<'py>, batch: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let (batch, _) = Batch::split(batch).map_err(|error| batch_error(py, error))?;
+    let mut out = Vec::new();
+    let done = py.detach(|| upgrade(&batch, Compression::None, Limits::default(), &mut out));
+    done.map_err(|error| match error {
+        UpgradeError::Read(error) => record_error(py, &error),
+        UpgradeError::Build(error) => kafka_error(py, "InvalidRecordError", &error.to_string()),
+    })?;
+    Ok(PyBytes::new(py, &out))
 }
 
 /// The records of one batch without compression.

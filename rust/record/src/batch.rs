@@ -1,10 +1,14 @@
-//! A whole v2 batch, borrowed: header getters, CRC, and the walk over concatenated batches.
+//! A whole batch, borrowed: header getters, CRC, and the walk over concatenated batches.
+//!
+//! A message of format 0 or 1 (before Kafka 0.11) counts as a batch: a plain one holds one record,
+//! a compressed one a set of messages. The offset in its header is that of its last record. The
+//! offset of the first record of a compressed message is known only after decompression.
 
 use std::ops::Deref;
 
 use crate::compression::{Compression, UnknownCompression};
-use crate::crc::{Crc32c, crc32c};
-use crate::layout;
+use crate::crc::{Checksum, ChecksumAlgorithm, crc32, crc32c};
+use crate::layout::{self, MessageFormat, legacy};
 use crate::leader_epoch::LeaderEpoch;
 use crate::producer::{ProducerEpoch, ProducerId};
 
@@ -42,7 +46,7 @@ pub enum BatchError {
     /// The length field is less than a header's rest; no position after it can be trusted.
     #[error("batch length {0} is less than that of a header")]
     Size(i32),
-    /// Not a v2 batch.
+    /// A format that is not known.
     #[error("magic {0} is not supported")]
     Magic(i8),
 }
@@ -50,8 +54,10 @@ pub enum BatchError {
 /// The header of a batch, borrowed: what can be said of a batch whose records are not at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader<'a> {
-    bytes: &'a [u8; layout::HEADER_SIZE],
+    /// As long as [`MessageFormat::header_size`] says.
+    bytes: &'a [u8],
     size: usize,
+    format: MessageFormat,
 }
 
 impl<'a> BatchHeader<'a> {
@@ -59,14 +65,20 @@ impl<'a> BatchHeader<'a> {
     ///
     /// Checks length and magic only, as [`Batch::split`] does.
     pub fn read(bytes: &'a [u8]) -> Result<Self, BatchError> {
-        let size = Batch::size_in(bytes)?;
+        let (format, size) = format_and_size(bytes)?;
         let have = bytes.len();
-        let bytes = bytes.first_chunk().ok_or(BatchError::Incomplete { needed: size, have })?;
-        Ok(Self { bytes, size })
+        let bytes = bytes.get(..format.header_size());
+        let bytes = bytes.ok_or(BatchError::Incomplete { needed: size, have })?;
+        Ok(Self { bytes, size, format })
+    }
+
+    /// The header of a batch of format 2 that has no records.
+    pub(crate) fn of_v2(bytes: &'a [u8; layout::HEADER_SIZE]) -> Self {
+        Self { bytes, size: layout::HEADER_SIZE, format: MessageFormat::V2 }
     }
 
     /// All bytes of the header.
-    pub fn bytes(&self) -> &'a [u8; layout::HEADER_SIZE] {
+    pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
@@ -75,7 +87,13 @@ impl<'a> BatchHeader<'a> {
         self.size
     }
 
-    /// Offset of the first record the producer wrote; compaction may have removed it.
+    /// How its bytes are laid out.
+    pub fn format(&self) -> MessageFormat {
+        self.format
+    }
+
+    /// Offset of the first record the producer wrote; compaction may have removed it. Of a message
+    /// of format 0 or 1 the offset of its last record.
     pub fn base_offset(&self) -> i64 {
         i64::from_be_bytes(field(self.bytes, layout::BASE_OFFSET))
     }
@@ -91,9 +109,9 @@ impl<'a> BatchHeader<'a> {
         self.last_offset().saturating_add(1)
     }
 
-    /// `last_offset - base_offset`.
+    /// `last_offset - base_offset`; 0 of a message of format 0 or 1.
     pub fn last_offset_delta(&self) -> i32 {
-        i32::from_be_bytes(field(self.bytes, layout::LAST_OFFSET_DELTA))
+        self.modern().map_or(0, |bytes| i32::from_be_bytes(field(bytes, layout::LAST_OFFSET_DELTA)))
     }
 
     /// Whether offsets are such as a log may hold: 0 ≤ base ≤ last, and there is one after.
@@ -103,30 +121,40 @@ impl<'a> BatchHeader<'a> {
 
     /// Epoch of the leader that appended it; clients send none.
     pub fn partition_leader_epoch(&self) -> Option<LeaderEpoch> {
-        let epoch = field(self.bytes, layout::PARTITION_LEADER_EPOCH);
+        let epoch = field(self.modern()?, layout::PARTITION_LEADER_EPOCH);
         LeaderEpoch::from_wire(i32::from_be_bytes(epoch))
     }
 
-    /// Always 2.
+    /// The number of its format.
     pub fn magic(&self) -> i8 {
-        self.bytes[layout::MAGIC] as i8
+        self.format.magic()
     }
 
     /// The CRC as stored.
     pub fn crc(&self) -> u32 {
-        u32::from_be_bytes(field(self.bytes, layout::CRC))
+        let at = if self.is_legacy() { legacy::CRC } else { layout::CRC };
+        u32::from_be_bytes(field(self.bytes, at))
     }
 
-    /// The CRC of what it covers of the header. With all records behind it it is to be [`Self::crc`].
-    pub fn begin_crc(&self) -> Crc32c {
-        let mut crc = Crc32c::new();
-        crc.update(&self.bytes[layout::ATTRIBUTES..]);
+    /// The CRC of the bytes of the header that it covers. The rest of the batch must make it
+    /// [`Self::crc`].
+    pub fn begin_crc(&self) -> Checksum {
+        let (algorithm, from) = if self.is_legacy() {
+            (ChecksumAlgorithm::Crc32, layout::MAGIC)
+        } else {
+            (ChecksumAlgorithm::Crc32c, layout::ATTRIBUTES)
+        };
+        let mut crc = Checksum::new(algorithm);
+        crc.update(&self.bytes[from..]);
         crc
     }
 
     /// The raw attribute bits.
     pub fn attributes(&self) -> i16 {
-        i16::from_be_bytes(field(self.bytes, layout::ATTRIBUTES))
+        match self.modern() {
+            Some(bytes) => i16::from_be_bytes(field(bytes, layout::ATTRIBUTES)),
+            None => i16::from(self.bytes[legacy::ATTRIBUTES]),
+        }
     }
 
     /// The codec of the payload; an error for the ids 5 to 7 that Kafka has not given out.
@@ -134,9 +162,14 @@ impl<'a> BatchHeader<'a> {
         Compression::try_from(self.attributes() & layout::COMPRESSION_MASK)
     }
 
+    /// Whether its records lie in it as they are read: format 2, not compressed.
+    pub fn is_plain(&self) -> bool {
+        !self.is_legacy() && self.compression() == Ok(Compression::None)
+    }
+
     /// Who set the timestamps.
     pub fn timestamp_type(&self) -> TimestampType {
-        if self.has(layout::LOG_APPEND_TIME) {
+        if self.format != MessageFormat::V0 && self.attributes() & layout::LOG_APPEND_TIME != 0 {
             TimestampType::LogAppendTime
         } else {
             TimestampType::CreateTime
@@ -160,17 +193,27 @@ impl<'a> BatchHeader<'a> {
 
     /// The timestamp (ms) that the records' deltas are relative to.
     pub fn base_timestamp(&self) -> i64 {
-        i64::from_be_bytes(field(self.bytes, layout::BASE_TIMESTAMP))
+        match self.modern() {
+            Some(bytes) => i64::from_be_bytes(field(bytes, layout::BASE_TIMESTAMP)),
+            None => self.max_timestamp(),
+        }
     }
 
-    /// The largest timestamp (ms) of its records; with `LogAppendTime` that of all of them.
+    /// The largest timestamp (ms) of its records; with `LogAppendTime` that of all of them. −1 in
+    /// format 0.
     pub fn max_timestamp(&self) -> i64 {
-        i64::from_be_bytes(field(self.bytes, layout::MAX_TIMESTAMP))
+        match self.format {
+            MessageFormat::V0 => layout::NO_TIMESTAMP,
+            MessageFormat::V1 => i64::from_be_bytes(field(self.bytes, legacy::TIMESTAMP)),
+            MessageFormat::V2 => i64::from_be_bytes(field(self.bytes, layout::MAX_TIMESTAMP)),
+        }
     }
 
     /// The idempotent producer's id.
     pub fn producer_id(&self) -> ProducerId {
-        ProducerId::new(i64::from_be_bytes(field(self.bytes, layout::PRODUCER_ID)))
+        let id =
+            self.modern().map_or(-1, |bytes| i64::from_be_bytes(field(bytes, layout::PRODUCER_ID)));
+        ProducerId::new(id)
     }
 
     /// Whether an idempotent producer wrote it.
@@ -180,12 +223,17 @@ impl<'a> BatchHeader<'a> {
 
     /// The producer's epoch; −1 for none.
     pub fn producer_epoch(&self) -> ProducerEpoch {
-        ProducerEpoch::new(i16::from_be_bytes(field(self.bytes, layout::PRODUCER_EPOCH)))
+        let epoch = self
+            .modern()
+            .map_or(-1, |bytes| i16::from_be_bytes(field(bytes, layout::PRODUCER_EPOCH)));
+        ProducerEpoch::new(epoch)
     }
 
     /// Sequence of the first record; −1 for none.
     pub fn base_sequence(&self) -> i32 {
-        i32::from_be_bytes(field(self.bytes, layout::BASE_SEQUENCE))
+        self.modern().map_or(layout::NO_SEQUENCE, |bytes| {
+            i32::from_be_bytes(field(bytes, layout::BASE_SEQUENCE))
+        })
     }
 
     /// Sequence of the last record (inclusive); −1 for none. 2³¹−1 is followed by 0.
@@ -193,13 +241,36 @@ impl<'a> BatchHeader<'a> {
         sequence_after(self.base_sequence(), self.last_offset_delta())
     }
 
-    /// The number of records the header tells; hostile until they were iterated, negative even.
+    /// The number of records in the header; hostile until they were iterated, negative even. 1 for
+    /// a message of format 0 or 1, even if it is compressed and holds more.
     pub fn records_count(&self) -> i32 {
-        i32::from_be_bytes(field(self.bytes, layout::RECORDS_COUNT))
+        self.modern().map_or(1, |bytes| i32::from_be_bytes(field(bytes, layout::RECORDS_COUNT)))
+    }
+
+    /// Whether it is a compressed message of format 0 or 1, which must be decompressed to find its
+    /// first offset.
+    pub fn is_message_set(&self) -> bool {
+        self.is_legacy() && self.attributes() & layout::COMPRESSION_MASK != 0
+    }
+
+    /// A lower bound of its first offset, where the batches before it end at `reached` (exclusive).
+    /// Exact unless [`Self::is_message_set`].
+    pub fn first_offset_min(&self, reached: i64) -> i64 {
+        if self.is_message_set() { reached.min(self.base_offset()) } else { self.base_offset() }
+    }
+
+    /// Whether it is a message of format 0 or 1.
+    pub fn is_legacy(&self) -> bool {
+        self.format != MessageFormat::V2
+    }
+
+    /// The header, if it is one of format 2.
+    fn modern(&self) -> Option<&'a [u8; layout::HEADER_SIZE]> {
+        self.bytes.first_chunk()
     }
 
     fn has(&self, attribute: i16) -> bool {
-        self.attributes() & attribute != 0
+        !self.is_legacy() && self.attributes() & attribute != 0
     }
 }
 
@@ -231,23 +302,21 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Split the first batch off `bytes` that must have format 2, as all bytes of producers.
+    ///
+    /// # Errors
+    /// [`BatchError::Magic`] for a batch of format 0 or 1 too.
+    pub fn split_v2(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
+        match bytes.get(layout::MAGIC) {
+            Some(0 | 1) => Err(BatchError::Magic(bytes[layout::MAGIC] as i8)),
+            _ => Self::split(bytes),
+        }
+    }
+
     /// The size in bytes of the batch that begins with `header`, of which the first
     /// [`crate::PREFIX_SIZE`] bytes are enough.
     pub fn size_in(header: &[u8]) -> Result<usize, BatchError> {
-        let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
-            return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
-        };
-        let magic = prefix[layout::MAGIC] as i8;
-        if magic != layout::MAGIC_V2 {
-            return Err(BatchError::Magic(magic));
-        }
-        let length = i32::from_be_bytes(field(prefix, layout::LENGTH));
-        match usize::try_from(length) {
-            Ok(size) if size + layout::LOG_OVERHEAD >= layout::HEADER_SIZE => {
-                Ok(size + layout::LOG_OVERHEAD)
-            }
-            _ => Err(BatchError::Size(length)),
-        }
+        format_and_size(header).map(|(_, size)| size)
     }
 
     /// The header, with or without its records at hand.
@@ -260,14 +329,19 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
-    /// The records as stored: compressed, if [`Self::compression`] says so.
+    /// The bytes after the header: in format 2 the records, compressed with [`Self::compression`].
     pub fn payload(&self) -> &'a [u8] {
-        &self.bytes[layout::HEADER_SIZE..]
+        &self.bytes[self.format.header_size()..]
     }
 
-    /// Whether the stored CRC is that of the bytes it covers: all from the attributes on.
+    /// Whether the stored CRC is that of the bytes it covers.
     pub fn is_crc_valid(&self) -> bool {
-        self.crc() == crc32c(&self.bytes[layout::ATTRIBUTES..])
+        let computed = if self.is_legacy() {
+            crc32(&self.bytes[layout::MAGIC..])
+        } else {
+            crc32c(&self.bytes[layout::ATTRIBUTES..])
+        };
+        self.crc() == computed
     }
 }
 
@@ -285,6 +359,22 @@ impl std::fmt::Debug for Batch<'_> {
             .field("records_count", &self.records_count())
             .field("size", &self.size())
             .finish()
+    }
+}
+
+/// Format and size in bytes of the batch that `header` begins with.
+fn format_and_size(header: &[u8]) -> Result<(MessageFormat, usize), BatchError> {
+    let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
+        return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
+    };
+    let magic = prefix[layout::MAGIC] as i8;
+    let format = MessageFormat::from_magic(magic).ok_or(BatchError::Magic(magic))?;
+    let length = i32::from_be_bytes(field(prefix, layout::LENGTH));
+    match usize::try_from(length) {
+        Ok(size) if size + layout::LOG_OVERHEAD >= format.size_min() => {
+            Ok((format, size + layout::LOG_OVERHEAD))
+        }
+        _ => Err(BatchError::Size(length)),
     }
 }
 
@@ -369,8 +459,8 @@ mod tests {
     }
 
     #[test]
-    fn magics_other_than_two_are_refused() {
-        for magic in [0, 1, 3, 255] {
+    fn unknown_formats_are_rejected() {
+        for magic in [3, 4, 127, 255] {
             let error = BatchError::Magic(magic as i8);
             assert_eq!(Batch::split(&header(49, magic)), Err(error));
         }
@@ -396,10 +486,10 @@ mod tests {
         assert_eq!(walk.by_ref().flatten().count(), 2);
         assert_eq!(walk.rest().len(), 30);
         let mut bytes = header(49, 2);
-        bytes.extend(header(49, 1));
+        bytes.extend(header(49, 3));
         let found: Vec<_> = batches(&bytes).collect();
         assert_eq!(found.len(), 2);
-        assert_eq!(found[1], Err(BatchError::Magic(1)));
+        assert_eq!(found[1], Err(BatchError::Magic(3)));
     }
 
     #[test]

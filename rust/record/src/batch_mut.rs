@@ -12,9 +12,9 @@ pub struct BatchMut<'a> {
 }
 
 impl<'a> BatchMut<'a> {
-    /// Take the first batch of `bytes`, checked as [`Batch::split`] does.
+    /// Take the first batch of `bytes`, checked as [`Batch::split_v2`] does.
     pub fn new(bytes: &'a mut [u8]) -> Result<Self, BatchError> {
-        let size = Batch::split(bytes)?.0.size();
+        let size = Batch::split_v2(bytes)?.0.size();
         Ok(Self { bytes: &mut bytes[..size] })
     }
 

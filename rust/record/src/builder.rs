@@ -346,7 +346,7 @@ impl BatchBuilder {
         put(batch, layout::LENGTH, length.to_be_bytes());
         let leader_epoch = LeaderEpoch::to_wire(options.partition_leader_epoch);
         put(batch, layout::PARTITION_LEADER_EPOCH, leader_epoch.to_be_bytes());
-        put(batch, layout::MAGIC, layout::MAGIC_V2.to_be_bytes());
+        put(batch, layout::MAGIC, layout::MessageFormat::V2.magic().to_be_bytes());
         put(batch, layout::ATTRIBUTES, attributes(options).to_be_bytes());
         put(batch, layout::LAST_OFFSET_DELTA, (self.records_count - 1).to_be_bytes());
         put(batch, layout::BASE_TIMESTAMP, self.base_timestamp.to_be_bytes());

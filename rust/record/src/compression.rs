@@ -213,10 +213,34 @@ pub fn decompress(
     out: &mut Vec<u8>,
     limits: Limits,
 ) -> Result<(), CompressionError> {
+    decompress_from(Source::Other, codec, input, out, limits)
+}
+
+/// The container of compressed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A message of format 0. Its writers calculated the header checksum of an LZ4 frame over the
+    /// wrong bytes (KAFKA-3160): it is not compared.
+    Format0,
+    /// Anything else.
+    Other,
+}
+
+/// Replace `out` by the decompressed bytes of `input`, which has its container's peculiarities.
+pub(crate) fn decompress_from(
+    source: Source,
+    codec: Compression,
+    input: &[u8],
+    out: &mut Vec<u8>,
+    limits: Limits,
+) -> Result<(), CompressionError> {
     out.clear();
     let bytes_max = limits.output_bytes_max(input.len());
     let mut sink = Sink { codec, out, consumed: 0, bytes_max, window_bytes_max: usize::MAX };
-    let mut decoder = Decoder::new(codec, input);
+    let mut decoder = match (source, codec) {
+        (Source::Format0, Compression::Lz4) => Decoder::Lz4(lz4::Blocks::of_format_0(input)),
+        _ => Decoder::new(codec, input),
+    };
     while decoder.step(&mut sink)? == Step::More {}
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! Where the fields of a v2 batch header lie; all are big-endian.
+//! Positions of the fields of a batch header; all are big-endian.
 //!
-//! The length counts the bytes after itself; the CRC covers all bytes after itself, so base
-//! offset and leader epoch may be rewritten without touching it.
+//! Constants without a module are of format 2. There the length counts the bytes after itself; the
+//! CRC covers all bytes after itself, so base offset and leader epoch may be rewritten without
+//! touching it.
 
-/// Size of a batch header in bytes; the records, compressed or not, follow it.
+/// Size in bytes of a header of format 2, the largest of all formats.
 pub const HEADER_SIZE: usize = 61;
 /// Bytes that tell a batch's size and magic; what a reader of files must have first.
 pub const PREFIX_SIZE: usize = 17;
@@ -30,8 +31,61 @@ pub(crate) const TRANSACTIONAL: i16 = 0x10;
 pub(crate) const CONTROL: i16 = 0x20;
 pub(crate) const DELETE_HORIZON: i16 = 0x40;
 
-/// The only magic served; older batches are gone from Kafka 4 as well.
-pub(crate) const MAGIC_V2: i8 = 2;
+/// How the bytes of a batch are laid out (`message.format.version` of Kafka before 3.0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MessageFormat {
+    /// Before Kafka 0.10: messages without timestamps.
+    V0,
+    /// Kafka 0.10: messages with timestamps.
+    V1,
+    /// From Kafka 0.11 on: record batches.
+    V2,
+}
+
+impl MessageFormat {
+    /// All formats, by number.
+    pub const ALL: [Self; 3] = [Self::V0, Self::V1, Self::V2];
+
+    /// The format with that number; `None` if it is not known.
+    pub fn from_magic(magic: i8) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.magic() == magic)
+    }
+
+    /// Its number, the byte at the same place in all formats.
+    pub fn magic(self) -> i8 {
+        match self {
+            Self::V0 => 0,
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+
+    /// Bytes of the header; the records, compressed or not, follow it.
+    pub const fn header_size(self) -> usize {
+        match self {
+            Self::V0 => legacy::TIMESTAMP,
+            Self::V1 => legacy::TIMESTAMP + 8,
+            Self::V2 => HEADER_SIZE,
+        }
+    }
+
+    /// Bytes of the smallest batch. A message holds the lengths of its key and value.
+    pub const fn size_min(self) -> usize {
+        match self {
+            Self::V0 | Self::V1 => self.header_size() + 8,
+            Self::V2 => HEADER_SIZE,
+        }
+    }
+}
+
+/// Formats 0 and 1: offset, length, CRC-32 of all that follows it, magic, attributes, in format 1
+/// the timestamp, key and value with their lengths.
+pub(crate) mod legacy {
+    pub(crate) const CRC: usize = 12;
+    pub(crate) const ATTRIBUTES: usize = 17;
+    /// Where format 0 has its key.
+    pub(crate) const TIMESTAMP: usize = 18;
+}
 
 /// The sequence of records without a producer id, and of control records.
 pub const NO_SEQUENCE: i32 = -1;

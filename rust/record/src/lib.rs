@@ -1,4 +1,4 @@
-//! Record batches v2: CRC-32C, compression, murmur2, batch to Arrow columns and back; no I/O.
+//! Record batches: checksums, compression, murmur2, batch to Arrow columns and back; no I/O.
 //!
 //! [`Batch`] is a view over borrowed bytes that checks nothing but length and magic; what a batch
 //! holds is checked while it is iterated ([`Batch::records`]), never before and never twice. All
@@ -30,12 +30,12 @@ pub use compression::{
     Compression, CompressionError, Limits, UnknownCompression, compress, decompress,
 };
 pub use control::{ControlType, EndTransactionMarker};
-pub use crc::{Crc32c, crc32c};
-pub use layout::{HEADER_SIZE, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_SIZE};
+pub use crc::{Checksum, crc32, crc32c};
+pub use layout::{HEADER_SIZE, MessageFormat, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_SIZE};
 pub use leader_epoch::LeaderEpoch;
-pub use partitioner::{crc32, fnv1a, murmur2, murmur3_128, partition_for_key};
+pub use partitioner::{fnv1a, murmur2, murmur3_128, partition_for_key};
 pub use producer::{ProducerEpoch, ProducerId};
 pub use record::{
     Header, Headers, Record, RecordError, RecordHead, RecordIter, RecordReader, Window,
 };
-pub use retain::{BatchRewriter, Retention, write_empty};
+pub use retain::{BatchRewriter, Retention, UpgradeError, upgrade, write_empty};

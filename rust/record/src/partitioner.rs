@@ -32,11 +32,6 @@ pub fn partition_for_key(key: &[u8], partitions: i32) -> i32 {
     (murmur2(key) & 0x7fff_ffff) as i32 % partitions.max(1)
 }
 
-/// CRC-32 (ISO-HDLC, that of zip), by which librdkafka's `consistent` partitioners choose.
-pub fn crc32(key: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, key) as u32
-}
-
 /// FNV-1a, 32 bits, by which Sarama and librdkafka's `fnv1a` partitioners choose.
 pub fn fnv1a(key: &[u8]) -> u32 {
     key.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
@@ -123,7 +118,6 @@ mod tests {
 
     #[test]
     fn other_hashes_match_their_check_values() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(fnv1a(b""), 0x811c_9dc5);
         assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
     }

@@ -6,8 +6,10 @@
 //! pass nonsense on: lengths below −1, offsets outside the batch and timestamps that overflow
 //! are errors.
 
+mod legacy;
 mod reader;
 
+pub(crate) use self::legacy::{Contents, put_record, read_payload};
 pub use self::reader::{RecordHead, RecordReader, Window};
 
 use crate::batch::{Batch, TimestampType, sequence_after};
@@ -55,6 +57,9 @@ pub enum RecordError {
     /// Base timestamp and delta overflow 64 bits.
     #[error("record {0} has a timestamp that overflows")]
     Timestamp(i32),
+    /// A message of format 0 or 1 is not well formed.
+    #[error("malformed message set: {0}")]
+    MessageSet(&'static str),
 }
 
 impl RecordError {
@@ -129,8 +134,9 @@ impl<'a> Headers<'a> {
 impl<'a> Batch<'a> {
     /// Iterate the records.
     ///
-    /// `scratch` takes the decompressed bytes, and is left alone where there is no compression.
-    /// Keep it between calls: its capacity is reused. The iterator ends after its first error.
+    /// `scratch` takes the decompressed bytes, or the records of format 0 or 1 written in format 2,
+    /// and is left alone where [`crate::BatchHeader::is_plain`] holds. Keep it between calls: its
+    /// capacity is reused. The iterator ends after its first error.
     pub fn records<'s>(
         &self,
         scratch: &'s mut Vec<u8>,
@@ -139,6 +145,10 @@ impl<'a> Batch<'a> {
     where
         'a: 's,
     {
+        if self.is_legacy() {
+            let contents = read_payload(self, limits, scratch)?;
+            return Ok(RecordIter::of_legacy(self, contents, scratch));
+        }
         let compression = self.readable_compression()?;
         if compression == Compression::None {
             return Ok(RecordIter::new(*self, self.payload()));
@@ -197,6 +207,24 @@ impl<'a> RecordIter<'a> {
     fn new(batch: Batch<'_>, payload: &'a [u8]) -> Self {
         let context = Context::of(&batch);
         Self { rest: payload, context, index: 0, count: batch.records_count() }
+    }
+
+    /// Iterate `payload`, which [`read_payload`] wrote.
+    fn of_legacy(batch: &Batch<'_>, contents: Contents, payload: &'a [u8]) -> Self {
+        let context = Context {
+            base_offset: contents.base_offset,
+            last_offset_delta: contents.last_offset_delta,
+            base_timestamp: 0,
+            // Each record has it already.
+            log_append_time: None,
+            base_sequence: batch.base_sequence(),
+        };
+        Self { rest: payload, context, index: 0, count: contents.records_count }
+    }
+
+    /// Records that are still expected.
+    pub fn records_left(&self) -> i32 {
+        self.count - self.index
     }
 
     /// The bytes not yet read.

@@ -1,15 +1,26 @@
-//! A batch without some of its records, as a cleaner leaves it.
+//! A batch without some of its records, as a cleaner leaves it, or of an old format in format 2.
 //!
 //! Offsets, leader epoch, producer and sequences of the batch stay, those of the records too: a consumer sees gaps, and a
 //! producer is remembered by its last batch although none of its records is left.
 
-use crate::batch::{BatchHeader, TimestampType};
+use crate::batch::{Batch, BatchHeader, TimestampType};
 use crate::builder::BuildError;
-use crate::compression::{self, Compression};
+use crate::compression::{self, Compression, Limits};
 use crate::crc::crc32c;
-use crate::layout;
-use crate::record::Record;
-use crate::varint;
+use crate::layout::{self, MessageFormat};
+use crate::producer::{ProducerEpoch, ProducerId};
+use crate::record::{Contents, Record, RecordError, put_record, read_payload};
+
+/// Why a batch of format 0 or 1 cannot be written in format 2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UpgradeError {
+    /// Its records cannot be read.
+    #[error(transparent)]
+    Read(#[from] RecordError),
+    /// Its records do not fit into a batch of format 2.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
 
 /// What becomes of a batch beside its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,7 +31,7 @@ pub struct Retention {
     pub level: Option<i32>,
 }
 
-/// Writes batches again. Keep it: its buffer is reused from batch to batch.
+/// Writes batches of format 2 again. Keep it: its buffer is reused from batch to batch.
 #[derive(Debug, Default)]
 pub struct BatchRewriter {
     payload: Vec<u8>,
@@ -50,26 +61,9 @@ impl BatchRewriter {
         let timestamp = record.timestamp;
         let delta = timestamp.checked_sub(self.base_timestamp).ok_or(BuildError::Timestamp)?;
         let offset_delta = record.offset - batch.base_offset();
-        let headers_count = record.headers.count() as i64;
-        let size = 1
-            + varint::size(delta)
-            + varint::size(offset_delta)
-            + nullable_size(record.key)
-            + nullable_size(record.value)
-            + varint::size(headers_count)
-            + record.headers.bytes().len();
-        if self.payload.len().saturating_add(size) > i32::MAX as usize - layout::HEADER_SIZE - 5 {
+        if !put_record(&mut self.payload, record, delta, offset_delta) {
             return Err(BuildError::TooLarge);
         }
-        let out = &mut self.payload;
-        varint::put(out, size as i64);
-        out.push(record.attributes as u8);
-        varint::put(out, delta);
-        varint::put(out, offset_delta);
-        put_nullable(out, record.key);
-        put_nullable(out, record.value);
-        varint::put(out, headers_count);
-        out.extend_from_slice(record.headers.bytes());
         self.max_timestamp =
             if self.count == 0 { timestamp } else { self.max_timestamp.max(timestamp) };
         self.count += 1;
@@ -113,7 +107,7 @@ impl BatchRewriter {
     }
 }
 
-/// Appends `batch` without any record to `out`: it only tells of its producer.
+/// Appends `batch`, of format 2, without any record to `out`: only its producer is left of it.
 pub fn write_empty(batch: &BatchHeader<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(batch.bytes());
@@ -125,6 +119,55 @@ pub fn write_empty(batch: &BatchHeader<'_>, out: &mut Vec<u8>) {
         count: 0,
     };
     changed.seal(&mut out[start..]).expect("a header is small");
+}
+
+/// Appends to `out` a batch of format 2 with the records of one of format 0 or 1.
+///
+/// # Errors
+/// The records cannot be read or written; `out` is as before.
+pub fn upgrade(
+    batch: &Batch<'_>,
+    codec: Compression,
+    limits: Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), UpgradeError> {
+    let mut payload = Vec::new();
+    let contents = read_payload(batch, limits, &mut payload)?;
+    let header = header_of(batch, contents, codec);
+    let header = BatchHeader::of_v2(&header);
+    let mut rewriter = BatchRewriter::default();
+    rewriter.begin(&header, Retention::default());
+    for record in batch.records(&mut payload, limits)? {
+        rewriter.append(&header, &record?)?;
+    }
+    Ok(rewriter.finish(&header, Retention::default(), out)?)
+}
+
+/// The header of a batch of format 2 without records, for those of `batch`.
+fn header_of(
+    batch: &Batch<'_>,
+    contents: Contents,
+    codec: Compression,
+) -> [u8; layout::HEADER_SIZE] {
+    let mut header = [0; layout::HEADER_SIZE];
+    let stamped = match batch.timestamp_type() {
+        TimestampType::CreateTime => 0,
+        TimestampType::LogAppendTime => layout::LOG_APPEND_TIME,
+    };
+    let length = (layout::HEADER_SIZE - layout::LOG_OVERHEAD) as i32;
+    put(&mut header, layout::BASE_OFFSET, contents.base_offset.to_be_bytes());
+    put(&mut header, layout::LENGTH, length.to_be_bytes());
+    put(&mut header, layout::PARTITION_LEADER_EPOCH, (-1_i32).to_be_bytes());
+    put(&mut header, layout::MAGIC, MessageFormat::V2.magic().to_be_bytes());
+    put(&mut header, layout::ATTRIBUTES, (codec.id() | stamped).to_be_bytes());
+    put(&mut header, layout::LAST_OFFSET_DELTA, contents.last_offset_delta.to_be_bytes());
+    put(&mut header, layout::BASE_TIMESTAMP, batch.max_timestamp().to_be_bytes());
+    put(&mut header, layout::MAX_TIMESTAMP, batch.max_timestamp().to_be_bytes());
+    put(&mut header, layout::PRODUCER_ID, ProducerId::NONE.get().to_be_bytes());
+    put(&mut header, layout::PRODUCER_EPOCH, ProducerEpoch::NONE.get().to_be_bytes());
+    put(&mut header, layout::BASE_SEQUENCE, layout::NO_SEQUENCE.to_be_bytes());
+    put(&mut header, layout::RECORDS_COUNT, contents.records_count.to_be_bytes());
+    header
 }
 
 /// What a batch says that was written again.
@@ -156,20 +199,6 @@ fn horizon_of(batch: &BatchHeader<'_>, retention: Retention) -> Option<i64> {
 
 fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&field);
-}
-
-fn nullable_size(bytes: Option<&[u8]>) -> usize {
-    bytes.map_or(1, |bytes| varint::size(bytes.len() as i64) + bytes.len())
-}
-
-fn put_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes {
-        None => varint::put(out, -1),
-        Some(bytes) => {
-            varint::put(out, bytes.len() as i64);
-            out.extend_from_slice(bytes);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -75,6 +75,23 @@ def rows(records: list[list[Any]]) -> list[Row]:
     ]
 
 
+def untyped(records: list[Row]) -> list[Row]:
+    """The records without the type of a timestamp where they have none."""
+    return [row._replace(timestamp_type="") if row.timestamp < 0 else row for row in records]
+
+
+def first_at_least(records: list[Row], timestamp: int) -> tuple[int, int]:
+    """Offset and timestamp of the first record that is not older; -1 and -1 without one.
+
+    Kafka looks into the first segment alone whose newest timestamp is not older, and takes the time
+    of the file for that of a segment of format 0 or without a time index: it finds nothing where
+    later segments have one.
+    """
+    return next(
+        ((row.offset, row.timestamp) for row in records if row.timestamp >= timestamp), (-1, -1)
+    )
+
+
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 

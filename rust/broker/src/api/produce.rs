@@ -178,7 +178,7 @@ fn check_entry(
 /// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract/kafka.md#6, #58).
 fn check_records(version: i16, records: &[u8]) -> Result<(), (KafkaError, String)> {
     let invalid = |text: &str| (KafkaError::InvalidRecord, text.to_owned());
-    let (batch, rest) = match Batch::split(records) {
+    let (batch, rest) = match Batch::split_v2(records) {
         Ok(split) => split,
         Err(BatchError::Incomplete { .. }) => {
             return Err(invalid("a partition of a produce request must have one record batch"));
@@ -189,7 +189,7 @@ fn check_records(version: i16, records: &[u8]) -> Result<(), (KafkaError, String
         let text = format!("zstd is not allowed in version {version} of produce requests");
         return Err((KafkaError::UnsupportedCompressionType, text));
     }
-    match Batch::split(rest) {
+    match Batch::split_v2(rest) {
         Err(BatchError::Incomplete { .. }) => Ok(()),
         Ok(_) => Err(invalid("a partition of a produce request must have only one record batch")),
         Err(error) => Err(malformed(&error)),

@@ -94,6 +94,9 @@ impl Repair {
     /// Reads every batch of a partition and says what would go; `None` for a whole log. Changes nothing.
     ///
     /// `config` must tell whether the topic is compacted: its log may end with a gap and an empty segment.
+    ///
+    /// # Errors
+    /// [`OpenError::NotRepairable`] for a log with a batch of an unknown format.
     pub fn look(
         &self,
         partition: &Path,
@@ -103,6 +106,10 @@ impl Repair {
         let recovered = Log::look(&options, Plan::of(&options).checking_all())?;
         let last = recovered.last_segment().map(|last| (last.base_offset, last.size));
         let found = recovered.verdict;
+        if let Some(damage) = found.damage.as_ref().filter(|damage| !damage.may_be_cut()) {
+            let (path, reason) = (partition.to_owned(), damage.to_string());
+            return Err(OpenError::NotRepairable { path, reason });
+        }
         let offset = match &found.damage {
             // The log begins behind it, and all that is left stays.
             Some(Damage::Beginning { .. }) => Some(recovered.log_end_offset),

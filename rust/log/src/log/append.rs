@@ -441,7 +441,7 @@ impl State {
         shared: &Shared,
         bytes: &[u8],
     ) -> Result<AppendInfo, StorageError> {
-        let summary = Summary::of(bytes);
+        let summary = Summary::of(bytes, self.log_end_offset);
         let Some(summary) = summary else { return Ok(self.nothing_appended()) };
         self.prepare_append(shared, summary.incoming(bytes.len()))?;
         for batch in batches(bytes).flatten() {
@@ -534,12 +534,12 @@ struct Summary {
 }
 
 impl Summary {
-    /// `None` for no batches.
-    fn of(bytes: &[u8]) -> Option<Summary> {
+    /// `None` for no batches. They begin at `log_end_offset` or later.
+    fn of(bytes: &[u8], log_end_offset: i64) -> Option<Summary> {
         let mut walk = batches(bytes).flatten();
         let first = walk.next()?;
         let mut summary = Summary {
-            first_offset: first.base_offset(),
+            first_offset: first.first_offset_min(log_end_offset),
             last_offset: first.last_offset(),
             max_timestamp: first.max_timestamp(),
             records_count: first.records_count(),

@@ -330,7 +330,7 @@ fn note_keys(
     keys: &mut KeyMap,
     pace: &Pace<'_>,
 ) -> Result<i64, Stopped> {
-    let mut end = None;
+    let (mut end, mut reached) = (None, plan.first_dirty);
     let mut notes = Notes::default();
     for segment in plan.dirty() {
         let position = segment.files.position_of(plan.first_dirty)?;
@@ -339,9 +339,10 @@ fn note_keys(
                 return Ok(true);
             }
             if keys.is_full() {
-                end = Some(batch.base_offset());
+                end = Some(batch.first_offset_min(reached));
                 return Ok(false);
             }
+            reached = batch.next_offset();
             if !batch.is_control() && !aborted.has(batch) {
                 notes.note(batch, plan.first_dirty, keys);
             }

@@ -120,6 +120,16 @@ pub enum Damage {
         /// Base offset of the next segment, which is at or below the last offset.
         next_base: i64,
     },
+    /// A batch of a message format that is not supported. It is never cut.
+    #[error(
+        "the batch at offset {offset} has message format {magic}, which this version cannot read"
+    )]
+    UnknownFormat {
+        /// Where the log ends before it.
+        offset: i64,
+        /// The number of the format.
+        magic: i8,
+    },
     /// Records are gone from the end of the log.
     #[error("it ends at offset {offset}, but offsets below {synced_end} were synced")]
     Lost {
@@ -176,10 +186,16 @@ impl fmt::Display for Synced {
 }
 
 impl Damage {
+    /// Whether it may be cut. Only bytes that are known to be damaged are cut.
+    pub fn may_be_cut(&self) -> bool {
+        !matches!(self, Damage::UnknownFormat { .. })
+    }
+
     /// Offset of the first record that cannot be read: the log end that is left, except of damage to its beginning.
     pub fn offset(&self) -> i64 {
         match self {
             Damage::Batch { offset }
+            | Damage::UnknownFormat { offset, .. }
             | Damage::Misplaced { offset, .. }
             | Damage::Lost { offset, .. }
             | Damage::Beginning { offset, .. }
@@ -276,6 +292,14 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
+        reason: String,
+    },
+    /// A log that this version cannot read to its end, and must not cut.
+    #[error("{path} is left as it is: {reason}")]
+    NotRepairable {
+        /// The partition's directory.
+        path: PathBuf,
+        /// The batch that cannot be read.
         reason: String,
     },
     /// The directory belongs to another incarnation of the topic.

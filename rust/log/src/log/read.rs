@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_record::{Batch, BatchError, HEADER_SIZE};
+use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
 use super::snapshot::Snapshot;
 use super::{FetchData, Log, ReadError, StorageError};
@@ -257,23 +257,27 @@ fn select(bytes: &[u8], request: &Request, offsets: Range<i64>) -> Result<Select
     let Range { start: mut reached, end: end_offset } = offsets;
     let mut start = 0;
     loop {
-        let Some((base_offset, last_offset)) = peek_offsets(&bytes[start..]) else {
-            return Ok(Selection::Further { skip: start });
+        let header = match BatchHeader::read(&bytes[start..]) {
+            Ok(header) => header,
+            Err(BatchError::Incomplete { .. }) => return Ok(Selection::Further { skip: start }),
+            Err(error) => return Err(error.into()),
         };
-        let size = Batch::size_in(&bytes[start..])?;
+        let (base_offset, last_offset) = (header.base_offset(), header.last_offset());
+        let size = header.size();
         if base_offset < reached || last_offset < base_offset || last_offset >= end_offset {
             let (found, at_least, end) = (base_offset, reached, end_offset);
             return Err(SelectError::Offset { found, at_least, end });
         }
+        let first_offset = header.first_offset_min(reached);
         reached = last_offset.saturating_add(1);
         if last_offset >= request.offset {
-            if base_offset >= request.upto {
+            if first_offset >= request.upto {
                 return Ok(Selection::Nothing);
             }
             if start + size > bytes.len() {
                 return Ok(Selection::Larger { start, size });
             }
-            return extend(bytes, start, size, request, end_offset);
+            return extend(bytes, (start, first_offset), size, request, end_offset);
         }
         start += size;
         if start >= bytes.len() {
@@ -282,10 +286,11 @@ fn select(bytes: &[u8], request: &Request, offsets: Range<i64>) -> Result<Select
     }
 }
 
-/// Adds what fits to the first batch, which begins at `start`.
+/// Adds what fits to the first batch, which begins at `start` with an offset of `base_offset` or
+/// later.
 fn extend(
     bytes: &[u8],
-    start: usize,
+    (start, base_offset): (usize, i64),
     first_size: usize,
     request: &Request,
     end_offset: i64,
@@ -300,7 +305,8 @@ fn extend(
         if found < at_least || batch.last_offset() < found {
             return Err(SelectError::Offset { found, at_least, end: end_offset });
         }
-        let is_beyond = found >= request.upto || batch.last_offset() >= end_offset;
+        let is_beyond =
+            batch.first_offset_min(at_least) >= request.upto || batch.last_offset() >= end_offset;
         if is_beyond || end - start + batch.size() > request.bytes_max {
             break;
         }
@@ -308,6 +314,5 @@ fn extend(
         last = batch;
         rest = after;
     }
-    let (base_offset, next_offset) = (first.base_offset(), last.next_offset());
-    Ok(Selection::Batches { start, end, base_offset, next_offset })
+    Ok(Selection::Batches { start, end, base_offset, next_offset: last.next_offset() })
 }

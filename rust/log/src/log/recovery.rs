@@ -14,7 +14,8 @@
 //! The log ends before the first batch that is not valid, or where there are no more batches. Then it is one of:
 //! - *whole*: nothing follows but zeros (space reserved ahead), and everything that was synced is there.
 //! - *torn*: bytes follow that form no batch. A crash leaves that; they are cut.
-//! - *damaged* ([`Damage`]): valid batches follow, or what was synced is missing. [`OnDamage`] decides.
+//! - *damaged* ([`Damage`]): valid batches follow, or synced records are missing. [`OnDamage`] decides.
+//!   A batch of an unknown message format is damage that is never cut.
 //!
 //! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
 //! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Segments
@@ -311,6 +312,7 @@ impl Look<'_> {
     ) -> Result<(), StorageError> {
         let tail = self.look_behind(index, position)?;
         let misplaced = self.misplaced_batch(index, position)?;
+        let unknown = self.unknown_format(index, position)?;
         let Look { plan, snapshots, found, .. } = self;
         let end = found.log_end_offset;
         let behind = found.segments.split_off(index + 1);
@@ -321,8 +323,9 @@ impl Look<'_> {
         }
         found.changes.removed_segments.extend(behind);
         let batch = tail.has_batch.then_some(Damage::Batch { offset: end });
-        let damage = gap.or(misplaced).or(batch).or(plan.loss(end));
-        if let Some(damage) = damage.clone().filter(|_| plan.keeps_damage(end)) {
+        let damage = gap.or(unknown).or(misplaced).or(batch).or(plan.loss(end));
+        let is_kept = |damage: &Damage| plan.keeps_damage(end) || !damage.may_be_cut();
+        if let Some(damage) = damage.clone().filter(is_kept) {
             found.keep_damage(plan, damage);
             found.verdict.damaged_bytes = tail.bytes;
             return Ok(());
@@ -335,6 +338,16 @@ impl Look<'_> {
             found.check_end(plan);
         }
         Ok(())
+    }
+
+    /// The damage of a batch at a position whose format is not known.
+    fn unknown_format(&self, index: usize, position: u64) -> Result<Option<Damage>, StorageError> {
+        let (segment, offset) = (&self.found.segments[index], self.found.log_end_offset);
+        let name = segment.name(FileKind::Log);
+        let file = self.dir.open(&name)?;
+        let magic = behind::unknown_format(&*file, position..segment.size, offset);
+        let magic = magic.map_err(self.dir.error("read", &name))?;
+        Ok(magic.map(|magic| Damage::UnknownFormat { offset, magic }))
     }
 
     /// Whether a segment lies below the log start.
@@ -432,7 +445,7 @@ fn contradicts(
     log_end_offset: i64,
     (position, end, next_base): (u64, u64, Option<i64>),
 ) -> std::io::Result<bool> {
-    if batch.base_offset() == log_end_offset {
+    if batch.first_offset_min(log_end_offset) == log_end_offset {
         return Ok(false);
     }
     let end_without_gap = log_end_offset + (batch.next_offset() - batch.base_offset());
@@ -451,7 +464,7 @@ fn is_valid(
     end_max: i64,
 ) -> std::io::Result<bool> {
     let may_follow = batch.has_valid_offsets()
-        && !plan.skips_synced(log_end_offset, batch.base_offset())
+        && !plan.skips_synced(log_end_offset, batch.first_offset_min(log_end_offset))
         && batch.base_offset() >= log_end_offset
         && batch.next_offset() <= end_max;
     Ok(may_follow && batch.is_crc_valid()?)

@@ -157,9 +157,12 @@ impl AppendInfo {
 /// Whole batches read.
 #[derive(Debug, Clone)]
 pub struct FetchData {
-    /// Magic-2 batches as stored, concatenated; the first may begin before the offset asked for.
+    /// Batches as stored, of any message format, concatenated; the first may begin before the
+    /// offset asked for.
     pub bytes: Bytes,
-    /// Base offset of the first batch; the offset asked for when there is none.
+    /// Base offset of the first batch, or a lower bound of it
+    /// ([`pykafka_record::BatchHeader::first_offset_min`]); the offset asked for when there is
+    /// none.
     pub base_offset: i64,
     /// Where to read on: the offset after the last batch, or, where that was the last of its segment, the next
     /// segment's base offset. The offset asked for when there is no batch.

@@ -1,12 +1,13 @@
-//! Walking the batches of a segment file, in chunks, without believing a length before it was compared with the file.
+//! Walking the batches of a segment file, of every message format, in chunks, without believing a
+//! length before it was compared with the file.
 //!
-//! A walk holds one chunk, whatever the size of a batch: of a larger one it has the header. Who needs the records asks for
-//! them ([`StoredBatch::read`]) and accounts for what they take.
+//! A walk holds one chunk, whatever the size of a batch. Of a larger batch it has the header alone.
+//! Callers that need the records read them ([`StoredBatch::read`]) and account for their size.
 
 use std::io;
 use std::ops::Deref;
 
-use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE, NO_TIMESTAMP};
+use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
 use crate::disk::ReadFile;
 use crate::segment::time_index::TimeEntry;
@@ -94,8 +95,9 @@ pub(crate) fn is_crc_valid(
     header: &BatchHeader<'_>,
 ) -> io::Result<bool> {
     let mut crc = header.begin_crc();
-    let mut left = header.size() - HEADER_SIZE;
-    let mut position = position + HEADER_SIZE as u64;
+    let header_size = header.format().header_size();
+    let mut left = header.size() - header_size;
+    let mut position = position + header_size as u64;
     let mut buffer = vec![0; left.min(CHUNK_BYTES_MAX)];
     while left > 0 {
         let wanted = left.min(buffer.len());
@@ -192,6 +194,8 @@ pub(crate) struct Header {
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) max_timestamp: i64,
+    /// Whether its first offset is not known ([`BatchHeader::is_message_set`]).
+    pub(crate) is_message_set: bool,
 }
 
 impl Header {
@@ -233,22 +237,25 @@ impl<'a> HeaderScanner<'a> {
         if self.position >= self.end {
             return Ok(None);
         }
-        let bytes = self.fill()?;
-        let incomplete = BatchError::Incomplete { needed: HEADER_SIZE, have: bytes.len() };
-        let (base_offset, last_offset) = peek_offsets(bytes).ok_or(incomplete)?;
-        let size = Batch::size_in(bytes)? as u64;
-        let max_timestamp = peek_max_timestamp(bytes);
-        let header =
-            Header { position: self.position, size, base_offset, last_offset, max_timestamp };
+        let position = self.position;
+        let found = BatchHeader::read(self.fill()?)?;
+        let header = Header {
+            position,
+            size: found.size() as u64,
+            base_offset: found.base_offset(),
+            last_offset: found.last_offset(),
+            max_timestamp: found.max_timestamp(),
+            is_message_set: found.is_message_set(),
+        };
         if header.end() > self.end {
             let have = (self.end - self.position) as usize;
-            return Err(BatchError::Incomplete { needed: size as usize, have }.into());
+            return Err(BatchError::Incomplete { needed: header.size as usize, have }.into());
         }
         self.position = header.end();
         Ok(Some(header))
     }
 
-    /// The bytes at the position: a header, unless the file ends before.
+    /// The bytes at the position: a header of any format, unless the file ends before.
     fn fill(&mut self) -> std::io::Result<&[u8]> {
         let has_header = (self.position.checked_sub(self.buffer_position))
             .is_some_and(|start| start + HEADER_SIZE as u64 <= self.buffer_size as u64);
@@ -281,19 +288,10 @@ pub(crate) fn names_a_batch(
     }
 }
 
-/// The max timestamp of the batch whose whole header `bytes` begin with.
-fn peek_max_timestamp(bytes: &[u8]) -> i64 {
-    const MAX_TIMESTAMP: usize = 35;
-    bytes[MAX_TIMESTAMP..].first_chunk().map_or(NO_TIMESTAMP, |bytes| i64::from_be_bytes(*bytes))
-}
-
 /// Base and last offset of the batch whose header `bytes` begin with; `None` without a whole header.
 ///
 /// A batch that is larger than what was read cannot be viewed as a [`Batch`] yet, but can be skipped.
 pub(crate) fn peek_offsets(bytes: &[u8]) -> Option<(i64, i64)> {
-    const LAST_OFFSET_DELTA: usize = 23;
-    let header = bytes.first_chunk::<HEADER_SIZE>()?;
-    let base_offset = i64::from_be_bytes(*header.first_chunk()?);
-    let delta = i32::from_be_bytes(*header[LAST_OFFSET_DELTA..].first_chunk()?);
-    Some((base_offset, base_offset.saturating_add(i64::from(delta))))
+    let header = BatchHeader::read(bytes).ok()?;
+    Some((header.base_offset(), header.last_offset()))
 }

@@ -14,8 +14,8 @@ use arrow_buffer::Buffer;
 
 use super::{ColumnsError, Shared, schema_of_views, wants};
 use crate::batch::{Batch, batches};
-use crate::compression::{Compression, Limits};
-use crate::record::{Record, RecordError};
+use crate::compression::Limits;
+use crate::record::Record;
 
 /// Records whose beginnings are loaded together: about as many loads as a core can have under way.
 const RECORDS_AHEAD: usize = 16;
@@ -69,7 +69,7 @@ impl ColumnViews {
             if !accept(batch) {
                 continue;
             }
-            let compressed = batch.compression().map_err(RecordError::from)? != Compression::None;
+            let is_plain = batch.is_plain();
             let mut records = batch.records(&mut scratch, self.limits)?;
             let mut ahead = Ahead::default();
             while let Some(record) = records.next() {
@@ -79,11 +79,11 @@ impl ColumnViews {
                     continue;
                 }
                 self.shared.append(&record)?;
-                if compressed {
-                    self.copy(&record);
-                } else {
+                if is_plain {
                     put(&mut self.keys, blocks.0, buffer, record.key)?;
                     put(&mut self.values, blocks.1, buffer, record.value)?;
+                } else {
+                    self.copy(&record);
                 }
             }
         }

@@ -10,7 +10,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::{Compression, CompressionError, Sink, Step, take};
-use crate::partitioner::crc32;
+use crate::crc::crc32;
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Magic, deflate, no flags, no time, no extra flags, Unix; Java writes 0 for the system.

@@ -112,11 +112,17 @@ pub(super) struct Blocks<'a> {
     rest: &'a [u8],
     /// `None` until the header was read.
     frame: Option<Frame>,
+    compares_header_checksum: bool,
 }
 
 impl<'a> Blocks<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
-        Self { rest: input, frame: None }
+        Self { rest: input, frame: None, compares_header_checksum: true }
+    }
+
+    /// The blocks of a frame in a message of format 0, whose header checksum is not compared.
+    pub(super) fn of_format_0(input: &'a [u8]) -> Self {
+        Self { compares_header_checksum: false, ..Self::new(input) }
     }
 
     /// Decode the next block.
@@ -124,7 +130,8 @@ impl<'a> Blocks<'a> {
         let mut rest = self.rest;
         let step = match self.frame {
             None => {
-                let frame = read_header(&mut rest).map_err(|reason| sink.corrupt(reason))?;
+                let frame = read_header(&mut rest, self.compares_header_checksum);
+                let frame = frame.map_err(|reason| sink.corrupt(reason))?;
                 self.frame = Some(frame);
                 Step::More
             }
@@ -151,7 +158,7 @@ fn append_stored(block: &[u8], sink: &mut Sink<'_>) -> Result<Step, CompressionE
     Ok(Step::More)
 }
 
-fn read_header(rest: &mut &[u8]) -> Result<Frame, &'static str> {
+fn read_header(rest: &mut &[u8], compares_checksum: bool) -> Result<Frame, &'static str> {
     const TRUNCATED: &str = "frame header is truncated";
     let input = *rest;
     if input.first_chunk() != Some(&MAGIC) {
@@ -167,7 +174,7 @@ fn read_header(rest: &mut &[u8]) -> Result<Frame, &'static str> {
     let content_size = if flags & 0b1000 != 0 { 8 } else { 0 };
     let end = 6 + content_size;
     let checksum = *input.get(end).ok_or(TRUNCATED)?;
-    if checksum != header_checksum(&input[4..end]) {
+    if compares_checksum && checksum != header_checksum(&input[4..end]) {
         return Err("header checksum differs");
     }
     if sizes & 0b1000_1111 != 0 || sizes >> 4 < 4 {

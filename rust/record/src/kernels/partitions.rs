@@ -6,7 +6,8 @@ use std::str::FromStr;
 use super::column::{offset32, offset64};
 use super::lanes::murmur2_blocks;
 use super::{Column, KernelError, Values};
-use crate::partitioner::{crc32, fnv1a, murmur2};
+use crate::crc::crc32;
+use crate::partitioner::{fnv1a, murmur2};
 
 /// A client's way from a key to a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

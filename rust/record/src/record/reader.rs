@@ -3,7 +3,7 @@
 //! Errors are those of [`RecordIter`], which has the whole payload: a payload that cannot be decompressed to its end
 //! counts before any fault of a record, and a record that goes beyond the payload before what is wrong inside of it.
 
-use super::{Body, Context, Fault, RecordError, RecordIter, read_beginning};
+use super::{Body, Context, Fault, RecordError, RecordIter, read_beginning, read_payload};
 use crate::batch::Batch;
 use crate::compression::{Compression, CompressionError, Inflater, Limits};
 use crate::varint;
@@ -58,6 +58,9 @@ impl<'a> Batch<'a> {
     where
         'a: 'w,
     {
+        if self.is_legacy() {
+            return RecordReader::of_legacy(self, window, limits);
+        }
         let codec = self.readable_compression()?;
         let pieces = match codec {
             Compression::None => Pieces::Whole(self.payload()),
@@ -142,6 +145,31 @@ impl<'w> RecordReader<'w> {
     fn new(batch: &Batch<'_>, pieces: Pieces<'w>) -> Self {
         let (context, count) = (Context::of(batch), batch.records_count());
         Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false }
+    }
+
+    /// The records of a batch of format 0 or 1, which must fit the window as a whole: half of it
+    /// takes the decompressed messages.
+    fn of_legacy(
+        batch: &Batch<'_>,
+        window: &'w mut Window,
+        limits: Limits,
+    ) -> Result<Self, RecordError> {
+        let window_bytes_max = window.bytes_max;
+        let half = window_bytes_max / 2;
+        let in_window = Limits { bytes_max: limits.bytes_max.min(half), ..limits };
+        let contents = read_payload(batch, in_window, &mut window.bytes);
+        let contents = contents.map_err(|error| match error {
+            RecordError::Compression(CompressionError::TooLarge { codec, bytes_max })
+                if bytes_max == half =>
+            {
+                CompressionError::Window { codec, window_bytes_max }.into()
+            }
+            error => error,
+        })?;
+        let RecordIter { rest, context, count, .. } =
+            RecordIter::of_legacy(batch, contents, &window.bytes);
+        let pieces = Pieces::Whole(rest);
+        Ok(Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false })
     }
 
     /// All records, if the payload is at hand as a whole.

@@ -318,7 +318,7 @@ pub fn validate(
     scratch: &mut Scratch,
     cancellation: &Cancellation,
 ) -> Result<Validated, ValidateError> {
-    let (batch, _) = Batch::split(bytes)?;
+    let (batch, _) = Batch::split_v2(bytes)?;
     check_header(&batch, rules)?;
     let source = batch.compression()?;
     let target = match rules.compression {

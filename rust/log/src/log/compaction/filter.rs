@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use pykafka_record::{
     Batch, BatchHeader, BatchRewriter, BuildError, Limits, ProducerEpoch, ProducerId, Record,
-    RecordError, Retention, write_empty,
+    RecordError, Retention, upgrade, write_empty,
 };
 
 use super::keys::KeyMap;
@@ -179,6 +179,37 @@ impl Filter {
         if batch.last_offset() >= rules.end {
             return Fate::Kept;
         }
+        if batch.is_legacy() {
+            return self.pass_legacy(rules, batch, must_stay, out);
+        }
+        self.pass_records(rules, batch, must_stay, out)
+    }
+
+    /// Passes a batch of format 0 or 1. If a record of it goes, or a tombstone gets its horizon,
+    /// the records that stay are written in format 2.
+    fn pass_legacy(
+        &mut self,
+        rules: &Rules<'_>,
+        batch: &Batch<'_>,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        let mut upgraded = Vec::new();
+        let codec = batch.compression().unwrap_or_default();
+        let result = upgrade(batch, codec, Limits::default(), &mut upgraded);
+        match result.ok().and_then(|()| Batch::split(&upgraded).ok()) {
+            Some((upgraded, _)) => self.pass_records(rules, &upgraded, must_stay, out),
+            None => self.leave(),
+        }
+    }
+
+    fn pass_records(
+        &mut self,
+        rules: &Rules<'_>,
+        batch: &Batch<'_>,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
         if batch.records_count() == 0 {
             return if must_stay { Fate::Kept } else { Fate::Gone };
         }

@@ -89,11 +89,10 @@ impl Notes {
     /// Notes the keys of a batch. One that cannot be read is left as it is, by the filter too.
     pub(crate) fn note(&mut self, batch: &Batch<'_>, first_dirty: i64, keys: &mut KeyMap) {
         let Ok(mut records) = batch.records(&mut self.scratch, Limits::default()) else { return };
-        let mut left = batch.records_count();
-        if left > NOTED_AT_ONCE && records.clone().any(|record| record.is_err()) {
+        if records.records_left() > NOTED_AT_ONCE && records.clone().any(|record| record.is_err()) {
             return;
         }
-        while left > 0 {
+        while records.records_left() > 0 {
             self.found.clear();
             for record in records.by_ref().take(NOTED_AT_ONCE as usize) {
                 let Ok(Record { key, offset, .. }) = record else { return };
@@ -101,7 +100,6 @@ impl Notes {
                 self.found.extend(noted.map(|key| (keys.hash(key), offset)));
             }
             self.found.iter().for_each(|(key, offset)| keys.note(*key, *offset));
-            left -= NOTED_AT_ONCE;
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::ops::Range;
 
+use pykafka_record::MessageFormat;
+
 use crate::config::LogConfig;
 use crate::log::snapshot::Snapshot;
 use crate::segment::{Segment, offset_index, time_index};
 
-/// Bytes of the smallest batch.
-const BATCH_BYTES_MIN: u64 = pykafka_record::HEADER_SIZE as u64;
+/// Bytes of the smallest batch of any format.
+const BATCH_BYTES_MIN: u64 = MessageFormat::V0.size_min() as u64;
 
 /// What a compaction may touch.
 #[derive(Debug, Clone)]

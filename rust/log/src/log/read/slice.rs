@@ -248,6 +248,8 @@ impl Place {
         let mut headers = HeaderScanner::new(file, position, self.size);
         let first = loop {
             match headers.next()? {
+                // Its first offset is not known: it must be read.
+                Some(header) if header.is_message_set => return Ok(None),
                 // No batch of this segment: reading tells so.
                 Some(header) if header.base_offset < self.offsets().start => return Ok(None),
                 // An index entry is wrong: reading finds the batch.
@@ -272,6 +274,7 @@ impl Place {
         let mut reached = first.last_offset + 1;
         let next_offset = loop {
             match headers.next()? {
+                Some(header) if header.is_message_set => return Ok(None),
                 Some(header) if header.base_offset <= first.last_offset => return Ok(None),
                 Some(header) if fits(&header) => reached = header.last_offset + 1,
                 Some(header) => {

@@ -1,8 +1,9 @@
 //! What stands behind the last valid batch: zeros, garbage, or batches that somebody was promised.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use pykafka_record::{Batch, BatchHeader, HEADER_SIZE};
+use pykafka_record::{Batch, BatchHeader, HEADER_SIZE, MessageFormat, PREFIX_SIZE};
 
 use super::Look;
 use crate::disk::ReadFile;
@@ -51,6 +52,8 @@ impl Look<'_> {
 
 /// Bytes looked at in one piece.
 const LOOK_BYTES: usize = 1 << 20;
+/// Bytes of the smallest batch of any format.
+const BATCH_BYTES_MIN: usize = MessageFormat::V0.size_min();
 /// CRCs are calculated over no more than this while looking for batches in garbage.
 const LOOK_CRC_BYTES_MAX: usize = 256 << 20;
 
@@ -146,14 +149,16 @@ pub(super) fn find_batch(
     let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
     let mut next = start;
     while let Some((position, read)) = read_piece(file, &mut buffer, next..end)? {
-        if read < HEADER_SIZE {
+        if read < BATCH_BYTES_MIN {
             break;
         }
-        for at in 0..=read - HEADER_SIZE {
+        for at in 0..=read - BATCH_BYTES_MIN {
             let left = end - position - at as u64;
             let Some(size) = plausible_size(&buffer[at..read], left, offset_min) else { continue };
-            let begins_with =
-                |offset| peek_offsets(&buffer[at..read]).is_some_and(|o| o.0 == offset);
+            let begins_with = |offset| {
+                let header = BatchHeader::read(&buffer[at..read]);
+                header.is_ok_and(|header| header.first_offset_min(offset) == offset)
+            };
             let is_inside = |torn: &Torn| position + (at as u64) < torn.end;
             if torn.is_some_and(|torn| is_inside(&torn) && !begins_with(torn.next_offset)) {
                 continue;
@@ -168,6 +173,9 @@ pub(super) fn find_batch(
                 return Ok(offsets.map(|(offset, _)| OffsetEntry { offset, position }));
             }
         }
+        if read < HEADER_SIZE {
+            break;
+        }
         next = position + (read - HEADER_SIZE + 1) as u64;
     }
     Ok(None)
@@ -175,13 +183,81 @@ pub(super) fn find_batch(
 
 /// The size of a batch whose header `bytes` seem to begin with.
 fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
-    let size = Batch::size_in(bytes).ok()?;
-    let (base_offset, last_offset) = peek_offsets(bytes)?;
+    let header = BatchHeader::read(bytes).ok()?;
+    let (size, base_offset, last_offset) =
+        (header.size(), header.base_offset(), header.last_offset());
     let is_plausible = size as u64 <= left
         && base_offset >= offset_min
         && last_offset >= base_offset
-        && last_offset - offset_min <= i64::from(i32::MAX);
+        && last_offset - offset_min <= i64::from(i32::MAX)
+        && (!header.is_legacy() || is_plausible_message(bytes, &header));
     is_plausible.then_some(size)
+}
+
+/// Whether attributes and the length of the key are such as a message of format 0 or 1 has. Zeros
+/// are frequent in garbage, and 0 is the number of a format.
+fn is_plausible_message(bytes: &[u8], header: &BatchHeader<'_>) -> bool {
+    let length =
+        bytes[header.bytes().len()..].first_chunk().map(|length| i32::from_be_bytes(*length));
+    let size_max = (header.size() - header.bytes().len()) as i64;
+    header.attributes() <= 0x0f
+        && length.is_none_or(|length| (-1..size_max).contains(&length.into()))
+}
+
+/// Position of the magic in a batch.
+const MAGIC: usize = PREFIX_SIZE - 1;
+
+/// The magic of the batch where a range of positions begins, if it seems to have a format that is
+/// not known: its offset and length fit, and so do the bytes after it. A batch of a known format
+/// with a damaged magic is not such a batch, because its CRC is valid.
+pub(super) fn unknown_format(
+    file: &dyn ReadFile,
+    Range { start, end }: Range<u64>,
+    offset_min: i64,
+) -> std::io::Result<Option<i8>> {
+    let mut prefix = [0; PREFIX_SIZE];
+    let read = file.read_at(&mut prefix, start)?;
+    let magic = prefix[MAGIC] as i8;
+    if read < PREFIX_SIZE || magic < 0 || MessageFormat::from_magic(magic).is_some() {
+        return Ok(None);
+    }
+    let Some((offset, size)) = offset_and_size(&prefix, offset_min) else { return Ok(None) };
+    let behind = start + size;
+    let fits = match behind.cmp(&end) {
+        Ordering::Greater => false,
+        Ordering::Equal => true,
+        Ordering::Less => {
+            let read = file.read_at(&mut prefix, behind)?;
+            offset_and_size(&prefix[..read], offset + 1).is_some()
+                || last_non_zero(file, behind, end)?.is_none()
+        }
+    };
+    let is_unknown = fits && !is_batch_with_another_magic(file, start)?;
+    Ok(is_unknown.then_some(magic))
+}
+
+fn is_batch_with_another_magic(file: &dyn ReadFile, position: u64) -> std::io::Result<bool> {
+    let mut bytes = [0; HEADER_SIZE];
+    let read = file.read_at(&mut bytes, position)?;
+    for format in MessageFormat::ALL {
+        bytes[MAGIC] = format.magic().to_be_bytes()[0];
+        if let Ok(header) = BatchHeader::read(&bytes[..read])
+            && is_crc_valid(file, position, &header)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Offset and size in bytes of an entry of any format, from its first bytes; `None` if the offset
+/// is below `offset_min` or far above it.
+fn offset_and_size(bytes: &[u8], offset_min: i64) -> Option<(i64, u64)> {
+    let offset = i64::from_be_bytes(*bytes.first_chunk()?);
+    let length = i32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+    let may_follow = offset >= offset_min && offset - offset_min <= i64::from(i32::MAX);
+    let size = u64::try_from(length).ok()? + 12;
+    (may_follow && size >= PREFIX_SIZE as u64).then_some((offset, size))
 }
 
 /// Base offset of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
