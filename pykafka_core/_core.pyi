@@ -901,8 +901,11 @@ class Log:
         read_only: bool,
         memory_max: int,
         clock_ms: int | None,
-    ) -> tuple[Log, int | None, int, list[str]]:
-        """The log, where it is damaged, how many bytes recovery has cut, and what else it found."""
+    ) -> tuple[Log, tuple[int, str] | None, int, list[str]]:
+        """The log, its damage as in `damage`, the bytes that recovery has cut, its warnings."""
+
+    def damage(self) -> tuple[int, str] | None:
+        """Offset and description of the damage of the log that is read; None for a whole log."""
 
     def append(self, batches: bytes) -> tuple[int, int, int, bool]:
         """First and last offset, log end offset, whether all of them were duplicates."""

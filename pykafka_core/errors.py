@@ -92,6 +92,18 @@ class StorageError(LocalError):
     """The data directory or a log in it cannot be used; nothing was changed."""
 
 
+class DamagedLogError(StorageError):
+    """A log was read up to its damage, after which records are missing or cannot be read.
+
+    Attributes:
+        offset: The first offset that cannot be read.
+    """
+
+    def __init__(self, text: str, offset: int) -> None:
+        super().__init__(text)
+        self.offset = offset
+
+
 class StorageLockedError(StorageError):
     """Another broker or process has the data directory open."""
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from pykafka_core import _core
 from pykafka_core._records import Record, RecordBatchReader
-from pykafka_core.errors import StorageError
+from pykafka_core.errors import DamagedLogError, StorageError
 
 from .config import LogConfig
 
@@ -45,8 +45,9 @@ class Log:
 
     Attributes:
         path: Its directory; of a log in memory its name.
-        damaged_at: Where valid batches follow a damaged one, or synced records are gone: the log is readable up to this
-            offset and refuses writes until it is repaired. ``None`` for a whole log.
+        damaged_at: The offset of damage: valid batches follow a damaged one, or synced records
+            are gone. The log refuses writes until it is repaired. Readers raise `DamagedLogError`
+            there, or stop there with ``on_damage="stop"``. ``None`` for a whole log.
         truncated_bytes: What recovery has cut off as a torn tail.
         warnings: What else recovery found, as a broker logs it: missing offsets, files that were rebuilt or are no
             part of the log.
@@ -56,14 +57,16 @@ class Log:
         self,
         core: _core.Log,
         path: Path,
-        damaged_at: int | None,
+        damage: tuple[int, str] | None,
         truncated_bytes: int,
         warnings: Iterable[str],
+        on_damage: Literal["raise", "stop"] = "raise",
     ) -> None:
         self._core = core
         self._closed = False
+        self._raises = on_damage == "raise"
         self.path = path
-        self.damaged_at = damaged_at
+        self.damaged_at = None if damage is None else damage[0]
         self.truncated_bytes = truncated_bytes
         self.warnings = tuple(warnings)
 
@@ -77,6 +80,7 @@ class Log:
         read_only: bool = False,
         memory_max: int = _MEMORY_BYTES_MAX,
         clock: int | None = None,
+        on_damage: Literal["raise", "stop"] = "raise",
     ) -> Self:
         """Open the log in a directory; it is made if needed, the partition's files with the first append.
 
@@ -89,21 +93,26 @@ class Log:
             read_only: Take no lock and change nothing; what needs recovery is recovered in memory.
             memory_max: Bytes that a log in memory may hold; beyond, an append is a StorageError.
             clock: Milliseconds since 1970 at which time stands still; ``None`` is the machine's clock.
+            on_damage: Readers of a damaged log ``raise`` a `DamagedLogError` where they cannot
+                continue, or ``stop`` there as at the end of a log.
 
         Raises:
             StorageLockedError: A broker or another library has it.
             StorageError: It cannot be read or made; read-only, the directory does not exist; or it is a data directory
                 and not a partition's.
-            ValueError: An unknown durability, a setting out of range, or a log in memory for reading only.
+            ValueError: An unknown durability or ``on_damage``, a setting out of range, or a log in
+                memory for reading only.
         """
+        if on_damage not in ("raise", "stop"):
+            raise ValueError(f"on_damage is raise or stop, not {on_damage!r}")
         place = Path(fspath(path))
         if durability != "memory":
             _check_place(place, read_only=read_only)
         settings = (config or LogConfig()).settings()
-        core, damaged_at, truncated_bytes, warnings = _core.Log.open(
+        core, damage, truncated_bytes, warnings = _core.Log.open(
             place, durability, settings, read_only, memory_max, clock
         )
-        return cls(core, place, damaged_at, truncated_bytes, warnings)
+        return cls(core, place, damage, truncated_bytes, warnings, on_damage)
 
     def append(self, records: "ReadableBuffer | Iterable[_core.RecordInput]") -> Appended:
         """Append records as one batch, or ready batches, at the log end: all of them or none.
@@ -132,25 +141,35 @@ class Log:
 
         Raises:
             OffsetOutOfRangeError: Before the log start or behind the log end.
+            DamagedLogError: ``offset`` is where a damaged log ends.
             ValueError: A negative ``bytes_max``.
         """
         if bytes_max < 0:
             raise ValueError(f"bytes_max is a number of bytes, not {bytes_max}")
-        return self._core.read(offset, bytes_max)[0]
+        data = self._core.read(offset, bytes_max)[0]
+        if not data:
+            self._check_damage(offset, None)
+        return data
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
         """Iterate the records with ``start`` <= offset < ``end``, by default all there are now.
 
         Raises:
             OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+            DamagedLogError: After the last record before the damage, or at once if the beginning
+                is gone.
         """
-        offset, end = self._core.range(start, end)
-        while offset < end:
+        offset, upto = self._core.range(start, end)
+        damage = self._core.damage()
+        if damage is not None and damage[0] < offset:
+            self._check_damage(start, end)
+        while offset < upto:
             data, next_offset = self._core.read(offset, _CHUNK_BYTES)
             if not data:
-                return
-            yield from RecordBatchReader(data, start=offset, end=end)
+                break
+            yield from RecordBatchReader(data, start=offset, end=upto)
             offset = next_offset
+        self._check_damage(start, end)
 
     def __iter__(self) -> Iterator[Record]:
         return self.records()
@@ -172,13 +191,24 @@ class Log:
         Raises:
             OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
             CorruptMessageError: A batch fails its CRC.
+            DamagedLogError: The log is damaged within the range.
         """
-        offset, end = self._core.range(start, end)
-        return self._core.views(offset, end) if views else self._core.columns(offset, end)
+        offset, upto = self._core.range(start, end)
+        self._check_damage(start, end)
+        return self._core.views(offset, upto) if views else self._core.columns(offset, upto)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record, by offset, that is not older; ``None`` without one."""
-        return self._core.offset_for_timestamp(timestamp)
+        """Offset and timestamp of the first record, by offset, that is not older.
+
+        ``None`` without one.
+
+        Raises:
+            DamagedLogError: There is none before the damage.
+        """
+        found = self._core.offset_for_timestamp(timestamp)
+        if found is None:
+            self._check_damage(None, None)
+        return found
 
     @property
     def log_start_offset(self) -> int:
@@ -217,6 +247,21 @@ class Log:
     def statistics(self) -> LogStatistics:
         """A snapshot of offsets and sizes."""
         return LogStatistics(*self._core.offsets(), *self._core.size())
+
+    def _check_damage(self, start: int | None, end: int | None) -> None:
+        """Raise if the damage lies in a range of offsets, by default in the whole log."""
+        found = self._core.damage() if self._raises else None
+        if found is None:
+            return
+        offset, damage = found
+        # A start after the damage can be read only if the beginning alone is gone.
+        is_reached = end is None or end > offset
+        is_behind = start is not None and start > offset
+        if is_reached and not is_behind:
+            advice = f'on_damage="stop" reads what is left, and `pykafka-core repair {self.path}` cuts the damage'
+            raise DamagedLogError(
+                f"{self.path} is damaged at offset {offset}: {damage}; {advice}", offset
+            )
 
     def __repr__(self) -> str:
         """Its path and offsets."""

@@ -269,7 +269,7 @@ def stored_image(data: Path) -> MetadataImage:
     if snapshot is not None:
         apply_snapshot(replay, snapshot)
     if (data / METADATA_DIRECTORY).is_dir():
-        with Log.open(data / METADATA_DIRECTORY, read_only=True) as log:
+        with Log.open(data / METADATA_DIRECTORY, read_only=True, on_damage="stop") as log:
             offset = max(log.log_start_offset, 0 if snapshot is None else snapshot.end_offset)
             while batches := log.read(offset):
                 decoded = decode_batches(batches)

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log,
@@ -25,7 +25,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyclass(frozen, name = "Log", module = "pykafka_core._core")]
 struct PyLog {
-    log: Arc<Log>,
+    /// The log of [`LibraryLog::log`], which stays when the library is closed.
+    log: Mutex<Arc<Log>>,
     clock: Arc<dyn Clock>,
     /// Before the library, which gives the lock up.
     flusher: Option<Arc<Flusher>>,
@@ -35,6 +36,9 @@ struct PyLog {
     checkpointed_segment: AtomicI64,
     process: u32,
 }
+
+/// Offset and description of damage.
+type Damaged = (i64, String);
 
 /// First and last offset, log end offset, and whether it was a duplicate.
 type Appended = (i64, i64, i64, bool);
@@ -52,7 +56,7 @@ impl PyLog {
         read_only: bool,
         memory_max: u64,
         clock_ms: Option<i64>,
-    ) -> PyResult<(PyLog, Option<i64>, u64, Vec<String>)> {
+    ) -> PyResult<(PyLog, Option<Damaged>, u64, Vec<String>)> {
         let durability = Durability::from_name(durability)
             .ok_or_else(|| PyValueError::new_err("durability is fsync, interval, os or memory"))?;
         let in_memory = durability == Durability::Memory;
@@ -81,30 +85,32 @@ impl PyLog {
         });
         let (library, recovery) = opened.map_err(|error| open_error(py, &error))?;
         let log = PyLog {
-            log: library.log().clone(),
+            log: Mutex::new(library.log()),
             clock,
             flusher: library.flusher().cloned(),
             library: Mutex::new(Some(library)),
             checkpointed_segment: AtomicI64::new(-1),
             process: std::process::id(),
         };
-        Ok((log, recovery.damaged_at(), recovery.truncated_bytes, recovery.warnings))
+        let damage = recovery.damage.map(|damage| (damage.offset(), damage.to_string()));
+        Ok((log, damage, recovery.truncated_bytes, recovery.warnings))
     }
 
     /// Append whole batches at the log end, sync where the settings ask for it, and let go what a roll made old.
     fn append(&self, py: Python<'_>, batches: &[u8]) -> PyResult<Appended> {
         self.check_process(py)?;
         let mut batches = batches.to_vec();
+        let log = self.log();
         let appended = py.detach(|| {
-            let leader_epoch = self.log.latest_epoch().unwrap_or(LeaderEpoch::ZERO);
+            let leader_epoch = log.latest_epoch().unwrap_or(LeaderEpoch::ZERO);
             let options = AppendOptions::new(leader_epoch, AppendOrigin::Client);
-            let segments_count = self.log.segments_count();
-            let info = self.log.append_all_as_leader(&mut batches, options)?;
-            let is_synced = self.log.sync_appended(info.log_end_offset)?;
+            let segments_count = log.segments_count();
+            let info = log.append_all_as_leader(&mut batches, options)?;
+            let is_synced = log.sync_appended(info.log_end_offset)?;
             if let Some(flusher) = self.flusher.as_ref().filter(|_| !is_synced) {
                 flusher.note_append();
             }
-            if self.log.segments_count() > segments_count {
+            if log.segments_count() > segments_count {
                 // The append has happened. An error that matters is the log's own, and the next call tells it.
                 let _ = self.retain();
             }
@@ -125,7 +131,7 @@ impl PyLog {
     ) -> PyResult<(Bound<'py, PyBytes>, i64)> {
         self.check_process(py)?;
         let data = py
-            .detach(|| self.log.read(offset, bytes_max, i64::MAX, true))
+            .detach(|| self.reading(|log| log.read(offset, bytes_max, i64::MAX, true)))
             .map_err(|error| read_error(py, &error))?;
         Ok((PyBytes::new(py, &data.bytes), data.next_offset))
     }
@@ -133,35 +139,40 @@ impl PyLog {
     /// The offsets wanted, with the log's own bounds for those that are not given.
     fn range(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<(i64, i64)> {
         self.check_process(py)?;
-        let range = self.log.range(start, end).map_err(|error| read_error(py, &error))?;
+        let range = self.log().range(start, end).map_err(|error| read_error(py, &error))?;
         Ok((range.start, range.end))
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow columns.
     fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
-        let rows = py.detach(|| log_columns::collect(&self.log, &(start..end)));
+        let rows = py.detach(|| self.reading(|log| log_columns::collect(log, &(start..end))));
         rows.map_err(|error| error.to_python(py))
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow views.
     fn views(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
-        let rows = py.detach(|| log_views::collect(&self.log, &(start..end)));
+        let rows = py.detach(|| self.reading(|log| log_views::collect(log, &(start..end))));
         rows.map_err(|error| error.to_python(py))
+    }
+
+    /// Offset and description of the damage of the log that is read.
+    fn damage(&self) -> Option<Damaged> {
+        self.log().damage().map(|damage| (damage.offset(), damage.to_string()))
     }
 
     /// Log start offset, log end offset and recovery point, at one moment.
     fn offsets(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {
         self.check_process(py)?;
-        let offsets = self.log.offsets();
+        let offsets = self.log().offsets();
         Ok((offsets.log_start_offset, offsets.log_end_offset, offsets.recovery_point))
     }
 
     /// Offset and timestamp of the first record not older.
     fn offset_for_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
         self.check_process(py)?;
-        let found = py.detach(|| self.log.offset_for_timestamp(timestamp, i64::MAX));
+        let found = py.detach(|| self.reading(|log| log.offset_for_timestamp(timestamp, i64::MAX)));
         let found = found.map_err(|error| storage_error(py, &error))?;
         Ok(found.map(|found| (found.offset, found.timestamp)))
     }
@@ -184,7 +195,7 @@ impl PyLog {
 
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, || {
-            self.log.roll()?;
+            self.log().roll()?;
             self.retain().map(drop)
         })
     }
@@ -195,13 +206,14 @@ impl PyLog {
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.run(py, || self.log.flush())
+        self.run(py, || self.log().flush())
     }
 
     /// Number of segments and their bytes.
     fn size(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
         self.check_process(py)?;
-        Ok((self.log.segments_count(), self.log.size_bytes()))
+        let log = self.log();
+        Ok((log.segments_count(), log.size_bytes()))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
@@ -212,10 +224,40 @@ impl PyLog {
     }
 }
 
+/// Attempts to read a log that another process compacts.
+const READS_MAX: usize = 16;
+
 impl PyLog {
+    fn log(&self) -> Arc<Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the log. If that fails and others changed the segments of the log, it is read again.
+    fn reading<T, E>(&self, read: impl Fn(&Log) -> Result<T, E>) -> Result<T, E> {
+        let mut result = read(&self.log());
+        for _ in 1..READS_MAX {
+            if result.is_ok() || !self.refresh() {
+                break;
+            }
+            result = read(&self.log());
+        }
+        result
+    }
+
+    /// Whether there is another log to read now. An open that fails leaves the error of the reader.
+    fn refresh(&self) -> bool {
+        let Ok(library) = self.library.lock() else { return false };
+        let Some(library) = library.as_ref() else { return false };
+        let is_new = library.refresh().unwrap_or(false);
+        if is_new {
+            *self.log.lock().unwrap_or_else(PoisonError::into_inner) = library.log();
+        }
+        is_new
+    }
+
     /// Checkpoints the first synced append in a segment, so that the segment is missed if it is lost.
     fn checkpoint_segment(&self) {
-        let active = self.log.active_base_offset().unwrap_or(-1);
+        let active = self.log().active_base_offset().unwrap_or(-1);
         if self.checkpointed_segment.swap(active, Ordering::Relaxed) != active {
             // The append is durable without it: on a full disk a lost segment may go unnoticed after a crash.
             let _ = self.with_library(LibraryLog::checkpoint_bounds);
@@ -225,7 +267,7 @@ impl PyLog {
     /// Removes segments past the settings' limits or below the log start, and files whose delay is over.
     fn retain(&self) -> Result<i64, StorageError> {
         self.with_library(|library| library.enforce_retention(self.clock.now_ms()))?;
-        Ok(self.log.log_start_offset())
+        Ok(self.log().log_start_offset())
     }
 
     fn with_library<T>(

@@ -281,9 +281,9 @@ impl LogDirectory {
     ) -> LogOptions {
         let (checkpointed, knows_recovery_points) = {
             let offsets = &self.state.lock().offsets;
-            (offsets.of(key), offsets.knows_recovery_points)
+            (offsets.of(key), offsets.knows_recovery_points && !offsets.is_copy)
         };
-        // What is synced with each append is promised before a checkpoint tells of it.
+        // Appends that are synced one by one are promised before a checkpoint has them.
         let on_damage = if config.syncs_every_append() || !knows_recovery_points {
             OnDamage::Keep
         } else {

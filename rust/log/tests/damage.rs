@@ -785,7 +785,7 @@ fn a_librarys_log_without_segments_is_no_data_directory() {
         let clock = Arc::new(ManualClock::new(NOW_MS));
         let opened = LibraryLog::open(&path, Arc::new(Home::new(1).config), clock);
         let (library, _) = opened.unwrap();
-        append(library.log(), 2, NOW_MS);
+        append(&library.log(), 2, NOW_MS);
         library.close().unwrap();
         std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
         let repair = repair(&path);
@@ -968,7 +968,7 @@ fn a_library_log_opens_again_whatever_its_directory_is_called() {
             let config = Arc::new(Home::new(1).config);
             let (library, recovery) = LibraryLog::open(&path, config, clock).unwrap();
             assert_eq!((recovery.damage, library.log().log_end_offset()), (None, open * 2));
-            append(library.log(), 2, NOW_MS);
+            append(&library.log(), 2, NOW_MS);
             library.log().delete_before(1).unwrap();
             assert_eq!(library.log().log_start_offset(), 1, "{name:?}");
             library.close().unwrap();

@@ -104,6 +104,7 @@ impl Golden {
                 high_watermark: self.high_watermark,
                 log_start_offset: Some(self.log_start_offset).filter(|offset| *offset > 0),
                 cleaner_offset: 0,
+                is_copy: false,
             },
             on_damage: OnDamage::Keep,
             clean,

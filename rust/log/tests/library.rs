@@ -34,7 +34,7 @@ fn open(path: &Path) -> (LibraryLog, Recovery) {
 fn filled(path: &Path, deleted: i64) {
     let (library, _) = open(path);
     for n in 0..10 {
-        append(library.log(), 3, NOW_MS + n);
+        append(&library.log(), 3, NOW_MS + n);
     }
     library.delete_before(deleted).unwrap();
     library.close().unwrap();

@@ -35,6 +35,8 @@ pub(crate) struct Checkpoints {
     cleaner_offsets: PartitionOffsets,
     /// Whether the recovery points could be read; without them all that is on disk may have been synced.
     pub(super) knows_recovery_points: bool,
+    /// Value of [`Checkpointed::is_copy`].
+    pub(super) is_copy: bool,
     /// Deleted partitions of which the files may still tell.
     stale: BTreeSet<PartitionKey>,
     /// Files that could not be read, and what follows.
@@ -74,6 +76,7 @@ impl Checkpoints {
                 .map_err(with_remedy)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
             cleaner_offsets: cleaner_offsets.unwrap_or_default(),
+            is_copy: false,
             stale: BTreeSet::new(),
             warnings,
         };
@@ -139,6 +142,7 @@ impl Checkpoints {
             return;
         }
         let key = partition_key(path);
+        self.is_copy = self.knows_recovery_points && self.recovery_points.is_empty();
         // The others tell of an earlier state: what was synced since must not be cut.
         self.knows_recovery_points &=
             self.recovery_points.len() <= 1 || self.recovery_points.contains_key(&key);
@@ -156,6 +160,7 @@ impl Checkpoints {
             high_watermark: offset(&self.high_watermarks),
             log_start_offset: self.log_starts.get(key).copied().filter(|_| has_log_start(key)),
             cleaner_offset: offset(&self.cleaner_offsets),
+            is_copy: self.is_copy,
         }
     }
 

@@ -4,9 +4,12 @@
 //! with its checkpoints. Any other directory is its own: lock, checkpoints and clean marker lie inside of it.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::config::LogConfig;
@@ -28,7 +31,8 @@ const LOOKS_MAX: usize = 16;
 /// A log with all it needs, on the real disk or in memory.
 #[derive(Debug)]
 pub struct LibraryLog {
-    log: Arc<Log>,
+    /// Another one after [`LibraryLog::refresh`].
+    log: Mutex<Arc<Log>>,
     /// Ends before the lock is given up.
     flusher: Option<Arc<Flusher>>,
     home: Home,
@@ -42,7 +46,62 @@ enum Home {
     /// Nobody sees them again.
     Memory(LogDirectory),
     /// Somebody else's: no lock is taken and nothing written.
-    Foreign,
+    Foreign(Box<Foreign>),
+}
+
+/// A log that others may write to.
+struct Foreign {
+    /// The options that it was opened with, except the checkpoints.
+    options: LogOptions,
+    container: PathBuf,
+    /// The directory while it was opened last.
+    seen: Mutex<Seen>,
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Foreign").field("dir", &self.options.dir).finish_non_exhaustive()
+    }
+}
+
+impl Foreign {
+    /// Opens the log as it is now.
+    ///
+    /// Damage or an error counts only if the directory did not change while it was found, or if it
+    /// was found each of a few times. A log without damage counts if no segment was added or
+    /// removed while it was opened: a listing of a directory may miss a file that is renamed.
+    fn open(&self) -> Result<(Log, Recovery), OpenError> {
+        let mut looks = 0;
+        let mut seen = self.see()?;
+        loop {
+            let checkpointed = seen.checkpointed;
+            let opened = Log::open(LogOptions { checkpointed, ..self.options.clone() });
+            looks += 1;
+            let now = self.see()?;
+            let is_sound = matches!(&opened, Ok((_, recovery)) if recovery.damage.is_none());
+            let is_settled = if is_sound {
+                now.has_segments_of(&seen)
+            } else {
+                // A writer changes bytes of its active segment without a change of sizes.
+                now == seen && !DirectoryLock::is_held(&self.container)
+            };
+            if is_settled || looks == LOOKS_MAX {
+                *self.seen.lock() = now;
+                return opened;
+            }
+            seen = now;
+        }
+    }
+
+    fn see(&self) -> Result<Seen, OpenError> {
+        Seen::of(&*self.options.disk, &self.container, &self.options.dir)
+    }
+
+    /// Whether segments came or went since the log was opened.
+    fn has_changed(&self) -> Result<bool, OpenError> {
+        let now = self.see()?;
+        Ok(!now.has_segments_of(&self.seen.lock()))
+    }
 }
 
 impl LibraryLog {
@@ -96,13 +155,13 @@ impl LibraryLog {
         let directory = LogDirectory::open(options, clock)?;
         let (log, recovery) = directory.open_log_in(path, config)?;
         let flusher = Flusher::of(&log).map(Arc::new);
-        Ok((LibraryLog { log, flusher, home: home(directory) }, recovery))
+        Ok((LibraryLog { log: Mutex::new(log), flusher, home: home(directory) }, recovery))
     }
 
     /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
     ///
-    /// Somebody may write to it meanwhile. Damage or an error counts only if nothing changed while it was found, or if it was
-    /// found each of a few times.
+    /// Other processes may write to it and compact it. A reader that fails calls
+    /// [`LibraryLog::refresh`].
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -124,8 +183,8 @@ impl LibraryLog {
         config: Arc<LogConfig>,
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
-        let dir = container(&*disk, path);
-        let mut seen = Seen::of(&*disk, &dir, path)?;
+        let container = container(&*disk, path);
+        let seen = Seen::of(&*disk, &container, path)?;
         let options = LogOptions {
             dir: path.to_owned(),
             config,
@@ -140,28 +199,30 @@ impl LibraryLog {
             jitter_seed: 0,
             buffers: Arc::default(),
         };
-        let mut looks = 0;
-        let (log, recovery) = loop {
-            let checkpointed = seen.checkpointed;
-            let opened = Log::open(LogOptions { checkpointed, ..options.clone() });
-            looks += 1;
-            let is_sound = matches!(&opened, Ok((_, recovery)) if recovery.damage.is_none());
-            if is_sound || looks == LOOKS_MAX {
-                break opened?;
+        let foreign = Foreign { options, container, seen: Mutex::new(seen) };
+        let (log, recovery) = foreign.open()?;
+        let (log, home) = (Mutex::new(Arc::new(log)), Home::Foreign(Box::new(foreign)));
+        Ok((LibraryLog { log, flusher: None, home }, recovery))
+    }
+
+    /// Opens a foreign log again if segments were added or removed since it was opened; `false` if
+    /// the log is the same. Only a log opened for reading changes this way.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn refresh(&self) -> Result<bool, OpenError> {
+        match &self.home {
+            Home::Foreign(foreign) if foreign.has_changed()? => {
+                *self.log.lock() = Arc::new(foreign.open()?.0);
+                Ok(true)
             }
-            let now = Seen::of(&*options.disk, &dir, path)?;
-            // A writer changes bytes of its active segment without a change of sizes.
-            if now == seen && !DirectoryLock::is_held(&dir) {
-                break opened?;
-            }
-            seen = now;
-        };
-        Ok((LibraryLog { log: Arc::new(log), flusher: None, home: Home::Foreign }, recovery))
+            _ => Ok(false),
+        }
     }
 
     /// The log.
-    pub fn log(&self) -> &Arc<Log> {
-        &self.log
+    pub fn log(&self) -> Arc<Log> {
+        self.log.lock().clone()
     }
 
     /// Who must be told of each append, if the settings bound the time without a sync.
@@ -172,16 +233,16 @@ impl LibraryLog {
     /// As [`LogDirectory::truncate_log`].
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         match &self.home {
-            Home::Disk(directory) => directory.truncate_log(&self.log, offset),
-            Home::Memory(_) | Home::Foreign => self.log.truncate_to(offset),
+            Home::Disk(directory) => directory.truncate_log(&self.log(), offset),
+            Home::Memory(_) | Home::Foreign(_) => self.log().truncate_to(offset),
         }
     }
 
     /// As [`LogDirectory::delete_before`].
     pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
         match &self.home {
-            Home::Disk(directory) => directory.delete_before(&self.log, offset),
-            Home::Memory(_) | Home::Foreign => self.log.delete_before(offset),
+            Home::Disk(directory) => directory.delete_before(&self.log(), offset),
+            Home::Memory(_) | Home::Foreign(_) => self.log().delete_before(offset),
         }
     }
 
@@ -190,18 +251,19 @@ impl LibraryLog {
     pub fn checkpoint_bounds(&self) -> Result<(), StorageError> {
         match &self.home {
             Home::Disk(directory) => directory.checkpoint_bounds(),
-            Home::Memory(_) | Home::Foreign => Ok(()),
+            Home::Memory(_) | Home::Foreign(_) => Ok(()),
         }
     }
 
     /// As [`LogDirectory::enforce_retention`]; also removes files whose delay is over at `now_ms`.
     pub fn enforce_retention(&self, now_ms: i64) -> Result<(), StorageError> {
-        let log_end_offset = self.log.log_end_offset();
+        let log = self.log();
+        let log_end_offset = log.log_end_offset();
         match &self.home {
-            Home::Disk(directory) => directory.enforce_retention(&self.log, log_end_offset)?,
-            Home::Memory(_) | Home::Foreign => self.log.enforce_retention(log_end_offset)?,
+            Home::Disk(directory) => directory.enforce_retention(&log, log_end_offset)?,
+            Home::Memory(_) | Home::Foreign(_) => log.enforce_retention(log_end_offset)?,
         };
-        self.log.delete_expired_files(now_ms).map(drop)
+        log.delete_expired_files(now_ms).map(drop)
     }
 
     /// Stores and syncs everything, and leaves the directory as after a clean stop. What was in memory is
@@ -213,13 +275,13 @@ impl LibraryLog {
         match &self.home {
             Home::Disk(directory) => directory.close(true),
             Home::Memory(directory) => directory.discard(),
-            Home::Foreign => self.log.close(),
+            Home::Foreign(_) => self.log().close(),
         }
     }
 }
 
 /// What an open goes by, read without a lock: of two moments if somebody writes meanwhile.
-#[derive(PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Seen {
     checkpointed: Checkpointed,
     files: Vec<DirEntry>,
@@ -234,6 +296,17 @@ impl Seen {
         };
         files.sort();
         Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
+    }
+}
+
+impl Seen {
+    /// Whether it has the same segments, also under names that a compaction gives them.
+    fn has_segments_of(&self, other: &Seen) -> bool {
+        let names = |seen: &Seen| -> Vec<_> {
+            let files = seen.files.iter().filter_map(|file| file.name.to_str());
+            files.filter(|name| name.contains(".log")).map(ToOwned::to_owned).collect()
+        };
+        names(self) == names(other)
     }
 }
 
@@ -289,7 +362,7 @@ mod tests {
         let clock = Arc::new(ManualClock::new(0));
         let opened = LibraryLog::open_in_memory(path, 40_960, Arc::default(), clock);
         let (library, _) = opened.unwrap();
-        let log = library.log().clone();
+        let log = library.log();
         let Home::Memory(directory) = &library.home else { panic!("it is in memory") };
         let disk = directory.disk().clone();
         let refused = std::iter::repeat_with(|| append(&log)).find_map(Result::err).unwrap();

@@ -56,6 +56,9 @@ pub struct Checkpointed {
     /// Offsets below may be missing between segments: the log was compacted up to there, or recovery or a person took it as
     /// it is. 0 for none.
     pub cleaner_offset: i64,
+    /// Whether it lies in no data directory and has no recovery points, as a partition that was
+    /// copied alone. Compaction may have left its gaps, unless an index contradicts.
+    pub is_copy: bool,
 }
 
 /// What opening a log may do about damage.

@@ -101,6 +101,7 @@ impl Replica {
             high_watermark: self.log.log_end_offset(),
             log_start_offset: Some(self.log.log_start_offset()),
             cleaner_offset: self.clean_offset,
+            is_copy: false,
         };
     }
 

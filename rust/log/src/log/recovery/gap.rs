@@ -74,8 +74,9 @@ pub(super) fn lost_in_gap(
     end: i64,
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
-    let is_lost = (end < plan.synced_end || plan.syncs_every_append)
-        && (next_base > plan.cleaner_offset
+    let may_be_lost = end < plan.synced_end || plan.syncs_every_append || plan.is_copy;
+    let is_lost = may_be_lost
+        && ((next_base > plan.cleaner_offset && !plan.is_copy)
             || plan.lost_segments.range(end..next_base).next().is_some()
             || indexed_end(dir, segment)? > end);
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))

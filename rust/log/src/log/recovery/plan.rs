@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(super) on_damage: OnDamage,
     /// Whether batches were acknowledged only once everything before them was synced, whatever a checkpoint tells.
     pub(super) syncs_every_append: bool,
+    /// Value of [`Checkpointed::is_copy`].
+    pub(super) is_copy: bool,
     /// What `partition.metadata` has to hold.
     pub(super) topic_id: Option<[u8; 16]>,
     pub(super) index_interval_bytes: u64,
@@ -48,8 +50,13 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn of(options: &LogOptions) -> Plan {
-        let Checkpointed { recovery_point, high_watermark, log_start_offset, cleaner_offset } =
-            options.checkpointed;
+        let Checkpointed {
+            recovery_point,
+            high_watermark,
+            log_start_offset,
+            cleaner_offset,
+            is_copy,
+        } = options.checkpointed;
         let clean = options.clean;
         // A clean stop syncs everything.
         let synced_end = recovery_point.max(if clean { high_watermark } else { 0 });
@@ -68,6 +75,7 @@ impl Plan {
             high_watermark,
             on_damage: options.on_damage,
             syncs_every_append: options.config.syncs_every_append(),
+            is_copy,
             topic_id: options.topic_id,
             index_interval_bytes: options.config.index_interval_bytes as u64,
             rebuilt_entries_max: REBUILT_ENTRIES_MAX,

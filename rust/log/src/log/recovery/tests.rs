@@ -122,6 +122,7 @@ fn lived(random: &mut Random) -> (Files, Checkpointed) {
         high_watermark: end - random.below(3).min(end as u64) as i64,
         log_start_offset: (random.below(3) > 0).then(|| log.log_start_offset()),
         cleaner_offset: if random.below(6) == 0 { end } else { 0 },
+        is_copy: false,
     };
     if random.below(2) == 0 {
         log.close().unwrap();
@@ -264,6 +265,7 @@ fn check_settled(case: &Case, log: &Log, found: &Recovered) {
             .gaps_below
             .unwrap_or(0)
             .max(case.options.checkpointed.cleaner_offset),
+        is_copy: false,
     };
     let options = LogOptions { checkpointed, ..case.options.clone() };
     let next = Log::look(&options, Plan::of(&options)).unwrap();
