@@ -1,7 +1,7 @@
 """What `Broker` is given, in the form of settings."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -9,8 +9,19 @@ from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
 
-REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
-"""0 in an embedded broker, unless it is given: a test does not wait 3 seconds for members that never come."""
+QUICK: Sequence[Mapping[str, str]] = (
+    {"group.initial.rebalance.delay.ms": "0"},
+    {
+        "group.consumer.min.heartbeat.interval.ms": "50",
+        "group.consumer.heartbeat.interval.ms": "50",
+    },
+)
+"""The defaults of an embedded broker that differ from Kafka's.
+
+With Kafka's, the first members of a classic group wait 3 seconds for others, and members of a KIP-848
+group learn of a changed assignment at their next heartbeat, up to 5 seconds later. Settings of one
+mapping depend on each other: if one of them is given, Kafka's defaults apply to the others.
+"""
 
 
 def check_type(name: str, value: object, kind: type, wanted: str) -> None:
@@ -25,6 +36,17 @@ def as_text(config: Mapping[str, object]) -> dict[str, str]:
     for name in config:
         check_type("config", name, str, "names of settings as str")
     return {name: _text(value) for name, value in config.items()}
+
+
+def with_defaults(
+    given: Mapping[str, str], defaults: Sequence[Mapping[str, str]]
+) -> dict[str, str]:
+    """Return ``given`` and each mapping of ``defaults`` that has none of its names."""
+    settings = dict(given)
+    for together in defaults:
+        if not together.keys() & given.keys():
+            settings |= together
+    return settings
 
 
 def data_dir_of(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:

@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pykafka_core._core import Core
 from pykafka_core.broker.arguments import (
-    REBALANCE_DELAY,
+    QUICK,
     as_text,
     check_type,
     data_dir_of,
     durability_of,
+    with_defaults,
 )
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.faults import Faults
@@ -76,8 +77,12 @@ class Broker:
             nothing is bound until `bootstrap_servers` is read.
         durability: What an acknowledgement promises (docs/DURABILITY.md): ``fsync`` is the default
             on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
-        config: Broker settings by Kafka name, as in server.properties. ``group.initial.rebalance.delay.ms`` is 0
-            unless it is given here: the first members of a group do not wait for others, as they would in Kafka.
+        config: Broker settings by Kafka name, as in server.properties. Three defaults differ from
+            Kafka's, so that tests are quick: ``group.initial.rebalance.delay.ms`` is 0 (the first
+            members of a classic group do not wait for others);
+            ``group.consumer.heartbeat.interval.ms`` and its minimum are 50 (members of a KIP-848
+            group learn of their assignments at once). If one of these two is given, the default
+            of the other is Kafka's.
         clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
         memory_max: Bytes that requests and answers on their way may take beside the page cache;
             one request and one answer more may be let in. Without a directory the logs may take as
@@ -98,6 +103,8 @@ class Broker:
     Thread-safe. Its one control thread is a daemon; the interpreter's exit, the garbage collector
     and ``with`` close it. In a forked child every call raises `ForkedError`.
     """
+
+    _defaults: ClassVar[Sequence[Mapping[str, str]]] = QUICK
 
     def __init__(
         self,
@@ -120,8 +127,7 @@ class Broker:
         given = as_text({} if config is None else config)
         if listeners is not None:
             given["listeners"] = listeners
-        given.setdefault(REBALANCE_DELAY, "0")
-        settings = BrokerConfigs(given)
+        settings = BrokerConfigs(with_defaults(given, self._defaults))
         for warning in settings.warnings:
             _log.warning("%s", warning)
         path = data_dir_of(data_dir, settings)

@@ -244,20 +244,19 @@ def _start(
     """Start; a node that waits for its cluster gives up once ``signalled`` can be read."""
     from pykafka_core import Broker
     from pykafka_core._core import return_freed_memory
-    from pykafka_core.broker.arguments import REBALANCE_DELAY
-    from pykafka_core.config import broker_settings
+
+    class Server(Broker):
+        _defaults = ()  # Kafka's defaults, without those of an embedded broker
 
     return_freed_memory()
-    # Kafka's default, which a broker inside a program does not have.
     settings = _settings(options)
-    settings.setdefault(REBALANCE_DELAY, broker_settings()[REBALANCE_DELAY].default or "")
     data = _data(options, settings)
     listeners = options.listen
     is_broker = settings.get("process.roles", "").strip() != "controller"
     if listeners is None and "listeners" not in settings and is_broker:
         listeners = DEFAULT_LISTEN
     try:
-        return Broker(
+        return Server(
             data,
             listeners=listeners,
             durability=options.durability,

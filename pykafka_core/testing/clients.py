@@ -6,7 +6,8 @@ broker knew of its topics and groups, and what its clients complained of.
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 FLUSH_S = 30.0
 _POLL_S = 0.2
+_HEARTBEAT_MS = 50
 _ERRORS_MAX = 20
 _numbers = count(1)
 
@@ -125,7 +127,9 @@ def kafka_consumer(
     """A function that makes a consumer: ``kafka_consumer(*topics, group=None, config=None)``.
 
     It subscribes to the topics, in a fresh group unless one is named, and begins at the first record where the group
-    has committed nothing. All are closed after the test.
+    has committed nothing. A member of a classic group sends a heartbeat every 50 ms, so it takes
+    part in a rebalance at once; ``heartbeat.interval.ms`` in ``config`` overrides that. After the
+    test all are closed at the same time, in other threads.
     """
     from confluent_kafka import Consumer
 
@@ -135,16 +139,39 @@ def kafka_consumer(
         *topics: str, group: str | None = None, config: Mapping[str, Any] | None = None
     ) -> Consumer:
         group = group or name_of(request.node.name, next(_numbers))
-        given = {"group.id": group, "auto.offset.reset": "earliest", **(config or {})}
+        given = consumer_config(group, config or {})
         made.append(Consumer(kafka_clients.config(f"consumer of {group}", given)))
         if topics:
             made[-1].subscribe(list(topics))
         return made[-1]
 
     yield make
-    for consumer in reversed(made):
+    _close(made)
+
+
+def consumer_config(group: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `kafka_consumer` makes a consumer with, in addition to what every client has."""
+    config = {"group.id": group, "auto.offset.reset": "earliest", **given}
+    # The broker decides the heartbeats of the other protocol.
+    if str(config.get("group.protocol")).lower() != "consumer":
+        config.setdefault("heartbeat.interval.ms", _HEARTBEAT_MS)
+    return config
+
+
+def _close(consumers: Sequence["Consumer"]) -> None:
+    """Close all at once.
+
+    One whose JoinGroup waits for another member sends its LeaveGroup after the response to that: if
+    the other one were closed later, the first would give up after 5 seconds.
+    """
+
+    def close(consumer: "Consumer") -> None:
         with suppress(RuntimeError):  # the test closed it
             consumer.close()
+
+    if consumers:
+        with ThreadPoolExecutor(len(consumers)) as pool:
+            list(pool.map(close, consumers))
 
 
 @pytest.fixture

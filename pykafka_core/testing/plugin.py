@@ -22,7 +22,10 @@ def kafka_broker_options() -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def kafka_broker(kafka_broker_options: Mapping[str, Any]) -> Iterator["Broker"]:
-    """A broker that keeps its logs in memory and serves until the session ends."""
+    """A broker that serves until the session ends.
+
+    Its logs are in memory, unless `kafka_broker_options` names a directory.
+    """
     from pykafka_core import Broker
 
     with Broker(**kafka_broker_options) as broker:
@@ -37,7 +40,10 @@ def kafka_bootstrap_servers(kafka_broker: "Broker") -> str:
 
 @pytest.fixture
 def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a new topic of one partition, named after the test and deleted after it."""
+    """The name of a new topic, named after the test and deleted after it.
+
+    It has ``num.partitions`` partitions: 1, unless `kafka_broker_options` gives another number.
+    """
     name = name_of(request.node.name, next(_numbers))
     kafka_broker.create_topic(name)
     yield name
@@ -53,7 +59,10 @@ def kafka_cluster_options() -> Mapping[str, Any]:
 
 @pytest.fixture
 def kafka_cluster(kafka_cluster_options: Mapping[str, Any]) -> Iterator["Cluster"]:
-    """A cluster of three brokers for this test alone, which may kill, pause and isolate them."""
+    """A cluster for this test alone, which may kill, pause and isolate its brokers.
+
+    It has three, unless `kafka_cluster_options` gives another number.
+    """
     from pykafka_core import Cluster
 
     with Cluster(**kafka_cluster_options) as cluster:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
@@ -22,6 +23,7 @@ from tests.support.wire import Connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAMAGED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
+HEARTBEAT = "consumer.heartbeat.interval"
 
 
 def command(*arguments: str) -> list[str]:
@@ -161,6 +163,15 @@ def test_memory_keeps_nothing(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_defaults_of_a_server_are_those_of_kafka() -> None:
+    with serving("--durability", "memory") as (_, line):
+        admin = AdminClient({"bootstrap.servers": line.split()[1]})
+        resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+        configs = admin.describe_configs([resource])[resource].result(PATIENCE_S)
+    found = [configs[f"group.{name}.ms"] for name in ("initial.rebalance.delay", HEARTBEAT)]
+    assert [(one.value, one.is_default) for one in found] == [("3000", True), ("5000", True)]
 
 
 def test_the_settings_that_kafka_ships_start_a_broker(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_core.testing.clients import consumer_config
 from tests.testing.test_plugin import run
 
 WORKING = """
@@ -91,13 +92,41 @@ def test_with_a_callback(narrow, kafka_producer):
     kafka_producer.flush(60)
     assert errors
 """
+REJOINING = """
+def test_a_member_waits_for_another(
+    kafka_topic, kafka_producer, kafka_consumer, wait_state
+):
+    kafka_producer.produce(kafka_topic, b"value")
+    shouting = {"log_level": 6}
+    first = kafka_consumer(kafka_topic, group="workers", config=shouting)
+    assert first.poll(60).value() == b"value"
+    second = kafka_consumer(kafka_topic, group="workers", config=shouting)
+    wait_state(second, "PreparingRebalance")  # until the first one polls, or leaves
+
+def test_members_of_both_protocols(kafka_topic, kafka_producer, kafka_consumer):
+    kafka_producer.produce(kafka_topic, b"value")
+    for protocol in "classic", "consumer":
+        consumer = kafka_consumer(kafka_topic, config={"group.protocol": protocol})
+        assert consumer.poll(60).value() == b"value"
+"""
+WAIT_STATE = """
+import pytest
+
+@pytest.fixture
+def wait_state(kafka_broker):
+    def wait(consumer, state):
+        while kafka_broker.explain_group("workers")["state"] != state:
+            assert consumer.poll(0.01) is None
+    return wait
+"""
+
 ERRORS = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "MSG_SIZE_TOO_LARGE", "_PURGE_"
 """The errors of the tests above, in order."""
 
 
-def _run(folder: Path, text: str) -> tuple[int, str]:
+def _run(folder: Path, text: str, *arguments: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
-    result = run(cwd=folder)
+    result = run(*arguments, cwd=folder)
     return result.returncode, result.stdout + result.stderr
 
 
@@ -134,6 +163,23 @@ def test_a_record_that_is_not_delivered_fails_the_test(tmp_path: Path) -> None:
     for error, report in zip(ERRORS, reports, strict=True):
         assert "1 records were not delivered" in report
         assert f"code={error}" in report, report
+
+
+@pytest.mark.interval
+def test_closing_consumers_waits_for_no_other_member(tmp_path: Path) -> None:
+    """A LeaveGroup that follows a JoinGroup which waits for other members times out after 5 seconds."""
+    (tmp_path / "conftest.py").write_text(WAIT_STATE)
+    code, out = _run(tmp_path, REJOINING, "--capture=no")
+    assert code == 0, out
+    assert "2 passed" in out
+    assert "Timed out LeaveGroupRequest" not in out
+
+
+def test_heartbeats_are_quick_where_the_client_decides() -> None:
+    interval = "heartbeat.interval.ms"
+    assert consumer_config("group", {})[interval] == 50
+    assert consumer_config("group", {interval: 70})[interval] == 70
+    assert interval not in consumer_config("group", {"group.protocol": "consumer"})
 
 
 @pytest.mark.parametrize(

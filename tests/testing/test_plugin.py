@@ -82,3 +82,20 @@ def test_each_test_has_a_cluster_of_its_own_made_as_the_options_say(tmp_path: Pa
     result = run(cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "3 passed" in result.stdout
+
+
+def test_a_topic_has_as_many_partitions_as_its_description_and_the_options_say(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "from pykafka_core.testing import kafka_topic as described\n"
+        "@pytest.fixture(scope='session')\n"
+        "def kafka_broker_options():\n"
+        "    return {'config': {'num.partitions': 3}}\n"
+        "def test_topic(kafka_topic, kafka_broker):\n"
+        "    assert 'num.partitions' in described.__doc__\n"
+        "    assert kafka_broker.topics()[kafka_topic] == 3\n"
+    )
+    result = run(cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -47,7 +47,7 @@ class Cluster:
         config: Settings of every node by Kafka name. The defaults are made for tests of failover: a topic has 3
             replicas and ``acks=all`` waits for 2, fewer where there are fewer brokers; a node that says nothing is
             given up after two seconds (``broker.session.timeout.ms``, ``replica.lag.time.max.ms``), a controller after
-            one; internal topics have 4 partitions.
+            one; internal topics have 4 partitions. Groups have the quick settings of `Broker`.
         data: A directory that keeps the nodes' data, in one folder for each; default is a temporary one, which goes
             with the cluster.
         durability: Of every node. As nothing here loses what a disk was given, ``os`` is the default, the quickest.
