@@ -204,9 +204,9 @@ def consume(
 
     With --group from where the group is, and --from is where a group begins that has committed nothing.
     """
-    from .client.consume import ConsumeOptions
-    from .client.consume import consume as run_alone
-    from .client.consume_group import consume_in_group
+    from .consume.consume import ConsumeOptions
+    from .consume.consume import consume as run_alone
+    from .consume.consume_group import consume_in_group
 
     run = run_alone if group is None else consume_in_group
     run(

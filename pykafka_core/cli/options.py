@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from .errors import USAGE, CliError
-
 Bootstrap = Annotated[
     str | None,
     typer.Option(
@@ -31,16 +29,3 @@ def not_empty(text: str) -> str:
 def directory(text: str) -> Path:
     """Return the path of a directory, which need not exist."""
     return Path(not_empty(text))
-
-
-def utf8(text: str) -> str:
-    """Return ``text``; bytes that are not UTF-8, which Python has as surrogates, end the process in librdkafka.
-
-    Raises:
-        CliError: It cannot be encoded.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise CliError(f"{text!r} is not UTF-8", "pass it in UTF-8", exit_code=USAGE) from None
-    return text

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
 
     from pykafka_core import Broker
+    from pykafka_core._records import Record as CoreRecord
 
 FLUSH_S = 30.0
-_POLL_S = 0.2
 _HEARTBEAT_MS = 50
 _ERRORS_MAX = 20
 _numbers = count(1)
@@ -201,86 +201,53 @@ def kafka_read_all(kafka_clients: KafkaClients) -> Callable[..., list[Record]]:
     """A function that reads a topic: ``kafka_read_all(topic, count=None, timeout=30)``.
 
     It returns the records that there are when it is called, each partition in its order; with ``count`` it waits until
-    there are so many. It joins no group. If the time is over the test fails, with what the broker knew.
+    there are so many. It joins no group and changes nothing. If the time is over the test fails, with what the broker
+    knew.
     """
 
     def read(topic: str, *, count: int | None = None, timeout: float = FLUSH_S) -> list[Record]:
-        reader = _Reader(kafka_clients, topic, timeout)
+        from pykafka_core.cli.errors import CliError
+
         try:
-            return reader.read(count)
-        finally:
-            reader.close()
+            return _read(kafka_clients.bootstrap_servers, topic, count, timeout)
+        except CliError as error:
+            text = f"kafka_read_all({topic!r}): {error}\n{kafka_clients.report()}"
+            pytest.fail(text, pytrace=False)
 
     return read
 
 
-class _Reader:
-    """Reads all partitions of a topic from their beginnings."""
+def _read(servers: str, topic: str, count: int | None, timeout: float) -> list[Record]:
+    """Read a topic from its beginning to its end, or the first ``count`` records that arrive.
 
-    def __init__(self, clients: KafkaClients, topic: str, timeout: float) -> None:
-        from confluent_kafka import Consumer
+    Raises:
+        CliError: It cannot be read, or not within ``timeout`` seconds.
+    """
+    from pykafka_core.cli.client.wire import cluster
+    from pykafka_core.cli.consume.reader import Reader, Start
+    from pykafka_core.cli.errors import CliError
 
-        self._clients, self._topic, self._timeout = clients, topic, timeout
-        self._deadline = time.monotonic() + timeout
-        given = {
-            "group.id": "kafka_read_all",  # demanded by librdkafka, not used
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-        }
-        self._client = Consumer(clients.config(f"kafka_read_all of {topic}", given))
-
-    def read(self, count: int | None) -> list[Record]:
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
-
-        partitions = self._partitions()
-        self._client.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
-        records: list[Record] = []
-        ended: set[int | None] = set()
-        while len(ended) < len(partitions) if count is None else len(records) < count:
-            message = self._client.poll(_POLL_S)
-            if message is None:
-                self._check_time(f"{len(records)} records were read")
-            elif message.error() is None:
-                records.append(_record(message))
-            else:
-                self._check_is_end(message)
-                ended.add(message.partition())
-        return sorted(records, key=lambda one: one[:2])
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _partitions(self) -> list[int]:
-        found = self._client.list_topics(self._topic, timeout=self._timeout).topics[self._topic]
-        if found.error is not None:
-            self._fail(f"{found.error.str()}")
-        return sorted(found.partitions)
-
-    def _check_time(self, so_far: str) -> None:
-        if time.monotonic() > self._deadline:
-            self._fail(f"{so_far} within {self._timeout:g} s, and no more came")
-
-    def _check_is_end(self, message: "Message") -> None:
-        from confluent_kafka import KafkaError
-
-        error = message.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            self._fail(error.str())
-
-    def _fail(self, what: str) -> None:
-        text = f"kafka_read_all({self._topic!r}): {what}\n{self._clients.report()}"
-        pytest.fail(text, pytrace=False)
-
-
-def _record(message: "Message") -> Record:
-    key, value = message.key(), message.value()
-    partition, offset = message.partition(), message.offset()
-    assert partition is not None
-    assert offset is not None
-    return Record(
-        partition, offset, key, value, list(message.headers() or ()), message.timestamp()[1]
+    deadline = time.monotonic() + timeout
+    with cluster(servers, "cannot read") as found:
+        partitions = found.partitions([topic])[topic]
+    reader = Reader(
+        servers, topic, partitions, Start(), follow=count is not None, patience_s=timeout
     )
+    records: list[Record] = []
+    with closing(reader.sets()) as sets:
+        for partition, one_set in sets:
+            records.extend(_record(partition, one) for one in one_set)
+            if count is not None and len(records) >= count:
+                break
+            if time.monotonic() > deadline:
+                raise CliError(
+                    f"{len(records)} records were read within {timeout:g} s, and no more came"
+                )
+    return sorted(records[:count], key=lambda one: one[:2])
+
+
+def _record(partition: int, one: "CoreRecord") -> Record:
+    return Record(partition, one.offset, one.key, one.value, list(one.headers), one.timestamp)
 
 
 @pytest.hookimpl(wrapper=True)

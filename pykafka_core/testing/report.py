@@ -42,7 +42,7 @@ def _state(bootstrap_servers: str) -> Iterator[str]:
     if not groups:
         yield "no groups"
     for row in groups[:SHOWN_MAX]:
-        yield from _group(client, cluster, described(client, row["group"]))
+        yield from _group(client, cluster, described(client, cluster, row["group"]))
 
 
 def _topics(client: "AdminClient", cluster: "ClusterMetadata") -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from typer import Typer
 
@@ -85,6 +86,44 @@ def test_consume_begins_where_it_is_told(topic: str, tmp_path: Path, capsys: Cap
     assert consumed(capsys, topic, "--from", "@99999999999999") == []
     assert len(consumed(capsys, topic, "--from", "2001-01-01")) == 3
     assert len(consumed(capsys, topic, "--max", "2")) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["consume", "orders"],
+        ["consume", "orders", "--from", "2001-01-01", "--partition", "0"],
+        ["groups", "describe", "none"],
+        ["groups", "lag", "none"],
+        ["groups", "reset-offsets", "none", "--topic", "orders", "--to-earliest", "--dry-run"],
+        ["transactions", "describe", "none"],
+    ],
+)
+def test_reading_creates_no_internal_topic(command: list[str], tmp_path: Path) -> None:
+    with Broker() as broker:
+        broker.create_topic("orders")
+        run(*command, "-b", broker.bootstrap_servers)
+        assert broker.topics() == {"orders": 1}
+
+
+def test_consume_prints_no_record_of_an_aborted_transaction(
+    topic: str, bootstrap: str, capsys: Capture
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(PATIENCE_S)
+    for end in ("commit", "abort", "abort", "commit"):
+        producer.begin_transaction()
+        for number in range(2):
+            producer.produce(topic, f"{end} {number}".encode(), partition=0)
+            assert producer.flush(PATIENCE_S) == 0
+        getattr(producer, f"{end}_transaction")(PATIENCE_S)
+    rows = consumed(capsys, topic)
+    assert [row["value"] for row in rows] == ["commit 0", "commit 1"] * 2
+    assert [row["value"] for row in consumed(capsys, topic, "--max", "3")] == [
+        "commit 0",
+        "commit 1",
+        "commit 0",
+    ]
 
 
 def test_people_see_keys_and_headers_when_they_ask(

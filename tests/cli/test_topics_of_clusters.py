@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from pykafka_core import Cluster
 from pykafka_core.cli.client.reassignment import Move, PartitionOf, plan
+from pykafka_core.cli.consume.reader import EARLIEST, Reader, Start
 from tests.cluster.clients import consume, create_placed, produce
 from tests.support.cli import run
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 
 Capture = pytest.CaptureFixture[str]
 
@@ -40,6 +42,24 @@ def test_replicas_move_to_other_nodes_with_their_records(cluster: Cluster, capsy
     assert run(*asked) == 0
     assert "nothing has to move" in capsys.readouterr().out
     assert consume(cluster.bootstrap_servers, "moving", 20) == sorted(values)
+
+
+def test_consume_follows_a_topic_to_another_leader(cluster: Cluster) -> None:
+    create_placed(cluster, "led", [0, 1, 2])
+    start = Start(time=EARLIEST)
+    servers = cluster.bootstrap_servers
+    reader = Reader(servers, "led", [0], start, follow=True, patience_s=PATIENCE_S)
+    with closing(reader.sets()) as sets:
+        for leader, value in ((0, "before"), (1, "after")):
+            assert cluster.leader("led") == leader
+            produce(servers, "led", [value])
+            found = next(record for _, records in sets for record in records)
+            assert found.value == value.encode()
+            if leader == 0:
+                cluster.kill(0)
+                cluster.wait_leader("led", other_than=0)
+    cluster.start(0)
+    cluster.wait_isr("led")
 
 
 def test_a_topic_gets_more_replicas_by_a_plan_of_kafkas_form(

@@ -10,6 +10,10 @@ from tests.testing.test_plugin import run
 WORKING = """
 import pytest
 
+def test_reading_creates_no_internal_topic(kafka_topic, kafka_read_all, kafka_broker):
+    assert kafka_read_all(kafka_topic) == []
+    assert list(kafka_broker.topics()) == [kafka_topic]
+
 def test_records_come_back(kafka_topic_factory, kafka_producer, kafka_consumer, kafka_read_all):
     topic = kafka_topic_factory(partitions=2, config={"retention.ms": 60_000})
     for number in range(4):
@@ -134,7 +138,7 @@ def _run(folder: Path, text: str, *arguments: str) -> tuple[int, str]:
 def test_clients_read_what_clients_wrote_and_are_gone_after_the_test(tmp_path: Path) -> None:
     code, out = _run(tmp_path, WORKING)
     assert code == 0, out
-    assert "5 passed" in out
+    assert "6 passed" in out
 
 
 @pytest.mark.interval
@@ -180,6 +184,13 @@ def test_heartbeats_are_quick_where_the_client_decides() -> None:
     assert consumer_config("group", {})[interval] == 50
     assert consumer_config("group", {interval: 70})[interval] == 70
     assert interval not in consumer_config("group", {"group.protocol": "consumer"})
+
+
+def test_reading_needs_no_part_of_the_command_line(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\n"
+    text = "def test_it(kafka_topic, kafka_read_all): kafka_read_all(kafka_topic)\n"
+    code, out = _run(tmp_path, blocked + text)
+    assert code == 0, out
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from pykafka_core.cli.arguments import utf8
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
-from pykafka_core.cli.options import utf8
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer

@@ -181,10 +181,10 @@ def delete(
     """Delete groups without members, and all their committed offsets. Asks first at a terminal."""
     confirm(f"Delete {', '.join(groups)} and all their committed offsets?", yes=yes)
     done, failed = [], []
-    with admin(bootstrap, groups, "cannot delete groups") as (client, _):
+    with admin(bootstrap, groups, "cannot delete groups") as (client, cluster):
         for group in dict.fromkeys(groups):
             try:
-                _delete(client, group)
+                _delete(client, cluster, group)
                 done.append(group)
             except CliError as error:
                 failed.append(str(error))
@@ -196,14 +196,14 @@ def delete(
         raise CliError("\n  ".join(failed))
 
 
-def _delete(client: "AdminClient", group: str) -> None:
+def _delete(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> None:
     """Delete one group.
 
     Raises:
         CliError: It is not there, it has members, or the coordinator refused.
     """
     with kafka_errors(f"cannot delete {group}"):
-        found = described(client, group)
+        found = described(client, cluster, group)
         check_exists(found)
         check_has_no_members(found)
         ask = client.delete_consumer_groups
@@ -218,7 +218,7 @@ def _described(
     what = f"cannot describe {', '.join(groups)}" if groups else "cannot describe groups"
     with admin(bootstrap, groups or (), what) as (client, cluster):
         names = list(groups or (row["group"] for row in listed(client)))
-        found = [described(client, name) for name in dict.fromkeys(names)]
+        found = [described(client, cluster, name) for name in dict.fromkeys(names)]
         if groups:
             for group in found:
                 check_exists(group)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pykafka_core.cli.errors import CliError
+from pykafka_core.types import GROUP_TOPIC
 
 from .clients import TIMEOUT_S, result
 
@@ -114,13 +115,20 @@ def listed(client: "AdminClient") -> list[dict[str, str]]:
     return settled(ask)
 
 
-def described(client: "AdminClient", group: str) -> Group:
+def described(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> Group:
     """Ask a group's coordinator, and wait until there is one.
+
+    Where ``__consumer_offsets`` does not exist no group does. The coordinator is not asked for then:
+    the broker would create that topic.
 
     Raises:
         KafkaException: The coordinator refused, or there was none in time.
     """
     from confluent_kafka import KafkaError, KafkaException
+
+    absent = Group(group=group, state=DEAD, type="", assignor="", coordinator=None, members=())
+    if GROUP_TOPIC not in cluster.topics:
+        return absent
 
     def ask() -> Group:
         asked = client.describe_consumer_groups([group], request_timeout=TIMEOUT_S)
@@ -139,7 +147,7 @@ def described(client: "AdminClient", group: str) -> Group:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise
-    return Group(group=group, state=DEAD, type="", assignor="", coordinator=None, members=())
+    return absent
 
 
 def committed(client: "AdminClient", group: Group) -> dict[Partition, int]:
@@ -150,6 +158,8 @@ def committed(client: "AdminClient", group: Group) -> dict[Partition, int]:
     """
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
+    if not group.exists:
+        return {}
     asked = [ConsumerGroupTopicPartitions(group.group)]
     futures = client.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
     found = result(futures[group.group]).topic_partitions

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka_core.cli.arguments import INT64_MAX, time_ms
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.output import is_terminal, print_json, print_table
 
 from .clients import admin
-from .consume import INT64_MAX, time_ms
 from .groups_admin import (
     Group,
     Partition,
@@ -81,7 +81,7 @@ def reset_offsets(options: ResetOptions) -> None:
     asked = {} if options.from_file is None else _read(options.from_file)
     what = f"cannot reset offsets of {options.group}"
     with admin(options.bootstrap, [options.group, *options.topics], what) as (client, cluster):
-        group = described(client, options.group)
+        group = described(client, cluster, options.group)
         check_has_no_members(group)
         plan = _plan(client, cluster, group, options, asked)
         _show(plan, options)

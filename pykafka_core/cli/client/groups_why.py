@@ -5,8 +5,8 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import quote
 
+from pykafka_core.cli.arguments import utf8
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.options import utf8
 from pykafka_core.cli.output import print_json, print_table
 
 DEFAULT_METRICS = "127.0.0.1:9404"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from pykafka_core.cli.arguments import utf8
 from pykafka_core.cli.errors import INTERRUPTED, USAGE, CliError
-from pykafka_core.cli.options import utf8
 from pykafka_core.cli.output import print_json
 
 from .clients import connect, kafka_errors, producer

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pykafka_core.cli.arguments import utf8
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.options import Bootstrap, Json, Yes, utf8
+from pykafka_core.cli.options import Bootstrap, Json, Yes
 from pykafka_core.cli.output import confirm, print_json, print_table
 
 from .clients import TIMEOUT_S, admin, connect, kafka_errors, result

@@ -9,6 +9,7 @@ import typer
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json, not_empty
 from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import TransactionalIdNotFoundError
 from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -21,6 +22,7 @@ from pykafka_core.protocol.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from pykafka_core.types import TRANSACTION_TOPIC
 
 from .wire import Cluster, check, cluster
 
@@ -119,6 +121,9 @@ def _listed(found: Cluster, states: list[str]) -> Iterator[dict[str, object]]:
 
 
 def _described(found: Cluster, transactional_id: str) -> dict[str, object]:
+    what = f"cannot describe {transactional_id!r}"
+    if not found.has(TRANSACTION_TOPIC):  # to ask for a coordinator would create it
+        check(TransactionalIdNotFoundError.code, what)
     coordinator = found.any().ask(
         FIND_COORDINATOR,
         FIND_COORDINATOR_VERSION,
@@ -134,7 +139,7 @@ def _described(found: Cluster, transactional_id: str) -> dict[str, object]:
         DescribeTransactionsResponse,
     )
     (row,) = answer.transaction_states
-    check(row.error_code, f"cannot describe {transactional_id!r}")
+    check(row.error_code, what)
     is_open = row.transaction_start_time_ms >= 0 and bool(row.topics)
     open_ms = max(int(time.time() * 1000) - row.transaction_start_time_ms, 0)
     return {

@@ -26,6 +26,7 @@ T = TypeVar("T", bound=Message)
 METADATA, METADATA_VERSION = 3, 12
 API_VERSIONS = 18
 """Its answers have the response header v0 in every version, as who asks may be older than the broker."""
+NO_LEADER = -1
 _CLIENT_ID = b"pykafka-core-cli"
 
 
@@ -136,6 +137,10 @@ class Cluster:
             found.setdefault(topic, []).append(index)
         return found
 
+    def has(self, topic: str) -> bool:
+        """Whether the topic existed when the cluster was found."""
+        return any(name == topic for name, _ in self._replicas)
+
     def any(self) -> Connection:
         """The broker that was found first."""
         return self._first
@@ -159,10 +164,18 @@ class Cluster:
         Raises:
             CliError: There is no such partition, or nobody leads it.
         """
+        return self.node(self.leader_id(topic, partition))
+
+    def leader_id(self, topic: str, partition: int) -> int:
+        """The id of the broker that leads a partition, or `NO_LEADER`.
+
+        Raises:
+            CliError: There is no such partition.
+        """
         node_id = self._leaders.get((topic, partition))
         if node_id is None:
             raise CliError(f"there is no partition {topic}:{partition}", "see `topics list`")
-        return self.node(node_id)
+        return node_id
 
     def close(self) -> None:
         """Close all connections."""

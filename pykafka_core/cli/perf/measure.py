@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from pykafka_core.cli.arguments import utf8
 from pykafka_core.cli.client.clients import connect
 from pykafka_core.cli.errors import INTERRUPTED, CliError
-from pykafka_core.cli.options import utf8
 from pykafka_core.cli.output import print_json, print_table
 
 from .latencies import Latencies

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pykafka_core.cli.arguments import utf8
+from pykafka_core.cli.client.clients import client_config, interruptible, kafka_errors
+from pykafka_core.cli.client.groups_admin import Partition
+from pykafka_core.cli.client.produce import Interrupt
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.options import utf8
 
-from .clients import client_config, interruptible, kafka_errors
-from .consume import ConsumeOptions, partitions_of, print_record
-from .groups_admin import Partition
-from .produce import Interrupt
+from .consume import ConsumeOptions, Shown, headers_at, partitions_of, print_record
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
@@ -52,7 +52,7 @@ def _print_all(member: "_Member", options: ConsumeOptions) -> None:
     with Interrupt() as interrupt, suppress(KeyboardInterrupt):
         for message in member.messages():
             interrupt.is_reading = False
-            print_record(message, options)
+            print_record(_shown(message, options), options)
             member.printed(message)
             interrupt.is_reading = True
             if interrupt.is_noted:
@@ -191,6 +191,27 @@ class _Member:
         gone = {Partition(one.topic, one.partition) for one in partitions}
         self._assigned -= gone
         self._ended -= gone
+
+
+def _shown(message: "Message", options: ConsumeOptions) -> Shown:
+    from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE
+
+    topic, partition = _partition(message)
+    kind, timestamp = message.timestamp()
+    try:
+        headers = message.headers()
+    except UnicodeDecodeError:  # a name is not UTF-8: the client has no way to read these headers
+        headers = headers_at(options, partition, message.offset())
+    return Shown(
+        topic,
+        partition,
+        message.offset(),
+        None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        "CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime",
+        message.key(),
+        message.value(),
+        headers or (),
+    )
 
 
 def _partition(message: "Message") -> Partition:
