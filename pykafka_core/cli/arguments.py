@@ -31,7 +31,7 @@ def int64(text: str) -> int:
     """Return a number.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a number.
         OverflowError: It has more than 64 bits.
     """
     number = int(text)

@@ -4,6 +4,7 @@ import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.errors import CliError
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDTH_MAX = 100_000
+
+
+class Moment(int):
+    """A time in milliseconds since 1970, which a table shows as a date; below 0 it is unknown."""
 
 
 def print_json(value: object) -> None:
@@ -47,8 +52,17 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty:
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> "Table":
-    """The table that `print_table` prints where the terminal is wide; there is at least one row."""
-    return _table(rows, "", header_lines=False)[0]
+    """A table for a part of the screen that is redrawn; there is at least one row.
+
+    Its lines may not be longer than the terminal: where that is narrow, headers and then texts
+    continue on the next line. Nothing is cut off.
+    """
+    from rich.console import Console
+
+    table, needed = _table(rows, "", header_lines=False)
+    if needed > Console().width:
+        table, _ = _table(rows, "", header_lines=True)
+    return table
 
 
 def _table(
@@ -63,7 +77,12 @@ def _table(
     for name, value in rows[0].items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         header = name.replace("_", "\n" if header_lines else " ")
-        table.add_column(Text(header), justify="right" if number else "left", no_wrap=True)
+        table.add_column(
+            Text(header),
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number or not header_lines,
+        )
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
     return table, Console(width=_WIDTH_MAX).measure(table).maximum
@@ -74,11 +93,18 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Moment):
+        return "" if value < 0 else _date(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
+
+
+def _date(moment: Moment) -> str:
+    date = datetime.fromtimestamp(moment / 1000, UTC)
+    return date.isoformat(timespec="milliseconds")
 
 
 def is_terminal() -> bool:

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -18,11 +19,14 @@ from typer import Typer
 
 from pykafka_core import Broker
 from pykafka_core import cli as command
+from pykafka_core._core import crc32c
 from pykafka_core.cli.app import CLIENT, app
 from pykafka_core.cli.client import clients, configs, topics
 from pykafka_core.cli.client.produce import Interrupt
+from pykafka_core.protocol.messages import ProduceRequest
 from tests.support.cli import run
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
+from tests.support.wire import Connection
 
 T = TypeVar("T")
 
@@ -133,6 +137,31 @@ def test_people_see_keys_and_headers_when_they_ask(
     capsys.readouterr()
     assert run("consume", topic, "--keys", "--headers") == 0
     assert capsys.readouterr().out == "h=1\tk\tv\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--group", "shipping"]], ids=["alone", "group"])
+def test_a_header_name_that_is_not_utf8_is_printed(
+    topic: str, bootstrap: str, options: list[str], capsys: Capture
+) -> None:
+    """A client library raises at such a name, after it has read the record."""
+    produce_header(bootstrap, topic, b"\xffname")
+    (row,) = consumed(capsys, topic, *options)
+    assert (row["value"], row["headers"]) == ("v", [["\ufffdname", "x"]])
+
+
+def produce_header(bootstrap: str, topic: str, name: bytes) -> None:
+    """Produce a record to partition 0 with the value ``v`` and one header with the value ``x``."""
+    header = bytes([2, 2 * len(name)]) + name + b"\x02x"
+    record = b"\0\0\0\x01\x02v" + header  # attributes, two deltas, a null key, a value
+    rest = struct.pack(">hiqqqhii", 0, 0, 1000, 1000, -1, -1, -1, 1)
+    rest += bytes([2 * len(record)]) + record
+    batch = struct.pack(">qiibI", 0, len(rest) + 9, -1, 2, crc32c(rest)) + rest
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+    named = ProduceRequest.TopicProduceData(name=topic, partition_data=[data])
+    with Connection(bootstrap) as connection:
+        request = ProduceRequest(acks=-1, timeout_ms=PATIENCE_MS, topic_data=[named])
+        answer = connection.ask(0, 9, request)
+    assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def test_topics_are_described_and_deleted(topic: str, tmp_path: Path, capsys: Capture) -> None:

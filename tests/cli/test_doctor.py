@@ -19,9 +19,12 @@ from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
 from pykafka_core.cli.doctor.processes import listening, socket_holder
 from tests.support.cli import run
+from tests.support.patience import PATIENCE_S
+from tests.support.processes.mounts import mounted
 
 Capture = pytest.CaptureFixture[str]
-KILLED = Path(__file__).parent.parent / "formats" / "golden" / "killed" / "data"
+ROOT = Path(__file__).parents[2]
+KILLED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
 
 
 def diagnosed(capsys: Capture, *arguments: str | Path, code: int) -> list[Finding]:
@@ -161,6 +164,24 @@ def test_what_this_user_may_not_use_is_named(
     found = about(diagnosed(capsys, "--data-dir", killed, code=1), "permissions")
     assert str(hidden) in found.text
     assert "chown" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [(["repair"], ""), (["doctor", "--data-dir"], ""), (["doctor", "--data-dir"], "new")],
+)
+def test_a_read_only_file_system_is_named(command: list[str], place: str, killed: Path) -> None:
+    mount = mounted(killed, "none", "bind,ro", str(killed))
+    asked = [*mount, sys.executable, "-m", "pykafka_core.cli", *command, str(killed / place)]
+    result = subprocess.run(
+        asked, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT
+    )
+    said = result.stdout + result.stderr
+    assert result.returncode == 1, said
+    assert "read-only file system" in said.lower()
+    assert "remount" in said
+    for wrong in ("stop the broker", "chown", "as another user"):
+        assert wrong not in said
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Tables keep their values whole, however narrow the terminal is."""
 
 import pytest
+from rich.console import Console
 
-from pykafka_core.cli.output import print_table
+from pykafka_core.cli.output import Moment, print_table, table
 
 ROW = {
     "topic": "payments.by-customer.and-country.v2",
@@ -30,3 +31,25 @@ def test_values_and_words_of_headers_are_never_broken(
 def test_no_rows_are_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([], empty="no topics")
     assert capsys.readouterr().out == "no topics\n"
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_a_redrawn_table_is_as_wide_as_the_terminal_and_cuts_nothing_off(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    row = {"node": 1, "address": "kafka-1.internal.example.com:19092", "out_of_sync": 3}
+    wide = row | {"roles": ["broker", "controller", "active"], "voter_silent_ms": 120}
+    Console().print(table([wide]))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "…" not in "".join(lines)
+    cells = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    assert "".join(line[2] for line in cells) == row["address"]
+
+
+def test_a_table_shows_times_as_dates(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table([{"seen": Moment(1_795_851_151_097)}, {"seen": Moment(-1)}], empty="none")
+    printed = capsys.readouterr().out
+    assert "2026-11-28T07:32:31.097+00:00" in printed
+    assert " -1 " not in printed

@@ -122,7 +122,7 @@ def consumer(bootstrap: str | None, *, follow: bool = False) -> "Consumer":
     return Consumer(
         {
             **client_config(bootstrap),
-            "group.id": "pykafka-core-cli",  # demanded by librdkafka, never sent
+            "group.id": "pykafka-core-cli",  # demanded by librdkafka, which joins no group
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 500 if follow else 5,

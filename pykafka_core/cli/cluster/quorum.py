@@ -18,7 +18,7 @@ from pykafka_core.cli.cluster.describe_quorum import (
     describe_quorum,
 )
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
-from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.cli.output import Moment, print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.metadata.image.features import KRAFT_VERSION
 from pykafka_core.protocol.messages import (
@@ -112,8 +112,8 @@ def _row(one: Replica) -> Mapping[str, object]:
         "status": one.status,
         "log end": one.log_end_offset,
         "lag": "" if one.lag is None else one.lag,
-        "last fetch": one.last_fetch_ms,
-        "caught up": one.last_caught_up_ms,
+        "last fetch": Moment(one.last_fetch_ms),
+        "caught up": Moment(one.last_caught_up_ms),
         "listeners": ", ".join(one.listeners),
     }
 

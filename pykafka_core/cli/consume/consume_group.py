@@ -200,7 +200,10 @@ def _shown(message: "Message", options: ConsumeOptions) -> Shown:
     kind, timestamp = message.timestamp()
     try:
         headers = message.headers()
-    except UnicodeDecodeError:  # a name is not UTF-8: the client has no way to read these headers
+    except (
+        UnicodeDecodeError,
+        SystemError,
+    ):  # from a name that is not UTF-8: the client cannot read these headers
         headers = headers_at(options, partition, message.offset())
     return Shown(
         topic,

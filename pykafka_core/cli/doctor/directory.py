@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import compacted_of, look_at, stored_image, what_is_wrong
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 
@@ -33,6 +34,9 @@ def check_directory(path: Path) -> Iterator[Finding]:
         advice = "name a directory with --data-dir"
         yield problem("directory", f"{path} is not a directory", advice)
         return
+    if is_read_only(path):
+        yield problem("permissions", f"{path} is on a read-only file system", READ_ONLY_ADVICE)
+        return
     denied = _first_denied(path)
     if denied is not None:
         advice = f"run as its owner, or give it to this user: chown -R {_user()} {path}"
@@ -52,6 +56,9 @@ def _check_parent(path: Path) -> Iterator[Finding]:
     if os.access(parent, os.W_OK | os.X_OK):
         yield ok("directory", f"{path} does not exist; a broker makes it")
         yield _check_space(parent)
+    elif is_read_only(parent):
+        text = f"{path} cannot be made: {parent} is on a read-only file system"
+        yield problem("directory", text, READ_ONLY_ADVICE)
     else:
         advice = "make it as another user, or name another one with --data-dir"
         yield problem("directory", f"{path} cannot be made: {parent} is not writable", advice)

@@ -15,6 +15,7 @@ from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.file_systems import lock_advice
 from pykafka_core.cli.output import is_terminal, print_json
 from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
@@ -70,7 +71,7 @@ def repair(directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
         with closing(Repair(directory)) as core:
             _repair(core, directory, yes=yes, keep=keep, as_json=as_json)
     except StorageLockedError as error:
-        raise CliError(str(error), "stop the broker first") from error
+        raise CliError(str(error), lock_advice(directory)) from error
     except LocalError as error:
         raise CliError(str(error)) from error
 
