@@ -39,7 +39,7 @@ from pykafka_core.broker.start.registration import register
 from pykafka_core.broker.start.startup import start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.config import BrokerConfigs, family_of, parse_listeners
+from pykafka_core.config import EMBEDDED_LISTENER, BrokerConfigs, family_of, parse_listeners
 from pykafka_core.errors import (
     ClosedError,
     ClusterError,
@@ -64,7 +64,6 @@ MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
 LEAVE_S = 10
 """For the controller's answer at a clean stop of a node of several."""
-EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
 
 
 class Broker:
@@ -134,6 +133,7 @@ class Broker:
         durability = durability_of(durability, path)
         settings = settings.with_durability(durability)
         planned = plan(settings, path, lambda: random_id(os.urandom))
+        settings = planned.settings
         core, types = _make_core(
             path=path,
             node_id=planned.identity.node_id,
@@ -271,7 +271,7 @@ class Broker:
 
     @property
     def settings(self) -> BrokerConfigs:
-        """As given, and what the durability sets; altered values are what DescribeConfigs shows."""
+        """As given, with this broker's defaults; altered values are what DescribeConfigs shows."""
         return self._settings
 
     def create_topic(

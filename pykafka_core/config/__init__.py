@@ -3,7 +3,7 @@
 from .effective import BrokerConfigs, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
 from .layers import ConfigSource, ConfigValue, family_of
-from .listeners import Listener, ListenerError, parse_listeners
+from .listeners import EMBEDDED_LISTENER, Listener, ListenerError, parse_listeners
 from .rows import (
     ConfigRow,
     broker_rows,
@@ -29,6 +29,7 @@ from .validation import validate
 from .validators import InvalidValueError
 
 __all__ = [
+    "EMBEDDED_LISTENER",
     "VALUE_TOO_LONG",
     "BrokerConfigs",
     "ConfigRow",

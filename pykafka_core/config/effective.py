@@ -11,6 +11,7 @@ from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
 
 from .layers import NOTHING, Layers
+from .listeners import EMBEDDED_LISTENER, with_names
 from .rules import SettingProblem, joint_problems
 from .setting import Support, UpdateMode
 from .start import StartConfig
@@ -50,6 +51,8 @@ class BrokerConfigs(Layers):
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if other not in static and int(static.get(given, -1)) >= 0:
                 static = {**static, other: static[given]}
+        if "listeners" in static:
+            static = {**static, "listeners": with_names(static["listeners"])}
         super().__init__(static)
         self.ignored: tuple[SettingProblem, ...] = ()
 
@@ -73,6 +76,7 @@ class BrokerConfigs(Layers):
                 self.static,
                 _without(cluster_default, unusable),
                 _without(broker, unusable),
+                defaults=self.defaults,
                 ignored=problems,
             )
             # What was given at start was judged then.
@@ -85,13 +89,38 @@ class BrokerConfigs(Layers):
             unusable |= altered or {*cluster_default, *broker}
 
     def with_durability(self, durability: Durability) -> "BrokerConfigs":
-        """Return the same broker with what ``durability`` sets, where nothing else was given."""
+        """Return the same broker with the defaults of ``durability``, unless others were given."""
         flushing = {
             name: value
             for topic_name, (name, value) in _FLUSHING[durability].items()
             if not self._is_given(topic_name)
         }
-        return _made({**self.static, **flushing})
+        return _made(self.static, defaults={**self.defaults, **flushing})
+
+    def with_identity(
+        self, node_id: int, log_dir: str | None, *, is_alone: bool
+    ) -> "BrokerConfigs":
+        """Return the same broker with its identity, which DescribeConfigs reports.
+
+        Args:
+            node_id: As meta.properties has it.
+            log_dir: None for memory.
+            is_alone: No other node can join: a topic has one replica, whatever Kafka's default is.
+        """
+        roles = (("broker", self.start.is_broker), ("controller", self.start.is_controller))
+        defaults = {
+            **self.defaults,
+            "node.id": str(node_id),
+            "broker.id": str(node_id),
+            "process.roles": ",".join(role for role, has in roles if has),
+            "listeners": EMBEDDED_LISTENER,
+        }
+        static = dict(self.static)
+        if log_dir is not None:
+            (static if "log.dirs" in static else defaults)["log.dirs"] = log_dir
+        if is_alone:
+            defaults |= dict.fromkeys(_REPLICATION_FACTORS, "1")
+        return _made(static, defaults=defaults)
 
     @property
     def start(self) -> StartConfig:
@@ -130,6 +159,11 @@ class BrokerConfigs(Layers):
         return any(name in self.static for name in names)
 
 
+_REPLICATION_FACTORS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
 _LOCKING_OUT = {
     "max.connections": "no client can connect",
     "max.connection.creation.rate": "no client can connect",
@@ -142,11 +176,13 @@ def _made(
     static: Mapping[str, str],
     cluster_default: Mapping[str, str] = NOTHING,
     broker: Mapping[str, str] = NOTHING,
+    *,
+    defaults: Mapping[str, str] = NOTHING,
     ignored: Iterable[SettingProblem] = (),
 ) -> BrokerConfigs:
     """Settings of which ``static`` was found good."""
     made = BrokerConfigs.__new__(BrokerConfigs)
-    Layers.__init__(made, static, cluster_default, broker)
+    Layers.__init__(made, static, cluster_default, broker, defaults)
     made.ignored = tuple(ignored)
     return made
 

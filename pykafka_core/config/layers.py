@@ -1,9 +1,9 @@
 """Where a setting's value comes from: what was altered, what was given at start, the table's default.
 
-A broker setting is looked up in four layers: altered for this broker, altered for the whole
-cluster, given at start, and the table's default. A topic setting is its own override or else the
-first of its broker synonyms that is set: ``retention.ms`` asks ``log.retention.ms``,
-``log.retention.minutes`` and ``log.retention.hours``.
+A broker setting is looked up in five layers: altered for this broker, altered for the whole
+cluster, given at start, this broker's default, and the table's default. A topic setting is its own
+override or else the first of its broker synonyms that is set: ``retention.ms`` asks
+``log.retention.ms``, ``log.retention.minutes`` and ``log.retention.hours``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,17 +53,20 @@ class Layers:
         static: Given at start.
         cluster_default: Altered for all brokers (ConfigRecords of the empty broker name).
         broker: Altered for this broker (ConfigRecords of its id).
+        defaults: This broker's own, in place of the table's.
     """
 
-    __slots__ = "_typed_values", "broker", "cluster_default", "static"
+    __slots__ = "_typed_values", "broker", "cluster_default", "defaults", "static"
 
     def __init__(
         self,
         static: Mapping[str, str],
         cluster_default: Mapping[str, str] = NOTHING,
         broker: Mapping[str, str] = NOTHING,
+        defaults: Mapping[str, str] = NOTHING,
     ) -> None:
         self.static = static
+        self.defaults = defaults
         self.cluster_default = cluster_default
         self.broker = broker
         self._typed_values: dict[str, Value] = {}
@@ -162,11 +165,13 @@ class Layers:
                 if name in layer:
                     yield ConfigValue(name=name, value=layer[name], source=source)
         for name in names:
-            setting = broker_settings().get(name)
-            if setting is not None and setting.default is not None:
-                yield ConfigValue(
-                    name=name, value=setting.default, source=ConfigSource.DEFAULT_CONFIG
-                )
+            default = self._default(name)
+            if default is not None:
+                yield ConfigValue(name=name, value=default, source=ConfigSource.DEFAULT_CONFIG)
+
+    def _default(self, name: str) -> str | None:
+        setting = broker_settings().get(name)
+        return self.defaults.get(name, None if setting is None else setting.default)
 
 
 def family_of(name: str) -> tuple[str, ...]:

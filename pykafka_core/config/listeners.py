@@ -32,6 +32,19 @@ class Listener(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
+"""Where a broker listens if no listener is given, once it is asked for its address."""
+
+
+def with_names(text: str) -> str:
+    """Return listeners as Kafka writes them: each with its name, which may be left out here."""
+    return text if _is_complete(text) else ",".join(map(str, parse_listeners(text)))
+
+
+def _is_complete(text: str) -> bool:
+    return all("://" in one for one in text.split(","))
+
+
 def parse_listeners(text: str) -> tuple[Listener, ...]:
     """Return the listeners of a comma-separated list; a bare ``HOST:PORT`` is named PLAINTEXT.
 

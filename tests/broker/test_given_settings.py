@@ -3,9 +3,14 @@
 ``log.retention.hours=-1``, Kafka's "for ever", stopped the start.
 """
 
+import os
+from pathlib import Path
+
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
 
 from pykafka_core import Broker
+from tests.support.patience import PATIENCE_S
 
 FOREVER = "-1"
 
@@ -52,3 +57,42 @@ def test_an_embedded_broker_has_quick_settings_where_none_are_given(
     with Broker(config=given) as broker:
         settings = broker.settings
         assert tuple(map(settings.int, (DELAY, INTERVAL_MIN, INTERVAL))) == effective
+
+
+def described(broker: Broker, kind: object, name: str) -> dict[str, ConfigEntry]:
+    resource = ConfigResource(kind, name)
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    found: dict[str, ConfigEntry] = client.describe_configs([resource])[resource].result(PATIENCE_S)
+    return found
+
+
+def test_a_broker_reports_its_identity_and_the_replicas_that_its_topics_get(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data", listeners="127.0.0.1:0") as broker:
+        found = described(broker, ConfigResource.Type.BROKER, "1")
+        expected = {
+            "node.id": "1",
+            "broker.id": "1",
+            "process.roles": "broker,controller",
+            "log.dirs": os.fspath(tmp_path / "data"),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+        }
+        assert {name: found[name].value for name in expected} == expected
+
+
+def test_the_directory_that_is_used_is_reported(tmp_path: Path) -> None:
+    with Broker(tmp_path, config={"log.dirs": "elsewhere"}) as broker:
+        found = described(broker, ConfigResource.Type.BROKER, "1")
+        assert found["log.dirs"].value == os.fspath(tmp_path)
+
+
+def test_durability_does_not_override_settings_of_topics(tmp_path: Path) -> None:
+    """Tools that copy a topic's overrides to another cluster copied ``flush.messages=1``."""
+    with Broker(tmp_path, durability="fsync") as broker:
+        broker.create_topic("orders", config={"retention.ms": 5000})
+        found = described(broker, ConfigResource.Type.TOPIC, "orders")
+        assert found["flush.messages"].value == "1"
+        altered = {name for name, one in found.items() if not one.is_default}
+        assert altered == {"retention.ms", "min.insync.replicas"}  # the second one as in Kafka

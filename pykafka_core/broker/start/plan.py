@@ -108,13 +108,23 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
             "directory by `pykafka-core format` with --initial-controllers; for static voters, or a node that is to "
             "be added, with --no-initial-controllers"
         )
-    return Plan(
+    planned = Plan(
         settings=settings,
         identity=identity,
         directory=directory,
         clean_epoch=directory.clean_epoch() if directory else UNKNOWN_EPOCH,
         new_id=new_id,
         voters=voters,
+    )
+    return planned._replace(settings=_identified(planned))
+
+
+def _identified(planned: Plan) -> BrokerConfigs:
+    directory = planned.directory
+    return planned.settings.with_identity(
+        planned.identity.node_id,
+        None if directory is None else os.path.abspath(directory.path),
+        is_alone=not planned.is_member,
     )
 
 
