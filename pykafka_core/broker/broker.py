@@ -158,15 +158,11 @@ class Broker:
         self._pid = os.getpid()
         self._endpoints = self._started.endpoints
         self._bound = self._started.bound
-        snapshots, faults = self._started.snapshots, self._started.control.faults
-        membership = self._started.control.dispatcher.membership
         self._closing = threading.RLock()
         """Held by the thread that closes."""
         self._is_closing = False
         """Whether that thread is within `close`, which a signal handler may call in the middle of it."""
-        self._close = weakref.finalize(
-            self, _shut_down, self._loop, core, snapshots, faults, membership, self._pid
-        )
+        self._close = weakref.finalize(self, _shut_down, self._loop, core, self._started, self._pid)
 
     def __enter__(self) -> Self:
         """Itself: it serves already."""
@@ -393,6 +389,8 @@ class Broker:
             # What the control thread still says reaches nobody, and what it writes a moment later death would, too.
             self._core.cut_off(accepted=True, peers=None)
             with ExitStack() as end:  # innermost first
+                if self._started.joined is not None:
+                    end.callback(self._started.joined.close)
                 end.callback(self._core.abandon)
                 if self._started.snapshots is not None:
                     end.callback(self._started.snapshots.finish)
@@ -501,22 +499,18 @@ def _begin(core: Core, types: CoreTypes, planned: Plan) -> Started:
     return start_member(core, types, planned)
 
 
-def _shut_down(
-    loop: ControlLoop,
-    core: Core,
-    snapshots: Snapshots | None,
-    faults: Faults,
-    membership: "Membership | None",
-    pid: int,
-) -> None:
+def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
     if pid == os.getpid():
+        membership = started.control.dispatcher.membership
         try:
             if membership is not None and not loop.is_current and loop.failure is None:
                 _leave(core, membership)
             loop.stop()
         finally:
-            _end(core, snapshots, faults, STOP_GRACE_MS)
+            _end(core, started.snapshots, started.control.faults, STOP_GRACE_MS)
+        if started.joined is not None and not loop.is_current:
+            started.joined.close()
 
 
 def _leave(core: Core, membership: "Membership") -> None:

@@ -1,6 +1,9 @@
 """`Cluster`: nodes of one process, and what befalls them."""
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +29,7 @@ from tests.cluster.clients import consume, produce, read_by_group
 from tests.support.patience import PATIENCE_S, eventually, exactly
 
 ALL = (0, 1, 2)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -34,6 +38,40 @@ def cluster() -> Iterator[Cluster]:
         cluster.create_topic("orders", 1)
         cluster.wait_isr("orders")
         yield cluster
+
+
+STARTING_AT_EXIT = """
+import sys, threading, time
+from pykafka_core import Cluster
+
+cluster = Cluster(3, config={"initial.broker.registration.timeout.ms": 3_600_000})
+cluster.kill(0, 1, 2)
+threading.Thread(target=cluster.start, args=(0,), daemon=sys.argv[1] == "daemon").start()
+while not cluster._starting:
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("kind", ["daemon", "thread"])
+def test_a_start_in_another_thread_does_not_hold_up_the_exit(kind: str) -> None:
+    command = [sys.executable, "-c", STARTING_AT_EXIT, kind]
+    done = subprocess.run(
+        command, timeout=PATIENCE_S, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_closed_node_has_no_descriptors() -> None:
+    def pipes() -> set[str]:
+        places = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
+        found = (os.readlink(place) for place in places if place.is_symlink())
+        return {one for one in found if one.startswith("pipe:")}
+
+    before = pipes()
+    with Cluster(1) as cluster:
+        (node,) = cluster.brokers
+    assert node.closed
+    assert pipes() <= before
 
 
 def logs(cluster: Cluster, topic: str = "orders") -> list[bytes]:

@@ -13,9 +13,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Self
 
 from pykafka_core.broker.arguments import as_text, check_type
@@ -477,19 +477,28 @@ def _at_once(
     if not nodes:
         return
 
+    errors: list[BaseException] = []
+
     def guarded(node: int) -> None:
         try:
             act(node)
-        except BaseException:
+        except BaseException as error:
+            errors.append(error)
             failed()
-            raise
 
-    with ThreadPoolExecutor(len(nodes), "pykafka-cluster") as pool:
-        futures = [pool.submit(guarded, node) for node in nodes]
-        try:
-            errors = [error for future in futures if (error := future.exception()) is not None]
-        except BaseException:
-            failed()
-            raise
+    # An executor's threads are joined before `main_thread` reports the interpreter's exit.
+    threads = [Thread(target=guarded, args=(n,), name=f"pykafka-cluster-{n}") for n in nodes]
+    started: list[Thread] = []
+    try:
+        for thread in threads:
+            thread.start()
+            started.append(thread)
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        failed()
+        for thread in started:
+            thread.join()
+        raise
     if errors:
         raise next((one for one in errors if not isinstance(one, StartGivenUpError)), errors[0])

@@ -5,11 +5,13 @@ cannot take a lock that the waiting thread may hold.
 """
 
 import os
+import threading
+import time
 import weakref
 from enum import Enum, auto
 from typing import Protocol
 
-_MS_MAX = 2**31 - 1
+_EXIT_CHECK_MS = 100
 
 
 class HasFileno(Protocol):
@@ -25,8 +27,15 @@ class Latch:
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
         self._is_set = False
-        for descriptor in (self._reading, self._writing):
-            weakref.finalize(self, os.close, descriptor)
+        self._descriptors = [
+            weakref.finalize(self, os.close, one) for one in (self._reading, self._writing)
+        ]
+
+    def close(self) -> None:
+        """Close its descriptors, as the garbage collector does; `set` does nothing from then on."""
+        self._is_set = True
+        for descriptor in self._descriptors:
+            descriptor()
 
     def set(self) -> None:
         """Once and for all."""
@@ -48,14 +57,24 @@ class Waited(Enum):
 
 
 def wait_joined(joined: Latch, give_up: "int | HasFileno | None", timeout_ms: int) -> Waited:
-    """Wait until one of both can be read, or the time is over; a signal's handler runs meanwhile, and may raise."""
+    """Wait until one of both can be read, or the time is over.
+
+    A signal's handler runs, and may raise. In another thread than the main one the wait also ends
+    at the interpreter's exit, which joins all threads.
+    """
     import select  # not before: a broker that is alone has no use for it
 
     poll = select.poll()
     poll.register(joined, select.POLLIN)
     if give_up is not None:
         poll.register(give_up, select.POLLIN)
-    ready = {descriptor for descriptor, _ in poll.poll(min(timeout_ms, _MS_MAX))}
-    if joined.fileno() in ready:
-        return Waited.JOINED
-    return Waited.GIVEN_UP if ready else Waited.LATE
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        left_ms = max(0.0, (deadline - time.monotonic()) * 1000)
+        ready = {descriptor for descriptor, _ in poll.poll(min(left_ms, _EXIT_CHECK_MS))}
+        if joined.fileno() in ready:
+            return Waited.JOINED
+        if ready or not threading.main_thread().is_alive():
+            return Waited.GIVEN_UP
+        if not left_ms:
+            return Waited.LATE
