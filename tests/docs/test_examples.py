@@ -1,13 +1,17 @@
 """Every Python example of the README and the guides runs, and what it shows is what happens."""
 
+import os
 import re
 import subprocess
 import sys
 from inspect import signature
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import pykafka_core
+import spark_udfs
 from tests.support.examples import PAGES, ROOT, examples
 
 EXAMPLES = [
@@ -43,6 +47,26 @@ def test_examples_that_are_tests_run_together_in_a_folder_and_run_again(tmp_path
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert f"{count} passed" in done.stdout, done.stdout
+
+
+@pytest.mark.load
+def test_the_examples_are_well_typed(tmp_path: Path) -> None:
+    for page in PAGES:
+        for number, code in enumerate(examples(page)):
+            (tmp_path / f"{page.stem.replace('-', '_')}_{number}.py").write_text(code)
+    options = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    command = [sys.executable, "-m", "mypy", *options, "--cache-dir=cache", "."]
+    there = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=there, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("package", [pykafka_core, spark_udfs], ids=lambda one: one.__name__)
+def test_the_types_of_a_package_are_for_its_users(package: ModuleType) -> None:
+    assert package.__file__ is not None
+    assert (Path(package.__file__).parent / "py.typed").is_file()
 
 
 def test_every_link_in_the_pages_leads_somewhere() -> None:
