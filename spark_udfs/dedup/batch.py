@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, split, write
+from spark_udfs.dedup.blocks import (
+    BLOCK_SCHEMA,
+    Routing,
+    block_type,
+    pack,
+    read,
+    rows_of,
+    split,
+    write,
+)
 from spark_udfs.dedup.columns import (
     Ids,
     check_buckets,
@@ -69,13 +78,14 @@ def dedup_batch(
         column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order, spread])
     ]
     routing = Routing(width, tuple(at), buckets)
-    blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
+    kind = block_type(df)
+    blocks = df.select("*", *extra).mapInArrow(pack(routing, kind), BLOCK_SCHEMA)
     # Back by way of blocks: applyInArrow takes no timestamps of a session's own time zone, mapInArrow does.
-    kept = blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), "rows binary")
+    kept = blocks.groupBy("bucket").applyInArrow(_reduce(width, keep, kind), "rows binary")
     return kept.mapInArrow(rows_of(width), df.schema)
 
 
-def _reduce(width: int, keep: Keep) -> Any:
+def _reduce(width: int, keep: Keep, kind: pa.DataType) -> Any:
     """The function from the blocks of one bucket to those of the rows that stay."""
 
     def reduce(blocks: pa.Table) -> pa.Table:
@@ -84,7 +94,7 @@ def _reduce(width: int, keep: Keep) -> Any:
         kept = [write(block) for block in _winners(rows, width, keep) if block.num_rows]
         # A batch for each: an Arrow array of binaries ends at 2 GiB.
         return pa.Table.from_batches(
-            [pa.RecordBatch.from_arrays([pa.array([block])], ["rows"]) for block in kept]
+            [pa.RecordBatch.from_arrays([pa.array([block], kind)], ["rows"]) for block in kept]
         )
 
     reduce.__annotations__ = {"blocks": pa.Table, "return": pa.Table}

@@ -13,7 +13,7 @@ are not held together.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,14 @@ import pyarrow.compute as pc
 from pykafka_core.kernels import fingerprints
 from spark_udfs.dedup.fingerprints import Fingerprints, of_array
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 __all__ = [
     "BLOCK_BYTES",
     "BLOCK_SCHEMA",
     "Routing",
+    "block_type",
     "pack",
     "read",
     "rows_of",
@@ -64,8 +68,19 @@ class Routing:
     buckets: int
 
 
-def pack(routing: Routing) -> Callable[[Batches], Batches]:
-    """The map from rows, as `Routing` describes them, to blocks of `BLOCK_SCHEMA`."""
+def block_type(df: "DataFrame") -> pa.DataType:
+    """The Arrow type that Spark expects of a block, which depends on the session."""
+    is_large = df.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
+    return pa.large_binary() if is_large else pa.binary()
+
+
+def pack(routing: Routing, kind: pa.DataType) -> Callable[[Batches], Batches]:
+    """The map from rows, as `Routing` describes them, to blocks of `BLOCK_SCHEMA`.
+
+    Args:
+        routing: Of these rows.
+        kind: `block_type`.
+    """
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -78,7 +93,7 @@ def pack(routing: Routing) -> Callable[[Batches], Batches]:
                 [
                     pa.array(buckets, pa.int32()),
                     pa.array(range(place, place + len(blocks)), pa.int64()),
-                    pa.array(map(write, blocks), pa.binary()),
+                    pa.array(map(write, blocks), kind),
                 ],
                 names=["bucket", "place", "rows"],
             )

@@ -22,7 +22,7 @@ def test_blocks_hold_every_row_once_in_order_and_are_bounded(
     )
     routing = Routing(width=3 if own_id else 2, ids=(2,), buckets=buckets)
     batches = [rows.slice(0, count // 2), rows.slice(0, 0), rows.slice(count // 2)]
-    packed = pa.Table.from_batches(pack(routing)(iter(batches))).to_pylist()
+    packed = pa.Table.from_batches(pack(routing, pa.binary())(iter(batches))).to_pylist()
 
     assert len({block["place"] for block in packed}) == len(packed)
     found: dict[int, list[int]] = {}

@@ -305,3 +305,15 @@ def test_bad_input_of_a_stream_is_refused_before_it_starts(
 def test_a_column_that_cannot_be_hashed_fails_the_query_by_name(spark: "SparkSession") -> None:
     with pytest.raises(PythonException, match="of Arrow type double cannot be hashed"):
         spark.range(1).select(fingerprint(F.lit(1.5))).collect()
+
+
+def test_one_row_of_each_id_stays_with_large_arrow_types(spark: "SparkSession") -> None:
+    setting = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(setting, "true")
+    try:
+        rows = [("a", b"1", 0), ("b", b"2", 1), ("a", b"3", 2)]
+        df = spark.createDataFrame(rows, "id string, value binary, offset int")
+        kept = dedup_batch(df, "id", keep="last").collect()
+    finally:
+        spark.conf.unset(setting)
+    assert sorted((row.id, bytes(row.value)) for row in kept) == [("a", b"3"), ("b", b"2")]
