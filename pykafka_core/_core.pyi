@@ -81,13 +81,21 @@ class Core:
         """
     def time_ms(self) -> int: ...
     def listen(
-        self, name: str, address: str, controller_apis: Mapping[int, tuple[int, int]] | None = None
+        self,
+        name: str,
+        address: str,
+        controller_apis: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        audience: Literal["clients", "nodes", "both"] = "clients",
     ) -> int:
         """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`.
 
         Args:
             controller_apis: Makes it a listener of controllers, with these APIs and versions: every request comes as a
                 `Request`, Fetch too, and before `serve`. The core answers ApiVersions.
+            audience: The peers of the listener. Limits of connections delay clients only. On a
+                listener of both, a connection from the address of a registered broker counts as a
+                node's.
         """
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...

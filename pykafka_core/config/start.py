@@ -24,6 +24,8 @@ class StartConfig(NamedTuple):
         listeners: Those that clients may use; controller listeners are left out. Empty when not
             given.
         advertised_listeners: As given; empty means the listeners themselves.
+        inter_broker_listener: The name of the listener of brokers, in capitals. Empty when not
+            given.
         controller_listeners: Where this node, if it is a controller, listens for other nodes.
         advertised_controllers: Where other nodes reach these; empty means the listeners themselves.
         controller_names: Names of listeners of controllers, this node's or others'.
@@ -38,6 +40,7 @@ class StartConfig(NamedTuple):
     log_dir: str | None
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
+    inter_broker_listener: str
     controller_listeners: tuple[Listener, ...]
     advertised_controllers: tuple[Listener, ...]
     controller_names: tuple[str, ...]
@@ -55,6 +58,7 @@ class StartConfig(NamedTuple):
             log_dir=next(iter(listed(given, "log.dirs") or listed(given, "log.dir")), None),
             listeners=client_listeners(given, "listeners"),
             advertised_listeners=client_listeners(given, "advertised.listeners"),
+            inter_broker_listener=given.get("inter.broker.listener.name", "").strip().upper(),
             controller_listeners=controller_listeners(given, "listeners"),
             advertised_controllers=controller_listeners(given, "advertised.listeners"),
             controller_names=tuple(

@@ -313,7 +313,12 @@ class FakeCore:
         return self.clock_ms
 
     def listen(
-        self, name: str, address: str, controller_apis: Mapping[int, tuple[int, int]] | None = None
+        self,
+        name: str,
+        address: str,
+        controller_apis: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        audience: Literal["clients", "nodes", "both"] = "clients",
     ) -> int:
         """A port that nothing listens at."""
         self._ports += 1

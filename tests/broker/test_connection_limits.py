@@ -1,15 +1,30 @@
-"""`max.connections.per.ip`, its overrides and `max.connection.creation.rate`, as in Kafka: who is beyond the first is
-closed, who is beyond the rate waits."""
+"""`max.connections` and its kin, as in Kafka.
+
+A client beyond the limit of its address is closed; one beyond the rate or the limit of all waits.
+None of them keeps nodes out: a node comes at once on the listener of brokers, and the client that
+has been idle longest is closed for it. Clients used to keep nodes waiting.
+"""
 
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
 from pykafka_core.protocol.messages import DescribeClusterRequest
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.processes.server import serving
 from tests.support.wire import Connection
+
+APART = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+}
+"""Brokers have a listener of their own."""
+CONNECTIONS_MAX, DESCRIPTORS, NODES = 3, 128, 20
 
 
 def is_served(address: str, stack: ExitStack) -> bool:
@@ -59,3 +74,61 @@ def test_connections_come_no_faster_than_their_rate() -> None:
             waited = time.monotonic() - began
             assert served <= 5 + 5 * (waited + 0.1)
             assert waited < PATIENCE_S, "no connection was delayed"
+
+
+def is_open(connection: Connection) -> bool:
+    try:
+        connection.ask(60, 1, DescribeClusterRequest())
+    except (AssertionError, ConnectionError):
+        return False
+    return True
+
+
+def test_the_client_that_is_idle_longest_is_closed_for_a_node_beyond_the_maximum() -> None:
+    config = APART | {"max.connections": str(CONNECTIONS_MAX)}
+    with Broker(config=config) as broker, ExitStack() as stack:
+        clients = []
+        for count in range(1, CONNECTIONS_MAX + 1):
+            clients.append(stack.enter_context(Connection(broker.listeners["PLAINTEXT"])))
+            assert is_open(clients[-1])
+            assert broker.statistics()["connections_open"] == count
+        # The first to come is the last to have asked.
+        assert is_open(clients[0])
+        assert is_served(broker.listeners["BROKERS"], stack)
+        eventually(lambda: broker.statistics()["connections_open"] == CONNECTIONS_MAX)
+        assert [is_open(client) for client in clients] == [True, False, True]
+        assert broker.statistics()["connections_displaced"] == 1
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"max.connections": "1"},
+        {"max.connections.per.ip": "1"},
+        {"max.connection.creation.rate": "1"},
+    ],
+    ids=lambda limit: next(iter(limit)),
+)
+def test_nodes_come_at_once_whatever_the_limits_of_clients(limit: dict[str, str]) -> None:
+    with Broker(config=APART | limit) as broker, ExitStack() as stack:
+        assert is_served(broker.listeners["PLAINTEXT"], stack)
+        delayed = broker.statistics()["connections_delayed"]
+        for _ in range(3):
+            assert is_served(broker.listeners["BROKERS"], stack)
+        statistics = broker.statistics()
+        assert statistics["connections_delayed"] == delayed
+        assert statistics["connections_refused"] == 0
+
+
+def test_nodes_come_while_idle_clients_hold_all_descriptors(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        ports = (stack.enter_context(reserve_port()).getsockname()[1] for _ in range(2))
+        clients, brokers = (f"127.0.0.1:{port}" for port in ports)
+        config = APART | {"listeners": f"PLAINTEXT://{clients},BROKERS://{brokers}"}
+        options = [f"--set={name}={value}" for name, value in config.items()]
+        options.append(f"--listen={config['listeners']}")
+        stack.enter_context(serving(tmp_path, *options, descriptors=DESCRIPTORS))
+        for _ in range(2 * DESCRIPTORS):
+            stack.enter_context(Connection(clients))
+        for _ in range(NODES):
+            assert is_served(brokers, stack)

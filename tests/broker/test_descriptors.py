@@ -12,10 +12,14 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from pykafka_core.protocol.messages import DescribeClusterRequest
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
 from tests.support.processes.server import Server, serving
+from tests.support.wire import Connection
 
 TOPIC = "orders"
+GONE, SPARE = 10, 4
+"""Clients that leave, and descriptors that the server may yet open."""
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +119,20 @@ def test_idle_connections_that_take_all_descriptors_leave_the_partitions_and_oth
             connection.close()
         consume_all(server.address, partitions, 3 * partitions)
         produce_to_each(producer_of(server.address), partitions)
+
+
+def test_connections_that_waited_for_a_descriptor_do_not_keep_one_of_the_last(
+    tmp_path: Path,
+) -> None:
+    """Each of them used to keep the one that it had waited with, until none was left for files."""
+    descriptors, reserve, waiting = 128, 16, 1
+    with serving(tmp_path / "data", descriptors=descriptors) as server, ExitStack() as idle:
+        admitted = descriptors - reserve - open_descriptors(server) - SPARE
+        clients = [idle.enter_context(Connection(server.address)) for _ in range(2 * descriptors)]
+        for gone, next_one in enumerate(clients[admitted : admitted + GONE]):
+            clients[gone].close()
+            next_one.ask(60, 1, DescribeClusterRequest())
+        eventually(lambda: open_descriptors(server) == descriptors - reserve + waiting)
 
 
 def test_serve_takes_as_many_descriptors_as_its_hard_limit_allows(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Where a broker listens, and what it tells clients about it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
@@ -12,18 +13,25 @@ _log = GuardedLogger(__name__)
 LOOPBACK = "127.0.0.1"
 
 
-def bind(core: Core, listeners: Iterable[Listener]) -> tuple[Endpoint, ...]:
+def bind(core: Core, listeners: Sequence[Listener], inter_broker: str = "") -> tuple[Endpoint, ...]:
     """Bind each listener; nothing is served before the core serves.
 
     An empty host is the loopback address: a listener without encryption is open to the network
     only when its address says so.
+
+    Args:
+        inter_broker: The name of the listener of brokers. As in Kafka, it is theirs alone if there
+            is another listener.
 
     Returns:
         Name, host and the port that was bound.
     """
     bound = []
     for listener in listeners:
-        port = core.listen(listener.name, address_of(listener))
+        audience: Literal["clients", "nodes", "both"] = "clients"
+        if listener.name == inter_broker:
+            audience = "nodes" if len(listeners) > 1 else "both"
+        port = core.listen(listener.name, address_of(listener), audience=audience)
         bound.append(Endpoint(listener.name, listener.host or LOOPBACK, port))
     return tuple(bound)
 
@@ -34,7 +42,7 @@ def listen(core: Core, start: StartConfig) -> tuple[tuple[Endpoint, ...], tuple[
     Returns:
         As `bind` returned them, and what clients are told of them.
     """
-    bound = bind(core, start.listeners)
+    bound = bind(core, start.listeners, start.inter_broker_listener)
     endpoints = advertised(bound, start.advertised_listeners)
     for warning in exposures(bound, endpoints):
         _log.warning("%s", warning)

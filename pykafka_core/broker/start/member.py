@@ -164,7 +164,12 @@ class _MemberStart:
         """Listen for controllers, and say where: requests wait until the control thread takes them."""
         start = self._plan.settings.start
         bound = [
-            (listener, self._core.listen(listener.name, address_of(listener), CONTROLLER_APIS))
+            (
+                listener,
+                self._core.listen(
+                    listener.name, address_of(listener), CONTROLLER_APIS, audience="nodes"
+                ),
+            )
             for listener in sorted(
                 start.controller_listeners, key=lambda one: start.controller_names.index(one.name)
             )

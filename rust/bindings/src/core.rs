@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pykafka_broker::{
-    BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
-    KeyValue, Marker, PartitionId, StorageOpenError, Unreachable,
+    Audience, BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome,
+    KafkaError, KeyValue, Marker, PartitionId, StorageOpenError, Unreachable,
 };
 use pykafka_client::{Destination, Request as PeerRequest};
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
@@ -280,15 +280,19 @@ impl PyCore {
         Ok(self.core(py)?.time_ms())
     }
 
-    #[pyo3(signature = (name, address, controller_apis=None))]
+    #[pyo3(signature = (name, address, controller_apis=None, *, audience="clients"))]
     fn listen(
         &self,
         py: Python<'_>,
         name: &str,
         address: &str,
         controller_apis: Option<BTreeMap<i16, (i16, i16)>>,
+        audience: &str,
     ) -> PyResult<u16> {
-        self.detached(py, |core| core.listen(name, address, controller_apis))
+        let audience = Audience::from_name(audience).ok_or_else(|| {
+            PyValueError::new_err(format!("audience is clients, nodes or both, not {audience:?}"))
+        })?;
+        self.detached(py, |core| core.listen(name, address, audience, controller_apis))
     }
 
     fn serve(&self, py: Python<'_>) -> PyResult<()> {

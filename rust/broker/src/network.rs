@@ -7,6 +7,7 @@ pub(crate) mod descriptors;
 pub(crate) mod engine;
 pub(crate) mod gate;
 mod input;
+pub(crate) mod known_nodes;
 pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod output;

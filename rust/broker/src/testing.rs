@@ -323,6 +323,7 @@ pub(crate) fn connection() -> ConnectionInfo {
         client_host: Arc::from("127.0.0.1"),
         principal: Arc::from("User:ANONYMOUS"),
         mute: Arc::default(),
+        standing: Arc::default(),
     }
 }
 

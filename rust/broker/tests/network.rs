@@ -5,8 +5,8 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Broker, Client, PATIENCE, encoded, frame};
-use pykafka_broker::{Event, ImageDelta};
+use common::{Broker, Client, NODE, PATIENCE, encoded, frame};
+use pykafka_broker::{Audience, BrokerEndpoint, Event, ImageDelta};
 use pykafka_wire::{ApiKey, api_versions, metadata};
 
 fn api_versions_body(version: i16) -> Vec<u8> {
@@ -135,6 +135,49 @@ fn connections_beyond_the_maximum_wait_for_their_turn_and_nobody_is_closed_for_t
     assert_eq!(waiting[1].receive(ApiKey::METADATA, 9).0, sent[1]);
 }
 
+/// A listener that clients share with a node at 127.0.0.1; returns its port.
+fn shared_listener(broker: &Broker) -> u16 {
+    let other = BrokerEndpoint { node_id: NODE + 1, fenced: true, ..broker.endpoint() };
+    broker.apply(ImageDelta {
+        brokers: Some(vec![broker.endpoint(), other]),
+        ..ImageDelta::default()
+    });
+    broker.core.listen("SHARED", "127.0.0.1:0", Audience::Both, None).expect("a port")
+}
+
+#[test]
+fn a_known_node_comes_past_clients_that_wait_on_the_same_listener() {
+    let broker = Broker::start(&[("max.connections", "1")]);
+    let body = metadata_body(9);
+    let mut kept = broker.connect();
+    kept.ask(ApiKey::METADATA, 9, &body);
+    let port = shared_listener(&broker);
+    // 127.0.0.2 is the address of no node.
+    let mut waiting =
+        [Client::from_address("127.0.0.2", port), Client::from_address("127.0.0.2", port)];
+    broker.wait_statistic("connections_delayed", 1);
+    Client::to(port).ask(ApiKey::METADATA, 9, &body);
+    assert!(kept.is_closed());
+    // The node has left again.
+    waiting[0].ask(ApiKey::METADATA, 9, &body);
+    let [first, mut second] = waiting;
+    drop(first);
+    second.ask(ApiKey::METADATA, 9, &body);
+    assert_eq!(broker.statistic("connections_displaced"), 1);
+}
+
+#[test]
+fn an_address_is_a_clients_before_the_metadata_names_it() {
+    let broker = Broker::start(&[("max.connections", "1")]);
+    let port = broker.core.listen("SHARED", "127.0.0.1:0", Audience::Both, None).expect("a port");
+    let kept = Client::to(port);
+    broker.wait_statistic("connections_open", 1);
+    let mut waiting = Client::to(port);
+    broker.wait_statistic("connections_delayed", 1);
+    drop(kept);
+    waiting.ask(ApiKey::METADATA, 9, &metadata_body(9));
+}
+
 #[test]
 fn stop_does_not_wait_for_connections_that_wait_for_their_turn() {
     let broker = Broker::start(&[("max.connections", "1")]);
@@ -243,7 +286,7 @@ fn stop_closes_connections_refuses_new_ones_and_ends_wait() {
     assert_eq!(id, request.id);
     assert!(broker.core.wait(u64::MAX, 1).is_empty());
     assert!(std::net::TcpStream::connect(("127.0.0.1", broker.port)).is_err());
-    assert!(broker.core.listen("OTHER", "127.0.0.1:0", None).is_err());
+    assert!(broker.core.listen("OTHER", "127.0.0.1:0", Audience::Clients, None).is_err());
 }
 
 #[test]

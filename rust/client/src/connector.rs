@@ -29,7 +29,7 @@ impl Connector for Tcp {
 
     async fn open(&self, to: &Destination) -> io::Result<TcpStream> {
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in addresses(to).await? {
+        for address in addresses(&to.host, to.port).await? {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
@@ -43,11 +43,14 @@ impl Connector for Tcp {
 }
 
 /// What a name stands for. The system is asked on a thread of its own: the runtime's may be all taken, and it may take long.
-async fn addresses(to: &Destination) -> io::Result<Vec<SocketAddr>> {
-    if let Ok(address) = to.host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, to.port)]);
+///
+/// # Errors
+/// It stands for nothing, or the system cannot be asked.
+pub async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
     }
-    let (host, port) = (to.host.clone(), to.port);
+    let host = host.to_owned();
     let (told, found) = oneshot::channel();
     thread::Builder::new().name("pykafka-resolve".into()).spawn(move || {
         let _ = told.send((&*host, port).to_socket_addrs().map(Iterator::collect));
@@ -59,15 +62,11 @@ async fn addresses(to: &Destination) -> io::Result<Vec<SocketAddr>> {
 mod tests {
     use super::*;
 
-    fn destination(host: &str) -> Destination {
-        Destination { purpose: "test".into(), host: host.into(), port: 9 }
-    }
-
     #[tokio::test]
     async fn a_name_is_looked_up_and_an_address_is_not() {
-        let found = addresses(&destination("127.0.0.1")).await.expect("an address");
+        let found = addresses("127.0.0.1", 9).await.expect("an address");
         assert_eq!(found, ["127.0.0.1:9".parse().expect("an address")]);
-        let found = addresses(&destination("localhost")).await.expect("known everywhere");
+        let found = addresses("localhost", 9).await.expect("known everywhere");
         assert!(found.iter().all(|address| address.ip().is_loopback()) && !found.is_empty());
     }
 }

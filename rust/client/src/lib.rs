@@ -27,5 +27,5 @@ mod link;
 mod request;
 
 pub use client::{Client, ClientOptions};
-pub use connector::{Connector, Tcp};
+pub use connector::{Connector, Tcp, addresses};
 pub use request::{Completion, Destination, Request, SendError};

@@ -79,6 +79,7 @@ impl Request {
             client_host: Arc::from(client_host),
             principal: Arc::from(principal),
             mute: Arc::default(),
+            standing: Arc::default(),
         };
         let header = Header {
             api_key: ApiKey(api_key),

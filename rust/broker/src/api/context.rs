@@ -16,8 +16,9 @@ use crate::api::fetch_session::FetchSessions;
 use crate::api::quota::{Mute, Rates};
 use crate::api::replication_throttle::ReplicationThrottles;
 use crate::api::reply::Reply;
-use crate::network::connections::Connections;
+use crate::network::connections::{Connections, Standing};
 use crate::network::gate::Gates;
+use crate::network::known_nodes::KnownNodes;
 use crate::network::memory::Memory;
 use crate::network::memory::budget::Share;
 use crate::partition::Host;
@@ -59,6 +60,7 @@ pub struct Context {
     pub(crate) requests: ParkedRequests,
     pub(crate) verifications: Verifications,
     pub(crate) connections: Connections,
+    pub(crate) known_nodes: Arc<KnownNodes>,
     pub(crate) gates: Arc<Gates>,
     pub(crate) serving: watch::Sender<bool>,
     pub(crate) stopping: AtomicBool,
@@ -116,6 +118,7 @@ impl Context {
             memory,
             image: ArcSwap::from_pointee(image),
             connections: Connections::new(),
+            known_nodes: Arc::new(KnownNodes::new(options.node_id)),
             gates: Arc::new(Gates::new()),
             serving: watch::Sender::new(false),
             stopping: AtomicBool::new(false),
@@ -125,6 +128,7 @@ impl Context {
     /// Makes the image after a delta the one that is seen, partitions first.
     pub(crate) fn carry_out(&self, step: Step) {
         self.partitions.apply(&step.image, &step.changed, &step.deleted);
+        self.known_nodes.set(&step.image.hosts);
         self.image.store(Arc::new(step.image));
         self.partitions.host().upkeep_changed.notify_one();
         self.partitions.free(step.deleted);
@@ -155,6 +159,8 @@ pub struct ConnectionInfo {
     pub principal: Arc<str>,
     /// By its quota.
     pub mute: Arc<Mute>,
+    /// Whether it may be closed for another one.
+    pub standing: Arc<Standing>,
     /// On a listener of controllers: the APIs that are served there, all by Python, and their versions.
     pub controller_apis: Option<Arc<ControllerApis>>,
 }

@@ -9,8 +9,9 @@
 use crate::api::context::ConnectionInfo;
 use crate::seam::image::{Image, Registration};
 
-/// The registration of the broker `broker_id` if this connection may ask as that one: another broker that is registered,
-/// on the listener for brokers. It may be fenced: that is how it catches up.
+/// The registration of the broker `broker_id` if this connection may ask as that one: another
+/// broker that is registered, on the listener for brokers. It may be fenced: that is how it catches
+/// up. The connection is a node's from then on.
 pub(crate) fn registration<'a>(
     node_id: i32,
     image: &'a Image,
@@ -19,5 +20,9 @@ pub(crate) fn registration<'a>(
 ) -> Option<&'a Registration> {
     let is_for_brokers = image.settings.inter_broker_listener.as_deref() == Some(&*conn.listener);
     let registration = image.registrations.get(&broker_id)?;
-    (is_for_brokers && broker_id != node_id).then_some(registration)
+    if !is_for_brokers || broker_id == node_id {
+        return None;
+    }
+    conn.standing.set_node();
+    Some(registration)
 }

@@ -182,7 +182,7 @@ impl Drop for Unsent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::connections::Connections;
+    use crate::network::connections::{Connections, Rank};
     use crate::seam::settings::Settings;
     use pykafka_log::ManualClock;
     use std::net::{IpAddr, Ipv4Addr};
@@ -191,7 +191,8 @@ mod tests {
 
     fn closing(connections: &Connections) -> Arc<Closing> {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        connections.open(address, &Settings::default()).expect("no limit is set").1
+        let opened = connections.open(address, Rank::Client, &Settings::default(), 0);
+        opened.expect("no limit is set").closing
     }
 
     #[tokio::test]

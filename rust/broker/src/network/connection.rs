@@ -289,7 +289,7 @@ impl<T: Transport> Connection<T> {
 
     /// Sends all answers that are gathered.
     async fn flush(&mut self) -> Result<(), Ended> {
-        let Link { transport, ctx, turn, closing, .. } = &self.link;
+        let Link { transport, ctx, turn, closing, info } = &self.link;
         let size = self.output.size();
         let (mut unsent, mut sending): (Option<Unsent<'_>>, _) = (None, None);
         while self.output.size() > 0 {
@@ -297,6 +297,9 @@ impl<T: Transport> Connection<T> {
             let sent = self.output.send(transport, TURN_BYTES_MAX);
             turn.moved(before - self.output.size());
             let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
+            if self.output.size() < before {
+                info.standing.used(now_ns);
+            }
             match &unsent {
                 Some(unsent) if self.output.size() < before => unsent.taken(now_ns),
                 None if bytes > 0 => {

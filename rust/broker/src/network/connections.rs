@@ -1,9 +1,12 @@
-//! The registry of open connections: who may be asked to close, and who may come.
+//! The registry of open connections: which may come, and which are closed.
+//!
+//! Clients do not keep nodes out. As in Kafka, a node's connection is opened above
+//! `max.connections`, and the client's that has been idle longest is closed for it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -64,6 +67,60 @@ impl Closing {
     }
 }
 
+/// From where a connection comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// A client's.
+    Client,
+    /// The address of a node, on a listener that nodes share with clients. It comes as one of a
+    /// node, and may be closed for another one as long as it does not fetch as a replica.
+    Neighbour,
+    /// A listener of nodes.
+    Node,
+}
+
+/// How long a connection has been idle, and whether it is a node's.
+#[derive(Debug, Default)]
+pub struct Standing {
+    used_ns: AtomicU64,
+    is_of_node: AtomicBool,
+}
+
+impl Standing {
+    /// Something was received or sent.
+    pub(crate) fn used(&self, now_ns: u64) {
+        self.used_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// It is a node's: from now on it is not closed for another one.
+    pub(crate) fn set_node(&self) {
+        self.is_of_node.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A connection that was opened.
+pub(crate) struct Opened {
+    pub(crate) id: u64,
+    pub(crate) closing: Arc<Closing>,
+    pub(crate) standing: Arc<Standing>,
+    /// How many others are closed for it.
+    pub(crate) displaced: usize,
+}
+
+#[derive(Clone)]
+struct Entry {
+    address: IpAddr,
+    rank: Rank,
+    closing: Arc<Closing>,
+    standing: Arc<Standing>,
+}
+
+impl Entry {
+    fn may_be_displaced(&self) -> bool {
+        !self.standing.is_of_node.load(Ordering::Relaxed)
+    }
+}
+
 /// Why a connection is not opened now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
@@ -74,7 +131,8 @@ pub(crate) enum Refused {
 }
 
 pub(crate) struct Connections {
-    slots: Slots<(IpAddr, Arc<Closing>)>,
+    slots: Slots<Entry>,
+    /// Those of clients, and of nodes on a listener of both.
     of_addresses: Mutex<HashMap<IpAddr, usize>>,
     /// When the next may come by `max.connection.creation.rate`.
     next_ns: Mutex<u64>,
@@ -96,31 +154,89 @@ impl Connections {
     pub(crate) fn open(
         &self,
         address: IpAddr,
+        rank: Rank,
         settings: &Settings,
-    ) -> Result<(u64, Arc<Closing>), Refused> {
-        let mut of_addresses = self.of_addresses.lock();
-        let known = of_addresses.get(&address).copied().unwrap_or(0);
-        let count_max = settings.connections_of(address);
-        if known >= count_max {
-            return Err(Refused::OfAddress(count_max));
+        now_ns: u64,
+    ) -> Result<Opened, Refused> {
+        let entry =
+            Entry { address, rank, closing: Arc::new(Closing::new()), standing: Arc::default() };
+        entry.standing.used(now_ns);
+        if rank == Rank::Node {
+            entry.standing.set_node();
         }
-        let closing = Arc::new(Closing::new());
-        let id = self
-            .slots
-            .insert_below(settings.connections_max, (address, closing.clone()))
-            .ok_or(Refused::All)?;
-        of_addresses.insert(address, known + 1);
-        Ok((id, closing))
+        let mut of_addresses = self.of_addresses.lock();
+        let mut displaced = self.make_room_of_address(&entry, &of_addresses, settings)?;
+        if rank != Rank::Client {
+            displaced += self.make_room(settings.connections_max);
+        }
+        let count_max = if rank == Rank::Client { settings.connections_max } else { usize::MAX };
+        let id = self.slots.insert_below(count_max, entry.clone()).ok_or(Refused::All)?;
+        if rank != Rank::Node {
+            *of_addresses.entry(address).or_default() += 1;
+        }
+        Ok(Opened { id, closing: entry.closing, standing: entry.standing, displaced })
+    }
+
+    /// Has `comer` within `max.connections.per.ip`; returns how many others are closed for it.
+    fn make_room_of_address(
+        &self,
+        comer: &Entry,
+        of_addresses: &HashMap<IpAddr, usize>,
+        settings: &Settings,
+    ) -> Result<usize, Refused> {
+        let count_max = settings.connections_of(comer.address);
+        let count = of_addresses.get(&comer.address).copied().unwrap_or(0);
+        if comer.rank == Rank::Node || count < count_max {
+            return Ok(0);
+        }
+        let is_of_address = |entry: &Entry| entry.address == comer.address;
+        let displaced = match comer.rank {
+            Rank::Neighbour => self.displace(1, is_of_address, "max.connections.per.ip"),
+            Rank::Client | Rank::Node => 0,
+        };
+        if displaced == 0 { Err(Refused::OfAddress(count_max)) } else { Ok(displaced) }
+    }
+
+    /// Has one more within `max.connections`, as far as there are clients; returns how many are
+    /// closed.
+    fn make_room(&self, connections_max: usize) -> usize {
+        if self.slots.count() < connections_max {
+            return 0;
+        }
+        let staying = self.slots.all().iter().filter(|entry| !entry.closing.is_draining()).count();
+        self.displace((staying + 1).saturating_sub(connections_max), |_| true, "max.connections")
+    }
+
+    /// Closes the client that has been idle longest, for a descriptor; returns how many.
+    pub(crate) fn displace_one(&self) -> usize {
+        self.displace(1, |_| true, "the process has hardly any descriptor left (ulimit -n)")
+    }
+
+    /// Closes `count` of those that have been idle longest and are `among`; returns how many there
+    /// were.
+    fn displace(&self, count: usize, among: impl Fn(&Entry) -> bool, limit: &str) -> usize {
+        let mut idle = self.slots.all();
+        idle.retain(|entry| {
+            entry.may_be_displaced() && !entry.closing.is_draining() && among(entry)
+        });
+        idle.sort_unstable_by_key(|entry| entry.standing.used_ns.load(Ordering::Relaxed));
+        idle.truncate(count);
+        let reason = format!("a node came and none was idle longer: {limit}");
+        for entry in &idle {
+            entry.closing.close(&reason);
+        }
+        idle.len()
     }
 
     pub(crate) fn forget(&self, id: u64) {
         let mut of_addresses = self.of_addresses.lock();
-        if let Some((address, _)) = self.slots.remove(id)
-            && let Some(count) = of_addresses.get_mut(&address)
+        if let Some(entry) = self.slots.remove(id)
+            && entry.rank != Rank::Node
+            && let Some(count) = of_addresses.get_mut(&entry.address)
         {
             *count -= 1;
             if *count == 0 {
-                of_addresses.remove(&address);
+                of_addresses.remove(&entry.address);
             }
         }
         drop(of_addresses);
@@ -147,17 +263,17 @@ impl Connections {
     }
 
     pub(crate) fn close(&self, id: u64, reason: &str) {
-        if let Some((_, closing)) = self.slots.get(id) {
-            closing.close(reason);
+        if let Some(entry) = self.slots.get(id) {
+            entry.closing.close(reason);
         }
     }
 
     pub(crate) fn drain_all(&self) {
-        self.slots.all().iter().for_each(|(_, closing)| closing.drain());
+        self.slots.all().iter().for_each(|entry| entry.closing.drain());
     }
 
     pub(crate) fn close_all(&self, reason: &str) {
-        self.slots.all().iter().for_each(|(_, closing)| closing.close(reason));
+        self.slots.all().iter().for_each(|entry| entry.closing.close(reason));
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -183,22 +299,80 @@ mod tests {
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     const OTHER: IpAddr = IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
 
+    fn limited<const N: usize>(values: [(&str, &str); N]) -> Settings {
+        Settings::resolve(values).0
+    }
+
+    /// As one that has been used once, at `now_ns`.
+    fn opened(connections: &Connections, rank: Rank, limits: &Settings, now_ns: u64) -> Opened {
+        connections.open(LOOPBACK, rank, limits, now_ns).expect("it may come")
+    }
+
+    fn are_closed<const N: usize>(opened: [&Opened; N]) -> [bool; N] {
+        opened.map(|one| one.closing.is_closed())
+    }
+
     #[test]
     fn an_address_has_as_many_connections_as_its_limit_and_others_are_not_counted() {
-        let values =
-            [("max.connections.per.ip", "1"), ("max.connections.per.ip.overrides", "127.0.0.1:2")];
-        let (settings, _) = Settings::resolve(values);
+        let limits = limited([
+            ("max.connections.per.ip", "1"),
+            ("max.connections.per.ip.overrides", "127.0.0.1:2"),
+        ]);
         let connections = Connections::new();
-        let (first, _) = connections.open(LOOPBACK, &settings).expect("below its limit");
-        connections.open(LOOPBACK, &settings).expect("below its limit");
-        let refused = connections.open(LOOPBACK, &settings).err();
-        assert_eq!(refused, Some(Refused::OfAddress(2)));
-        connections.open(OTHER, &settings).expect("below its limit");
-        assert_eq!(connections.open(OTHER, &settings).err(), Some(Refused::OfAddress(1)));
+        let open = |address| connections.open(address, Rank::Client, &limits, 0);
+        let refused = |address| open(address).err();
+        let first = open(LOOPBACK).expect("below its limit").id;
+        assert_eq!(refused(LOOPBACK), None);
+        assert_eq!(refused(LOOPBACK), Some(Refused::OfAddress(2)));
+        assert_eq!((refused(OTHER), refused(OTHER)), (None, Some(Refused::OfAddress(1))));
         connections.forget(first);
         connections.forget(first);
-        connections.open(LOOPBACK, &settings).expect("one has ended");
-        assert_eq!(connections.open(LOOPBACK, &settings).err(), Some(Refused::OfAddress(2)));
+        assert_eq!(refused(LOOPBACK), None);
+        assert_eq!(refused(LOOPBACK), Some(Refused::OfAddress(2)));
+    }
+
+    #[test]
+    fn the_client_that_is_idle_longest_is_closed_for_a_node() {
+        let (connections, limits) = (Connections::new(), limited([("max.connections", "3")]));
+        let node = opened(&connections, Rank::Node, &limits, 0);
+        let first = opened(&connections, Rank::Client, &limits, 1);
+        let second = opened(&connections, Rank::Client, &limits, 2);
+        first.standing.used(3);
+        let refused = connections.open(LOOPBACK, Rank::Client, &limits, 4).err();
+        assert_eq!(refused, Some(Refused::All));
+        assert_eq!(opened(&connections, Rank::Node, &limits, 5).displaced, 1);
+        assert_eq!(are_closed([&node, &first, &second]), [false, false, true]);
+        // One that is being closed does not count.
+        assert_eq!(opened(&connections, Rank::Node, &limits, 6).displaced, 1);
+        assert_eq!(are_closed([&node, &first]), [false, true]);
+        // Nodes come even so.
+        assert_eq!(opened(&connections, Rank::Node, &limits, 7).displaced, 0);
+        assert!(!node.closing.is_closed());
+    }
+
+    #[test]
+    fn a_neighbour_is_closed_for_another_until_it_is_known_as_a_node() {
+        for name in ["max.connections", "max.connections.per.ip"] {
+            let (connections, limits) = (Connections::new(), limited([(name, "2")]));
+            let replica = opened(&connections, Rank::Neighbour, &limits, 1);
+            replica.standing.set_node();
+            let client = opened(&connections, Rank::Neighbour, &limits, 2);
+            let next = opened(&connections, Rank::Neighbour, &limits, 3);
+            assert_eq!(are_closed([&replica, &client, &next]), [false, true, false]);
+        }
+    }
+
+    #[test]
+    fn nodes_are_not_among_the_connections_of_an_address() {
+        let (connections, limits) =
+            (Connections::new(), limited([("max.connections.per.ip", "1")]));
+        let nodes = [0, 1].map(|now_ns| opened(&connections, Rank::Node, &limits, now_ns));
+        opened(&connections, Rank::Client, &limits, 2);
+        for node in &nodes {
+            connections.forget(node.id);
+        }
+        let refused = connections.open(LOOPBACK, Rank::Client, &limits, 3).err();
+        assert_eq!(refused, Some(Refused::OfAddress(1)));
     }
 
     #[test]

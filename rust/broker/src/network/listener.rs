@@ -1,11 +1,17 @@
 //! Binding and accepting.
 //!
-//! With `max.connections` open a listener accepts one more and lets it wait until another one ends, and so does the
-//! system with those behind it: as in Kafka, nobody is turned away and nobody is closed for a newcomer. The same
-//! happens when only the last descriptors of the process are left (`descriptors`).
+//! If `max.connections` are open, a listener of clients accepts one more connection and delays it until
+//! another one ends. The system delays those after it: as in Kafka, none is turned away. The same
+//! happens if only the last descriptors of the process are left (`descriptors`), and if
+//! `max.connection.creation.rate` is reached.
+//!
+//! Nodes do not wait. Each connection to a listener of nodes is admitted, and a client is closed for it
+//! (`connections`). On a listener that nodes share with clients, the same holds for the addresses of
+//! known nodes (`known_nodes`). There, clients wait in a queue, and nodes overtake them. A
+//! client that finds the queue full, or no descriptor, is closed.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +19,25 @@ use std::time::Duration;
 use rustix::net::sockopt::set_tcp_congestion;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use crate::api::context::{ConnectionInfo, Context, ControllerApis};
 use crate::network::connection;
-use crate::network::connections::{Closing, Refused};
+use crate::network::connections::{Opened, Rank, Refused};
 use crate::network::descriptors;
 use crate::network::gate::Gated;
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
+/// Most clients in a queue: as many as the system would hold.
+const QUEUED_MAX: usize = BACKLOG as usize;
 /// Pause after a failed accept, and between two looks at the descriptors: without them it fails again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two attempts to take the descriptor of a client that was closed for a node.
+const DISPLACED_PAUSE: Duration = Duration::from_millis(2);
+/// After so many attempts, another connection has the descriptor.
+const DISPLACED_LOOKS: u32 = 50;
 const TARGET: &str = "broker.listener";
 const ANONYMOUS: &str = "User:ANONYMOUS";
 
@@ -54,10 +67,34 @@ fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
+/// The peers of a listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Clients alone.
+    Clients,
+    /// Brokers and controllers.
+    Nodes,
+    /// Brokers and clients.
+    Both,
+}
+
+impl Audience {
+    /// The audience that Python names so.
+    pub fn from_name(name: &str) -> Option<Audience> {
+        match name {
+            "clients" => Some(Audience::Clients),
+            "nodes" => Some(Audience::Nodes),
+            "both" => Some(Audience::Both),
+            _ => None,
+        }
+    }
+}
+
 /// What a listener is.
 pub(crate) struct Listens {
     /// As Kafka's settings name it.
     pub(crate) name: Arc<str>,
+    pub(crate) audience: Audience,
     /// As in [`ConnectionInfo`].
     pub(crate) controller_apis: Option<Arc<ControllerApis>>,
 }
@@ -68,22 +105,210 @@ const UNPACED: &str = "reno";
 
 /// Accepts until the task is aborted; each connection is a task of its own.
 pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpListener) {
-    let name = &listens.name;
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                if descriptors::is_of_reserve(stream.as_raw_fd()) {
-                    wait_descriptors(&ctx, name, &stream).await;
+    let (queue, queued) = mpsc::channel(QUEUED_MAX);
+    let acceptor = Acceptor { ctx, listens, queue };
+    tokio::join!(acceptor.accept_from(listener), acceptor.admit_all(queued));
+}
+
+/// A connection that was accepted, and is not served yet.
+struct Arrival {
+    stream: TcpStream,
+    peer: SocketAddr,
+    rank: Rank,
+}
+
+impl Arrival {
+    fn is_of_reserve(&self, rank: Rank) -> bool {
+        descriptors::is_of_reserve(self.stream.as_raw_fd(), rank)
+    }
+}
+
+/// Accepts the connections of one listener.
+struct Acceptor {
+    ctx: Arc<Context>,
+    listens: Listens,
+    /// The queue of clients on a listener that they share with nodes.
+    queue: mpsc::Sender<Arrival>,
+}
+
+impl Acceptor {
+    async fn accept_from(&self, listener: TcpListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let rank = self.rank_of(peer.ip());
+                    self.receive(Arrival { stream, peer, rank }).await;
                 }
-                wait_turn(&ctx).await;
-                admit(&ctx, &listens, stream, peer).await;
-            }
-            Err(error) => {
-                ctx.log_ring
-                    .log(Level::Warning, TARGET, || format!("{name}: accept failed: {error}"));
-                sleep(ACCEPT_PAUSE).await;
+                Err(error) => {
+                    let name = &self.listens.name;
+                    self.log(Level::Warning, || format!("{name}: accept failed: {error}"));
+                    if self.listens.audience == Audience::Nodes {
+                        self.displace_one();
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
+    }
+
+    fn rank_of(&self, address: IpAddr) -> Rank {
+        match self.listens.audience {
+            Audience::Nodes => Rank::Node,
+            Audience::Both if self.ctx.known_nodes.has(address) => Rank::Neighbour,
+            Audience::Both | Audience::Clients => Rank::Client,
+        }
+    }
+
+    /// Admits the connection, or queues it if nodes may overtake it.
+    async fn receive(&self, arrival: Arrival) {
+        if arrival.rank != Rank::Client || self.listens.audience == Audience::Clients {
+            return self.admit(arrival).await;
+        }
+        let peer = arrival.peer;
+        if arrival.is_of_reserve(Rank::Client) || self.queue.try_send(arrival).is_err() {
+            self.ctx.statistics.connections_accepted.add(1);
+            self.ctx.statistics.connections_refused.add(1);
+            let name = &self.listens.name;
+            self.log(Level::Info, || {
+                format!(
+                    "{name}: closed the connection from {}: there is no place to wait",
+                    peer.ip()
+                )
+            });
+        }
+    }
+
+    /// Admits the clients of the queue in their order.
+    async fn admit_all(&self, mut queued: mpsc::Receiver<Arrival>) {
+        while let Some(arrival) = queued.recv().await {
+            self.admit(arrival).await;
+        }
+    }
+
+    /// Waits until the limits allow the connection, and starts to serve it.
+    async fn admit(&self, mut arrival: Arrival) {
+        if arrival.is_of_reserve(Rank::Client) {
+            self.leave_reserve(&mut arrival).await;
+        }
+        if arrival.rank == Rank::Client {
+            self.wait_turn().await;
+        }
+        self.ctx.statistics.connections_accepted.add(1);
+        if send_at_once(&arrival.stream, arrival.peer).is_err() {
+            return;
+        }
+        if let Some(opened) = self.open(&arrival).await {
+            self.serve(arrival, opened);
+        }
+    }
+
+    fn serve(&self, arrival: Arrival, opened: Opened) {
+        let (ctx, Opened { id, closing, standing, .. }) = (self.ctx.clone(), opened);
+        // A stop that began before it was registered did not reach it.
+        if ctx.is_stopping() {
+            closing.drain();
+        }
+        let info = ConnectionInfo {
+            id,
+            listener: self.listens.name.clone(),
+            client_host: Arc::from(arrival.peer.ip().to_string()),
+            principal: Arc::from(ANONYMOUS),
+            mute: Arc::default(),
+            standing,
+            controller_apis: self.listens.controller_apis.clone(),
+        };
+        let transport = Gated::new(arrival.stream, ctx.gates.accepted.clone());
+        tokio::spawn(async move {
+            let _registered = Registered { ctx: ctx.clone(), id };
+            connection::run(ctx, transport, info, closing).await;
+        });
+    }
+
+    /// Replaces a descriptor of the reserve by another one. It polls, because other parts of the
+    /// process may free descriptors, too. A client is closed for a node; without clients, the node
+    /// keeps a descriptor of the part for nodes.
+    async fn leave_reserve(&self, arrival: &mut Arrival) {
+        if arrival.rank != Rank::Client {
+            while self.displace_one() {
+                for _ in 0..DISPLACED_LOOKS {
+                    sleep(DISPLACED_PAUSE).await;
+                    if descriptors::move_out(&mut arrival.stream, Rank::Client) {
+                        return;
+                    }
+                }
+            }
+            if !arrival.is_of_reserve(arrival.rank) {
+                return;
+            }
+        }
+        self.ctx.statistics.connections_delayed.add(1);
+        let name = &self.listens.name;
+        self.log(Level::Warning, || {
+            format!(
+                "{name}: connections wait: the process has hardly any descriptor left (ulimit -n)"
+            )
+        });
+        while !descriptors::move_out(&mut arrival.stream, arrival.rank) {
+            sleep(ACCEPT_PAUSE).await;
+        }
+    }
+
+    /// Returns when `max.connection.creation.rate` lets the next one in.
+    async fn wait_turn(&self) {
+        let per_second = self.ctx.image.load().settings.connection_rate_max;
+        let wait = self.ctx.connections.turn(per_second, self.ctx.clock.now_ns());
+        if !wait.is_zero() {
+            self.ctx.statistics.connections_delayed.add(1);
+            sleep(wait).await;
+        }
+    }
+
+    /// Registers the connection, when `max.connections` allows it; `None` if its address has too
+    /// many.
+    async fn open(&self, arrival: &Arrival) -> Option<Opened> {
+        let Acceptor { ctx, listens: Listens { name, .. }, .. } = self;
+        let address = arrival.peer.ip();
+        let mut was_delayed = false;
+        loop {
+            let room = ctx.connections.room();
+            let settings = ctx.image.load().settings.clone();
+            match ctx.connections.open(address, arrival.rank, &settings, ctx.clock.now_ns()) {
+                Ok(opened) => {
+                    ctx.statistics.connections_displaced.add(opened.displaced as u64);
+                    return Some(opened);
+                }
+                Err(Refused::OfAddress(count_max)) => {
+                    ctx.statistics.connections_refused.add(1);
+                    self.log(Level::Info, || {
+                        format!(
+                            "{name}: {address} already has {count_max} connections, its maximum"
+                        )
+                    });
+                    return None;
+                }
+                Err(Refused::All) if !was_delayed => {
+                    was_delayed = true;
+                    ctx.statistics.connections_delayed.add(1);
+                    self.log(Level::Warning, || {
+                        let connections_max = settings.connections_max;
+                        format!("{name}: {address} waits for max.connections={connections_max}")
+                    });
+                }
+                Err(Refused::All) => {}
+            }
+            room.await;
+        }
+    }
+
+    /// Closes a client, so that there is a descriptor for a node; `false` without clients.
+    fn displace_one(&self) -> bool {
+        let displaced = self.ctx.connections.displace_one();
+        self.ctx.statistics.connections_displaced.add(displaced as u64);
+        displaced > 0
+    }
+
+    fn log(&self, level: Level, text: impl FnOnce() -> String) {
+        self.ctx.log_ring.log(level, TARGET, text);
     }
 }
 
@@ -95,83 +320,6 @@ fn send_at_once(stream: &TcpStream, peer: SocketAddr) -> io::Result<()> {
         let _ = set_tcp_congestion(stream, UNPACED);
     }
     Ok(())
-}
-
-async fn admit(ctx: &Arc<Context>, listens: &Listens, stream: TcpStream, peer: SocketAddr) {
-    ctx.statistics.connections_accepted.add(1);
-    if send_at_once(&stream, peer).is_err() {
-        return;
-    }
-    let Some((id, closing)) = open(ctx, &listens.name, peer).await else { return };
-    // A stop that began meanwhile may have passed over it.
-    if ctx.is_stopping() {
-        closing.drain();
-    }
-    let info = ConnectionInfo {
-        id,
-        listener: listens.name.clone(),
-        client_host: Arc::from(peer.ip().to_string()),
-        principal: Arc::from(ANONYMOUS),
-        mute: Arc::default(),
-        controller_apis: listens.controller_apis.clone(),
-    };
-    let transport = Gated::new(stream, ctx.gates.accepted.clone());
-    let ctx = ctx.clone();
-    tokio::spawn(async move {
-        let _registered = Registered { ctx: ctx.clone(), id };
-        connection::run(ctx, transport, info, closing).await;
-    });
-}
-
-/// Returns when there are descriptors beyond the reserve. Others than this broker may give them back, so it looks.
-async fn wait_descriptors(ctx: &Context, name: &str, stream: &TcpStream) {
-    ctx.statistics.connections_delayed.add(1);
-    ctx.log_ring.log(Level::Warning, TARGET, || {
-        format!("{name}: connections wait: the process has hardly any descriptor left (ulimit -n)")
-    });
-    while descriptors::are_scarce(stream) {
-        sleep(ACCEPT_PAUSE).await;
-    }
-}
-
-/// Returns when `max.connection.creation.rate` lets the next one in.
-async fn wait_turn(ctx: &Context) {
-    let per_second = ctx.image.load().settings.connection_rate_max;
-    let wait = ctx.connections.turn(per_second, ctx.clock.now_ns());
-    if !wait.is_zero() {
-        ctx.statistics.connections_delayed.add(1);
-        sleep(wait).await;
-    }
-}
-
-/// Registers the connection, when `max.connections` allows it; `None` if its address has too many.
-async fn open(ctx: &Context, name: &str, peer: SocketAddr) -> Option<(u64, Arc<Closing>)> {
-    let mut was_delayed = false;
-    loop {
-        let room = ctx.connections.room();
-        let settings = ctx.image.load().settings.clone();
-        match ctx.connections.open(peer.ip(), &settings) {
-            Ok(opened) => return Some(opened),
-            Err(Refused::OfAddress(count_max)) => {
-                ctx.statistics.connections_refused.add(1);
-                ctx.log_ring.log(Level::Info, TARGET, || {
-                    let address = peer.ip();
-                    format!("{name}: {address} already has {count_max} connections, its maximum")
-                });
-                return None;
-            }
-            Err(Refused::All) if !was_delayed => {
-                was_delayed = true;
-                ctx.statistics.connections_delayed.add(1);
-                ctx.log_ring.log(Level::Warning, TARGET, || {
-                    let connections_max = settings.connections_max;
-                    format!("{name}: {} waits for max.connections={connections_max}", peer.ip())
-                });
-            }
-            Err(Refused::All) => {}
-        }
-        room.await;
-    }
 }
 
 /// Leaves the registry also if the task panics.

@@ -21,7 +21,7 @@ use crate::api::context::{Context, ContextOptions, ControllerApis};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::gate::Unreachable;
-use crate::network::listener::{self, Listens};
+use crate::network::listener::{self, Audience, Listens};
 use crate::partition::fetcher::Fetchers;
 use crate::partition::partition_table::{BatchKind, KeyValue, Marker, PartitionTable};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
@@ -154,11 +154,13 @@ impl Core {
 
     /// Binds `HOST:PORT` (port 0 picks one) and accepts; nothing is answered before [`Core::serve`]. Returns the port.
     ///
-    /// A listener of controllers serves `controller_apis` alone, and at once: every request goes to Python.
+    /// A listener of controllers serves `controller_apis` alone, and at once: every request goes to
+    /// Python. Limits of connections hold back clients, not nodes.
     pub fn listen(
         &self,
         name: &str,
         address: &str,
+        audience: Audience,
         controller_apis: Option<ControllerApis>,
     ) -> Result<u16, CoreError> {
         if self.ctx.is_stopping() {
@@ -168,15 +170,21 @@ impl Core {
         let bound = listener::bind(address).map_err(failed)?;
         let port = bound.local_addr().map_err(failed)?.port();
         let controller_apis = controller_apis.map(Arc::new);
-        self.accept(Listens { name: Arc::from(name), controller_apis }, bound).map_err(failed)?;
+        let listens = Listens { name: Arc::from(name), audience, controller_apis };
+        self.accept(listens, bound).map_err(failed)?;
         Ok(port)
     }
 
     fn accept(&self, listens: Listens, bound: StdListener) -> io::Result<()> {
         let _inside = self.engine.handle().enter();
         let listener = TcpListener::from_std(bound)?;
+        let mut tasks = self.tasks.lock();
+        if listens.audience == Audience::Both {
+            let known_nodes = self.ctx.known_nodes.clone();
+            tasks.push(self.engine.handle().spawn(async move { known_nodes.follow().await }));
+        }
         let accepting = listener::accept(self.ctx.clone(), listens, listener);
-        self.tasks.lock().push(self.engine.handle().spawn(accepting));
+        tasks.push(self.engine.handle().spawn(accepting));
         Ok(())
     }
 

@@ -131,6 +131,8 @@ pub struct Image {
     pub brokers: Arc<[BrokerEndpoint]>,
     /// Those that are fenced too, by node id.
     pub registrations: Arc<HashMap<i32, Registration>>,
+    /// Where registered brokers say that they are, fenced ones too; a host may occur twice.
+    pub hosts: Arc<Vec<(i32, Arc<str>)>>,
     /// Node id, -1 if not known.
     pub controller_id: i32,
     /// Effective broker-level defaults.
@@ -162,6 +164,7 @@ impl Image {
             made: (-1, 0),
             brokers: Arc::new([]),
             registrations: Arc::default(),
+            hosts: Arc::default(),
             controller_id: -1,
             log_defaults,
             settings: Arc::new(Settings::default()),

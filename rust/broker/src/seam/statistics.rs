@@ -29,8 +29,11 @@ pub struct Statistics {
     pub connections_accepted: Counter,
     /// Of these, made to wait: for `max.connections`, `max.connection.creation.rate`, or a descriptor.
     pub connections_delayed: Counter,
-    /// Of these, closed at once because of `max.connections.per.ip`.
+    /// Of these, closed at once: because of `max.connections.per.ip`, or without a place in the queue
+    /// of a listener that nodes share.
     pub connections_refused: Counter,
+    /// Connections closed for a node because of a limit, as the ones that were idle longest.
+    pub connections_displaced: Counter,
     /// Connections closed for what the peer did: malformed, too large, too slow.
     pub connections_killed: Counter,
     /// From sockets.
@@ -78,6 +81,7 @@ impl Statistics {
             ("connections_accepted", &self.connections_accepted),
             ("connections_delayed", &self.connections_delayed),
             ("connections_refused", &self.connections_refused),
+            ("connections_displaced", &self.connections_displaced),
             ("connections_killed", &self.connections_killed),
             ("bytes_received", &self.bytes_received),
             ("bytes_sent", &self.bytes_sent),

@@ -9,7 +9,7 @@ use std::thread;
 
 use bytes::Bytes;
 use pykafka_broker::{
-    BrokerEndpoint, Core, CoreOptions, ImageDelta, PartitionEntry, TopicId, TopicImage,
+    Audience, BrokerEndpoint, Core, CoreOptions, ImageDelta, PartitionEntry, TopicId, TopicImage,
 };
 use pykafka_log::{Clock, Durability, Log, SystemClock};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
@@ -134,7 +134,7 @@ impl Cluster {
         });
         let core = Arc::new(core.expect("an engine"));
         let address = format!("127.0.0.1:{}", self.ports[index]);
-        let port = core.listen(LISTENER, &address, None).expect("a port");
+        let port = core.listen(LISTENER, &address, Audience::Both, None).expect("a port");
         self.ports[index] = port;
         self.nodes[index] = Some(Node { core, port, offset: AtomicI64::new(0) });
     }

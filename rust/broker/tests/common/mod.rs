@@ -4,17 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pykafka_broker::{
-    BrokerEndpoint, Core, CoreOptions, Event, ImageDelta, PartitionEntry, RequestEvent, TopicImage,
+    Audience, BrokerEndpoint, Core, CoreOptions, Event, ImageDelta, PartitionEntry, RequestEvent,
+    TopicImage,
 };
 use pykafka_log::{Durability, SystemClock};
 use pykafka_wire::ApiKey;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
+use socket2::{Domain, Socket, Type};
 
 /// Node id of the broker under test.
 pub const NODE: i32 = 1;
@@ -62,7 +64,8 @@ impl Broker {
             seed: 1,
         });
         let core = Arc::new(core.expect("an engine"));
-        let port = core.listen("PLAINTEXT", "127.0.0.1:0", None).expect("a port");
+        let port =
+            core.listen("PLAINTEXT", "127.0.0.1:0", Audience::Clients, None).expect("a port");
         let broker = Broker { core, port, offset: std::sync::atomic::AtomicI64::new(0) };
         let settings = settings.iter().map(|&(name, value)| (name.into(), value.into()));
         broker.apply(ImageDelta {
@@ -75,7 +78,8 @@ impl Broker {
         broker
     }
 
-    fn endpoint(&self) -> BrokerEndpoint {
+    /// Where the metadata says that it is.
+    pub fn endpoint(&self) -> BrokerEndpoint {
         BrokerEndpoint {
             node_id: NODE,
             listener: Arc::from("PLAINTEXT"),
@@ -174,7 +178,16 @@ impl Clone for Client {
 impl Client {
     /// A connection to a port of this machine.
     pub fn to(port: u16) -> Client {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the broker listens");
+        Client::from_address("127.0.0.1", port)
+    }
+
+    /// A connection from an address of this machine.
+    pub fn from_address(address: &str, port: u16) -> Client {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let at = |address: &str, port| SocketAddr::new(address.parse().expect("an address"), port);
+        socket.bind(&at(address, 0).into()).expect("an address of this machine");
+        socket.connect(&at("127.0.0.1", port).into()).expect("the broker listens");
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         Client { stream, correlation_id: 0 }

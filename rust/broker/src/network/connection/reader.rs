@@ -134,7 +134,9 @@ impl Reader {
         self.has_finished |= size == 0;
         if size > 0 {
             let clock = &link.ctx.clock;
-            self.arrivals.received(size, (clock.now_ns(), clock.now_ms()));
+            let now_ns = clock.now_ns();
+            link.info.standing.used(now_ns);
+            self.arrivals.received(size, (now_ns, clock.now_ms()));
         }
         self.input.adapt(size, wanted);
         link.turn.moved(size);

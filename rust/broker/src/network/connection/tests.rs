@@ -16,6 +16,7 @@ use tokio::io::Ready;
 use tokio::task;
 
 use super::*;
+use crate::network::connections::{Opened, Rank};
 use crate::network::transport::memory::{Files, Peer, connected};
 use crate::network::turn::TURN_FRAMES_MAX;
 use crate::seam::event::{Event, RequestEvent};
@@ -75,8 +76,10 @@ impl Broker {
 
     fn accepted(&self) -> (ConnectionInfo, Arc<Closing>) {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let (id, closing) = self.0.ctx.connections.open(address, &Settings::default()).unwrap();
-        (ConnectionInfo { id, ..testing::connection() }, closing)
+        let (ctx, limits) = (&self.0.ctx, Settings::default());
+        let opened = ctx.connections.open(address, Rank::Client, &limits, ctx.clock.now_ns());
+        let Opened { id, closing, standing, .. } = opened.unwrap();
+        (ConnectionInfo { id, standing, ..testing::connection() }, closing)
     }
 
     /// The next event; it must come without a further request, and before any time passes.

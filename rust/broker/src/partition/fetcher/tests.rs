@@ -15,7 +15,7 @@ use super::*;
 use crate::api::api_versions::hot_index;
 use crate::network::engine::Engine;
 use crate::network::gate::GatedTcp;
-use crate::network::listener::{self, Listens};
+use crate::network::listener::{self, Audience, Listens};
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::PartitionEntry;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
@@ -62,7 +62,8 @@ impl Pair {
         leader.ctx.serving.send_replace(true);
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let listens = Listens { name: Arc::from(REPLICATION), controller_apis: None };
+        let (name, audience) = (Arc::from(REPLICATION), Audience::Nodes);
+        let listens = Listens { name, audience, controller_apis: None };
         let accepting = listener::accept(leader.ctx.clone(), listens, listener);
         let listening = runtime.spawn(accepting);
         leader.apply(topics());

@@ -105,6 +105,8 @@ impl Image {
         image.controller_id = delta.controller_id.unwrap_or(self.controller_id);
         if let Some(brokers) = delta.brokers {
             image.registrations = Arc::new(registrations(&brokers));
+            let hosts = brokers.iter().map(|at| (at.node_id, at.host.clone()));
+            image.hosts = Arc::new(hosts.collect());
             image.brokers = brokers.into_iter().filter(|broker| !broker.fenced).collect();
         }
         if let Some(values) = delta.broker_settings {

@@ -38,6 +38,7 @@ fn request(id: u64, received_ns: u64) -> Event {
         client_host: text.clone(),
         principal: text.clone(),
         mute: Arc::default(),
+        standing: Arc::default(),
     };
     let header = Header {
         api_key: ApiKey(60),
