@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bench.cluster import requests
@@ -37,6 +38,10 @@ SETTINGS: Mapping[str, object] = {
     "log.segment.delete.delay.ms": 0,
 }
 """The same for both; all else is its default."""
+OWN_LISTENER: Mapping[str, object] = {
+    "inter.broker.listener.name": "BROKERS",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BROKERS:PLAINTEXT",
+}
 
 
 class Addresses(NamedTuple):
@@ -44,6 +49,24 @@ class Addresses(NamedTuple):
 
     client: int
     controller: int
+    broker: int
+
+
+class Conditions(NamedTuple):
+    """The conditions of a run.
+
+    Attributes:
+        settings: Settings in addition to `SETTINGS`.
+        has_own_listener: Whether brokers have a listener that clients do not use.
+        descriptors: The limit of descriptors of a node; None leaves it as it is.
+    """
+
+    settings: Mapping[str, object] = MappingProxyType({})
+    has_own_listener: bool = False
+    descriptors: int | None = None
+
+
+USUAL = Conditions()
 
 
 class Nodes(ABC):
@@ -57,10 +80,11 @@ class Nodes(ABC):
 
     name: str
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, conditions: Conditions) -> None:
         self.folder = folder
         self.folder.mkdir(parents=True)
-        self._reserved = {node: (reserve_port(), reserve_port()) for node in NODES}
+        self._conditions = conditions
+        self._reserved = {node: [reserve_port() for _ in Addresses._fields] for node in NODES}
         self.up: dict[int, subprocess.Popen[bytes]] = {}
         for node in NODES:
             lines = (f"{name}={value}\n" for name, value in self._settings(node).items())
@@ -85,7 +109,7 @@ class Nodes(ABC):
         """Start nodes and wait for nothing."""
         for node in nodes:
             with open(self.folder / f"{node}.log", "ab") as log:
-                command = self._command(node)
+                command = self._within_limits(self._command(node))
                 self.up[node] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def _wait_until_serving(self, node: int) -> None:
@@ -128,6 +152,10 @@ class Nodes(ABC):
                 port.close()
         shutil.rmtree(self.folder)
 
+    def _within_limits(self, command: Sequence[str]) -> Sequence[str]:
+        count = self._conditions.descriptors
+        return command if count is None else ["prlimit", f"--nofile={count}:{count}", *command]
+
     def _ports(self, node: int) -> Addresses:
         return Addresses(*(int(port.getsockname()[1]) for port in self._reserved[node]))
 
@@ -137,10 +165,18 @@ class Nodes(ABC):
     def _settings(self, node: int) -> dict[str, object]:
         own = self._ports(node)
         controllers = (f"127.0.0.1:{self._ports(other).controller}" for other in NODES)
+        listeners = [
+            f"PLAINTEXT://127.0.0.1:{own.client}",
+            f"CONTROLLER://127.0.0.1:{own.controller}",
+        ]
+        if self._conditions.has_own_listener:
+            listeners.append(f"BROKERS://127.0.0.1:{own.broker}")
         return {
             **SETTINGS,
+            **(OWN_LISTENER if self._conditions.has_own_listener else {}),
+            **self._conditions.settings,
             "node.id": node,
-            "listeners": f"PLAINTEXT://127.0.0.1:{own.client},CONTROLLER://127.0.0.1:{own.controller}",
+            "listeners": ",".join(listeners),
             "controller.quorum.bootstrap.servers": ",".join(controllers),
         }
 
@@ -171,10 +207,10 @@ class Ours(Nodes):
         durability: As of `serve`.
     """
 
-    def __init__(self, folder: Path, durability: str) -> None:
+    def __init__(self, folder: Path, durability: str, conditions: Conditions = USUAL) -> None:
         self.name = f"pykafka_core {durability}"
         self._durability = durability
-        super().__init__(folder / durability)
+        super().__init__(folder / durability, conditions)
 
     def replica_bytes(self, node: int, topic: str) -> int:
         """As it says itself: its files hold more, which is reserved."""
@@ -198,7 +234,7 @@ class Kafka(Nodes):
 
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, conditions: Conditions = USUAL) -> None:
         self._java = [
             "java",
             *AS_ITS_SCRIPTS,
@@ -206,7 +242,7 @@ class Kafka(Nodes):
             "-cp",
             ApacheKafka.classpath(),
         ]
-        super().__init__(folder / "kafka")
+        super().__init__(folder / "kafka", conditions)
 
     def replica_bytes(self, node: int, topic: str) -> int:
         """As its files are: nothing is reserved, and it may have all before it answers a client."""
