@@ -208,10 +208,12 @@ class Reader:
 
 
 _FOLLOW_MS = 500
+_PREFIX = struct.Struct(">qiib")
+"""Offset, length, four bytes, magic: the same in every message format."""
 _HEADER = struct.Struct(">qiibIhiqqq")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, times, producer id."""
 _BEFORE_LENGTH = 12
-_MAGIC = 2
+_FORMATS = (0, 1, 2)
 _CONTROL = 0x20
 _ABORT = 0
 
@@ -224,21 +226,30 @@ class _Batch(NamedTuple):
 
 
 def _batches(data: bytes, what: str) -> list[_Batch]:
-    """The whole batches of a response; the last one of a response may be cut off."""
+    """The whole batches of a response; the last one of a response may be cut off.
+
+    A message of format 0 or 1 is a batch without producer, whose offset is that of its last record.
+    """
     batches = []
     at = 0
-    while at + _HEADER.size <= len(data):
-        base, length, _, magic, _, attributes, delta, _, _, producer = _HEADER.unpack_from(data, at)
-        if magic != _MAGIC:
-            advice = "`consume --group` reads it"
-            raise CliError(f"{what}: offset {base} is in message format {magic}", advice)
+    while at + _PREFIX.size <= len(data):
+        offset, length, _, magic = _PREFIX.unpack_from(data, at)
+        if magic not in _FORMATS:
+            raise CliError(
+                f"{what}: offset {offset} is in message format {magic}", "upgrade pykafka-core"
+            )
         end = at + _BEFORE_LENGTH + length
         if end > len(data):
             break
-        is_control = bool(attributes & _CONTROL)
-        batches.append(_Batch(base + delta, producer, is_control, data[at:end]))
+        entry = data[at:end]
+        batches.append(_batch(entry) if magic == _FORMATS[-1] else _Batch(offset, -1, False, entry))
         at = end
     return batches
+
+
+def _batch(data: bytes) -> _Batch:
+    base, _, _, _, _, attributes, delta, _, _, producer = _HEADER.unpack_from(data)
+    return _Batch(base + delta, producer, bool(attributes & _CONTROL), data)
 
 
 def _committed(batches: Sequence[_Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[_Batch]:

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from pykafka_core import Broker
+from pykafka_core.cli.consume.reader import Reader, Start
 from pykafka_core.protocol import messages as m
 from tests.formats.legacy.batches import Row
 from tests.formats.legacy.corpus import Case, cases, first_at_least, untyped
@@ -58,10 +59,12 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
-def consumed(broker: Broker, topic: str, end: int) -> list[Row]:
+def consumed(
+    broker: Broker, topic: str, end: int, isolation: str = "read_uncommitted"
+) -> list[Row]:
     """The records that a consumer reads from the beginning up to an offset."""
     config = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "none"}
-    reads = {"enable.partition.eof": True, "isolation.level": "read_uncommitted"}
+    reads = {"enable.partition.eof": True, "isolation.level": isolation}
     consumer = Consumer({**config, **reads, "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[Row] = []
@@ -84,6 +87,16 @@ def consumed(broker: Broker, topic: str, end: int) -> list[Row]:
 def test_a_consumer_reads_every_record(broker: Broker, case: Case) -> None:
     end = case.list_offsets["latest"][0]
     assert consumed(broker, case.name, end) == case.records
+
+
+def test_the_command_line_reads_every_committed_record(broker: Broker, case: Case) -> None:
+    reader = Reader(
+        broker.bootstrap_servers, case.name, [0], Start(), follow=False, patience_s=PATIENCE_S
+    )
+    found = [(row.offset, row.key, row.value) for part in reader.sets() for row in part.records]
+    end = case.list_offsets["latest"][0]
+    committed = consumed(broker, case.name, end, isolation="read_committed")
+    assert found == [(row.offset, row.key, row.value) for row in committed]
 
 
 def test_a_fetch_returns_the_bytes_of_the_file(broker: Broker, case: Case) -> None:
