@@ -13,6 +13,7 @@ from tests.tools.module_trees import write_tree
 from tools.guards.ceilings import FINDINGS_MAX, compare, lower
 from tools.guards.ceilings.changes import since, since_last_change_of
 from tools.guards.ceilings.file import FILE, CeilingsError, load
+from tools.guards.ceilings.history import raised_totals
 from tools.guards.figures import Finding, Measure
 from tools.guards.tree import Tree
 
@@ -286,3 +287,41 @@ def test_a_changed_file_is_not_a_new_one(tmp_path: Path) -> None:
     changes = since(tree, "HEAD")
     assert changes.include(Finding("a/é.py", 1, "", ""))
     assert not changes.include(Finding("a/é.py", 0, "", ""))
+
+
+def _with_base(root: Path, tables: str) -> str:
+    """Ceilings whose base is the first commit of the repository."""
+    first = git(root, "rev-list", "--max-parents=0", "HEAD").strip()
+    return f'[base]\ncommit = "{first}"\n{tables}'
+
+
+def _raised(tree: Tree) -> list[str]:
+    return raised_totals(tree, load(tree))
+
+
+def test_a_commit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:
+    commit(tmp_path, {BROKER: "one\n"})
+    commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 2\n')})
+    tree = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 3\n')})
+    raising = git(tmp_path, "log", "-1", "--format=%h").strip()
+    (failure,) = _raised(tree)
+    assert f"commit {raising} raises the total of sleeps from 2 to 3" in failure
+    # A later correction does not hide the commit.
+    assert _raised(commit(tmp_path, {FILE: _with_base(tmp_path, "")})) == [failure]
+
+
+def test_an_edit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:
+    commit(tmp_path, {BROKER: "one\n"})
+    tree = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 2\n')})
+    assert _raised(tree) == []
+    (tmp_path / FILE).write_text(_with_base(tmp_path, '[sleeps]\n"tests" = 2\n"more" = 1\n'))
+    (failure,) = _raised(tree)
+    assert "the work tree raises the total of sleeps from 2 to 3" in failure
+
+
+def test_moved_faults_new_measures_and_missing_histories_are_accepted(tmp_path: Path) -> None:
+    commit(tmp_path, {BROKER: "one\n"})
+    commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"old" = 2\n')})
+    tree = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"new" = 2\n[wide]\n"a" = 9\n')})
+    assert _raised(tree) == []
+    assert _raised(write_tree(tmp_path / "other", FILES)) == []

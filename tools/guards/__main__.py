@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tools.guards.ceilings import compare, lower
 from tools.guards.ceilings.file import CeilingsError, load
+from tools.guards.ceilings.history import raised_totals
 from tools.guards.figures import Measure
 from tools.guards.output import Row, findings_json, result_json, table
 from tools.guards.registry import GUARDS, Outcome, UnknownNameError, measure_names, run
@@ -115,8 +116,9 @@ def _compare(
     tree: Tree, measures: Sequence[Measure], errors: Sequence[str], *, as_json: bool
 ) -> int:
     failures = compare(tree, measures, known=measure_names())
-    tables = load(tree).tables
-    rows = [Row.of(measure, tables.get(measure.name), failures) for measure in measures]
+    ceilings = load(tree)
+    errors = [*errors, *raised_totals(tree, ceilings)]
+    rows = [Row.of(measure, ceilings.tables.get(measure.name), failures) for measure in measures]
     if as_json:
         print(json.dumps(result_json(rows, failures, errors), indent=1))
     else:

@@ -47,8 +47,17 @@ def load(tree: Tree) -> Ceilings:
     """
     if not (tree.root / FILE).is_file():
         return Ceilings("", {})
+    return parse((tree.root / FILE).read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> Ceilings:
+    """Read the ceilings from the content of a file.
+
+    Raises:
+        CeilingsError: The text is not TOML, or has an entry that is not a count.
+    """
     try:
-        document = tomllib.loads((tree.root / FILE).read_text(encoding="utf-8"))
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise CeilingsError(f"{FILE}: {error}") from None
     base = document.pop(BASE, None)
