@@ -912,6 +912,9 @@ class Log:
     ) -> tuple[Log, tuple[int, str] | None, int, list[str]]:
         """The log, its damage as in `damage`, the bytes that recovery has cut, its warnings."""
 
+    def refreshes(self) -> int:
+        """Times that the log was opened again because others changed its segments."""
+
     def damage(self) -> tuple[int, str] | None:
         """Offset and description of the damage of the log that is read; None for a whole log."""
 
@@ -931,10 +934,10 @@ class Log:
             OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
         """
 
-    def columns(self, start: int, end: int) -> ArrowBatches:
+    def columns(self, start: int | None, end: int | None) -> ArrowBatches:
         """Records as Arrow columns, one copy of each byte, CRCs checked."""
 
-    def views(self, start: int, end: int) -> ArrowBatches:
+    def views(self, start: int | None, end: int | None) -> ArrowBatches:
         """Records as Arrow views: sealed segments mapped, others read."""
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...

@@ -163,8 +163,13 @@ class Log:
         damage = self._core.damage()
         if damage is not None and damage[0] < offset:
             self._check_damage(start, end)
+        refreshes = self._core.refreshes()
         while offset < upto:
             data, next_offset = self._core.read(offset, _CHUNK_BYTES)
+            if self._core.refreshes() > refreshes:
+                # Compaction removed records because of later ones, which may be above the old end.
+                refreshes = self._core.refreshes()
+                upto = self._core.range(None, end)[1]
             if not data:
                 break
             yield from RecordBatchReader(data, start=offset, end=upto)
@@ -193,9 +198,11 @@ class Log:
             CorruptMessageError: A batch fails its CRC.
             DamagedLogError: The log is damaged within the range.
         """
-        offset, upto = self._core.range(start, end)
+        self._core.range(start, end)
         self._check_damage(start, end)
-        return self._core.views(offset, upto) if views else self._core.columns(offset, upto)
+        rows = self._core.views(start, end) if views else self._core.columns(start, end)
+        self._check_damage(start, end)
+        return rows
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """Offset and timestamp of the first record, by offset, that is not older.

@@ -25,6 +25,10 @@ TOPIC = {
 BROKER = {"log.cleaner.backoff.ms": "1", "log.message.timestamp.type": "CreateTime"}
 
 
+def names(partition: Path) -> frozenset[str]:
+    return frozenset(path.name for path in partition.glob("*.log"))
+
+
 @pytest.fixture
 def partition(tmp_path: Path) -> Iterator[Path]:
     """A partition with 50 keys that are overwritten and compacted without pause."""
@@ -50,6 +54,25 @@ def partition(tmp_path: Path) -> Iterator[Path]:
         finally:
             is_over.set()
             writer.join()
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("reader", ["records", "arrow"])
+def test_a_log_that_was_opened_before_a_compaction_has_every_key(
+    partition: Path, reader: str
+) -> None:
+    for _ in range(5):
+        with Log.open(partition, read_only=True) as log:
+            segments = names(partition)
+
+            def is_compacted(segments: frozenset[str] = segments) -> bool:
+                return segments.isdisjoint(names(partition))
+
+            eventually(is_compacted, "the segments are compacted")
+            if reader == "records":
+                assert {record.key for record in log} == EXPECTED
+            else:
+                assert set(pa.table(log.to_arrow())["key"].to_pylist()) == EXPECTED
 
 
 @pytest.mark.load

@@ -2,8 +2,9 @@
 //!
 //! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`.
 
+use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pykafka_log::{
@@ -16,6 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::log_views::ViewsError;
 use super::record::ArrowBatches;
 use super::{log_columns, log_views};
 
@@ -27,6 +29,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 struct PyLog {
     /// The log of [`LibraryLog::log`], which stays when the library is closed.
     log: Mutex<Arc<Log>>,
+    refreshes: AtomicUsize,
     clock: Arc<dyn Clock>,
     /// Before the library, which gives the lock up.
     flusher: Option<Arc<Flusher>>,
@@ -86,6 +89,7 @@ impl PyLog {
         let (library, recovery) = opened.map_err(|error| open_error(py, &error))?;
         let log = PyLog {
             log: Mutex::new(library.log()),
+            refreshes: AtomicUsize::new(0),
             clock,
             flusher: library.flusher().cloned(),
             library: Mutex::new(Some(library)),
@@ -139,22 +143,34 @@ impl PyLog {
     /// The offsets wanted, with the log's own bounds for those that are not given.
     fn range(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<(i64, i64)> {
         self.check_process(py)?;
+        py.detach(|| self.refresh());
         let range = self.log().range(start, end).map_err(|error| read_error(py, &error))?;
         Ok((range.start, range.end))
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow columns.
-    fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
-        self.check_process(py)?;
-        let rows = py.detach(|| self.reading(|log| log_columns::collect(log, &(start..end))));
-        rows.map_err(|error| error.to_python(py))
+    fn columns(
+        &self,
+        py: Python<'_>,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> PyResult<ArrowBatches> {
+        self.collect(py, (start, end), log_columns::collect)
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow views.
-    fn views(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
-        self.check_process(py)?;
-        let rows = py.detach(|| self.reading(|log| log_views::collect(log, &(start..end))));
-        rows.map_err(|error| error.to_python(py))
+    fn views(
+        &self,
+        py: Python<'_>,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> PyResult<ArrowBatches> {
+        self.collect(py, (start, end), log_views::collect)
+    }
+
+    /// Times that the log was opened again because others changed its segments.
+    fn refreshes(&self) -> usize {
+        self.refreshes.load(Ordering::SeqCst)
     }
 
     /// Offset and description of the damage of the log that is read.
@@ -232,6 +248,18 @@ impl PyLog {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Rows of the log as it is when it is read, between bounds whose defaults are its own.
+    fn collect(
+        &self,
+        py: Python<'_>,
+        (start, end): (Option<i64>, Option<i64>),
+        collect: impl Fn(&Log, &Range<i64>) -> Result<ArrowBatches, ViewsError> + Sync,
+    ) -> PyResult<ArrowBatches> {
+        self.check_process(py)?;
+        let read = |log: &Log| collect(log, &log.range(start, end).map_err(ViewsError::Read)?);
+        py.detach(|| self.reading(read)).map_err(|error| error.to_python(py))
+    }
+
     /// Reads the log. If that fails and others changed the segments of the log, it is read again.
     fn reading<T, E>(&self, read: impl Fn(&Log) -> Result<T, E>) -> Result<T, E> {
         let mut result = read(&self.log());
@@ -250,6 +278,7 @@ impl PyLog {
         let Some(library) = library.as_ref() else { return false };
         let is_new = library.refresh().unwrap_or(false);
         if is_new {
+            self.refreshes.fetch_add(1, Ordering::SeqCst);
             *self.log.lock().unwrap_or_else(PoisonError::into_inner) = library.log();
         }
         is_new

@@ -279,12 +279,13 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> LogOptions {
-        let (checkpointed, knows_recovery_points) = {
+        let (checkpointed, may_cut) = {
             let offsets = &self.state.lock().offsets;
-            (offsets.of(key), offsets.knows_recovery_points && !offsets.is_copy)
+            (offsets.of(key), offsets.knows_recovery_points && !offsets.is_of_one_log)
         };
-        // Appends that are synced one by one are promised before a checkpoint has them.
-        let on_damage = if config.syncs_every_append() || !knows_recovery_points {
+        // Appends that are synced one by one are promised before a checkpoint has them. A library
+        // cuts no valid batches, whatever durability its next append has.
+        let on_damage = if config.syncs_every_append() || !may_cut {
             OnDamage::Keep
         } else {
             OnDamage::CutUnsynced

@@ -35,8 +35,9 @@ pub(crate) struct Checkpoints {
     cleaner_offsets: PartitionOffsets,
     /// Whether the recovery points could be read; without them all that is on disk may have been synced.
     pub(super) knows_recovery_points: bool,
-    /// Value of [`Checkpointed::is_copy`].
-    pub(super) is_copy: bool,
+    /// Whether they lie in the directory of one log, which a library opens, and not in a data
+    /// directory.
+    pub(super) is_of_one_log: bool,
     /// Deleted partitions of which the files may still tell.
     stale: BTreeSet<PartitionKey>,
     /// Files that could not be read, and what follows.
@@ -76,7 +77,7 @@ impl Checkpoints {
                 .map_err(with_remedy)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
             cleaner_offsets: cleaner_offsets.unwrap_or_default(),
-            is_copy: false,
+            is_of_one_log: false,
             stale: BTreeSet::new(),
             warnings,
         };
@@ -142,7 +143,7 @@ impl Checkpoints {
             return;
         }
         let key = partition_key(path);
-        self.is_copy = self.knows_recovery_points && self.recovery_points.is_empty();
+        self.is_of_one_log = true;
         // The others tell of an earlier state: what was synced since must not be cut.
         self.knows_recovery_points &=
             self.recovery_points.len() <= 1 || self.recovery_points.contains_key(&key);
@@ -160,7 +161,10 @@ impl Checkpoints {
             high_watermark: offset(&self.high_watermarks),
             log_start_offset: self.log_starts.get(key).copied().filter(|_| has_log_start(key)),
             cleaner_offset: offset(&self.cleaner_offsets),
-            is_copy: self.is_copy,
+            // The close of a damaged log may have stored a recovery point of 0.
+            is_copy: self.is_of_one_log
+                && self.knows_recovery_points
+                && offset(&self.recovery_points) == 0,
         }
     }
 

@@ -122,10 +122,10 @@ pub enum Damage {
     },
     /// A batch of a message format that is not supported. It is never cut.
     #[error(
-        "the batch at offset {offset} has message format {magic}, which this version cannot read"
+        "a batch at or above offset {offset} has message format {magic}, which this version cannot read"
     )]
     UnknownFormat {
-        /// Where the log ends before it.
+        /// The end of the log before it.
         offset: i64,
         /// The number of the format.
         magic: i8,

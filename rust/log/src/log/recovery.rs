@@ -323,7 +323,7 @@ impl Look<'_> {
         }
         found.changes.removed_segments.extend(behind);
         let batch = tail.has_batch.then_some(Damage::Batch { offset: end });
-        let damage = gap.or(unknown).or(misplaced).or(batch).or(plan.loss(end));
+        let damage = unknown.or(gap).or(misplaced).or(batch).or(plan.loss(end));
         let is_kept = |damage: &Damage| plan.keeps_damage(end) || !damage.may_be_cut();
         if let Some(damage) = damage.clone().filter(is_kept) {
             found.keep_damage(plan, damage);
@@ -340,14 +340,21 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The damage of a batch at a position whose format is not known.
+    /// The damage of a batch of an unknown format, at a position of a segment or where a later
+    /// segment begins.
     fn unknown_format(&self, index: usize, position: u64) -> Result<Option<Damage>, StorageError> {
-        let (segment, offset) = (&self.found.segments[index], self.found.log_end_offset);
-        let name = segment.name(FileKind::Log);
-        let file = self.dir.open(&name)?;
-        let magic = behind::unknown_format(&*file, position..segment.size, offset);
-        let magic = magic.map_err(self.dir.error("read", &name))?;
-        Ok(magic.map(|magic| Damage::UnknownFormat { offset, magic }))
+        let offset = self.found.log_end_offset;
+        for (number, segment) in self.found.segments[index..].iter().enumerate() {
+            let start = if number == 0 { position } else { 0 };
+            let name = segment.name(FileKind::Log);
+            let file = self.dir.open(&name)?;
+            let offset_min = offset.max(segment.base_offset);
+            let magic = behind::unknown_format(&*file, start..segment.size, offset_min);
+            if let Some(magic) = magic.map_err(self.dir.error("read", &name))? {
+                return Ok(Some(Damage::UnknownFormat { offset, magic }));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a segment lies below the log start.

@@ -71,18 +71,32 @@ fn a_format_that_is_not_known_is_named_and_never_cut() {
     let before: Vec<u8> = messages(1, 10).into_iter().flat_map(|written| written.bytes).collect();
     let one = [before.clone(), unknown(3, 10)].concat();
     let two = [before.clone(), unknown(3, 10), unknown(3, 11)].concat();
-    let reserved = [before, unknown(3, 10), vec![0; 500]].concat();
-    for bytes in [one, two, reserved] {
+    let reserved = [before.clone(), unknown(3, 10), vec![0; 500]].concat();
+    let torn = [before.clone(), unknown(3, 10), unknown(3, 11)[..9].to_vec()].concat();
+    let garbage = [before.clone(), unknown(3, 10), vec![0x5a; 77]].concat();
+    let mut damaged = messages(1, 11).pop().unwrap().bytes;
+    *damaged.last_mut().unwrap() ^= 1;
+    let after_damage = [before.clone(), damaged, unknown(3, 11)].concat();
+    for (bytes, next) in [
+        (one, 12),
+        (two, 12),
+        (reserved, 12),
+        (torn, 12),
+        (garbage, 12),
+        (after_damage, 12),
+        (before, 15),
+    ] {
         let bench = Bench::default();
         bench.disk.create_dir_all(&bench.dir).unwrap();
         put_segment(&bench, 0, &bytes);
-        put_segment(&bench, 12, &unknown(3, 12));
+        put_segment(&bench, next, &unknown(3, next));
+        let files = log_bytes(&bench);
         open_each_way(&bench, |log, damage| {
             let unknown = Damage::UnknownFormat { offset: 10, magic: 3 };
             assert!(unknown.to_string().contains("message format 3"));
             assert_eq!(damage, Some(unknown));
             assert_eq!(read_rows(log, 0, i64::MAX, 100).len(), 10);
-            assert_eq!(log_bytes(&bench)[..bytes.len()], bytes);
+            assert_eq!(log_bytes(&bench), files);
         });
     }
 }

@@ -1,6 +1,5 @@
 //! What stands behind the last valid batch: zeros, garbage, or batches that somebody was promised.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use pykafka_record::{Batch, BatchHeader, HEADER_SIZE, MessageFormat, PREFIX_SIZE};
@@ -207,33 +206,29 @@ fn is_plausible_message(bytes: &[u8], header: &BatchHeader<'_>) -> bool {
 /// Position of the magic in a batch.
 const MAGIC: usize = PREFIX_SIZE - 1;
 
-/// The magic of the batch where a range of positions begins, if it seems to have a format that is
-/// not known: its offset and length fit, and so do the bytes after it. A batch of a known format
-/// with a damaged magic is not such a batch, because its CRC is valid.
+/// The magic of the batch where a range of positions begins, or of the first one after damaged
+/// batches, if it seems to have a format that is not known: its offset and length fit. A batch of a
+/// known format with a damaged magic is not such a batch, because its CRC is valid.
 pub(super) fn unknown_format(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
     offset_min: i64,
 ) -> std::io::Result<Option<i8>> {
+    let (mut position, mut offset_min) = (start, offset_min);
     let mut prefix = [0; PREFIX_SIZE];
-    let read = file.read_at(&mut prefix, start)?;
-    let magic = prefix[MAGIC] as i8;
-    if read < PREFIX_SIZE || magic < 0 || MessageFormat::from_magic(magic).is_some() {
-        return Ok(None);
-    }
-    let Some((offset, size)) = offset_and_size(&prefix, offset_min) else { return Ok(None) };
-    let behind = start + size;
-    let fits = match behind.cmp(&end) {
-        Ordering::Greater => false,
-        Ordering::Equal => true,
-        Ordering::Less => {
-            let read = file.read_at(&mut prefix, behind)?;
-            offset_and_size(&prefix[..read], offset + 1).is_some()
-                || last_non_zero(file, behind, end)?.is_none()
+    while position < end {
+        let read = file.read_at(&mut prefix, position)?;
+        let magic = prefix[MAGIC] as i8;
+        if read == PREFIX_SIZE && MessageFormat::from_magic(magic).is_none() {
+            let size = size_of_entry(&prefix, offset_min);
+            let fits = size.is_some_and(|size| position + size <= end);
+            let is_unknown = fits && !is_batch_with_another_magic(file, position)?;
+            return Ok(is_unknown.then_some(magic));
         }
-    };
-    let is_unknown = fits && !is_batch_with_another_magic(file, start)?;
-    Ok(is_unknown.then_some(magic))
+        let Some(torn) = Torn::at(file, position, offset_min)? else { break };
+        (position, offset_min) = (torn.end, torn.next_offset);
+    }
+    Ok(None)
 }
 
 fn is_batch_with_another_magic(file: &dyn ReadFile, position: u64) -> std::io::Result<bool> {
@@ -250,14 +245,14 @@ fn is_batch_with_another_magic(file: &dyn ReadFile, position: u64) -> std::io::R
     Ok(false)
 }
 
-/// Offset and size in bytes of an entry of any format, from its first bytes; `None` if the offset
-/// is below `offset_min` or far above it.
-fn offset_and_size(bytes: &[u8], offset_min: i64) -> Option<(i64, u64)> {
+/// Size in bytes of an entry of any format, from its first bytes; `None` if its offset is below
+/// `offset_min` or far above it.
+fn size_of_entry(bytes: &[u8; PREFIX_SIZE], offset_min: i64) -> Option<u64> {
     let offset = i64::from_be_bytes(*bytes.first_chunk()?);
     let length = i32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
     let may_follow = offset >= offset_min && offset - offset_min <= i64::from(i32::MAX);
     let size = u64::try_from(length).ok()? + 12;
-    (may_follow && size >= PREFIX_SIZE as u64).then_some((offset, size))
+    (may_follow && size >= PREFIX_SIZE as u64).then_some(size)
 }
 
 /// Base offset of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
