@@ -115,7 +115,14 @@ struct Entry {
     standing: Arc<Standing>,
 }
 
+/// A client is idle after so long without a request.
+const IDLE_NS: u64 = SECOND_NS;
+
 impl Entry {
+    fn used_ns(&self) -> u64 {
+        self.standing.used_ns.load(Ordering::Relaxed)
+    }
+
     fn may_be_displaced(&self) -> bool {
         !self.standing.is_of_node.load(Ordering::Relaxed)
     }
@@ -167,7 +174,7 @@ impl Connections {
         let mut of_addresses = self.of_addresses.lock();
         let mut displaced = self.make_room_of_address(&entry, &of_addresses, settings)?;
         if rank != Rank::Client {
-            displaced += self.make_room(settings.connections_max);
+            displaced += self.make_room(rank, settings.connections_max, now_ns);
         }
         let count_max = if rank == Rank::Client { settings.connections_max } else { usize::MAX };
         let id = self.slots.insert_below(count_max, entry.clone()).ok_or(Refused::All)?;
@@ -199,12 +206,21 @@ impl Connections {
 
     /// Has one more within `max.connections`, as far as there are clients; returns how many are
     /// closed.
-    fn make_room(&self, connections_max: usize) -> usize {
+    ///
+    /// A neighbour may be a client. It replaces an idle client, and a busy one only beyond twice
+    /// `max.connections`.
+    fn make_room(&self, rank: Rank, connections_max: usize, now_ns: u64) -> usize {
         if self.slots.count() < connections_max {
             return 0;
         }
         let staying = self.slots.all().iter().filter(|entry| !entry.closing.is_draining()).count();
-        self.displace((staying + 1).saturating_sub(connections_max), |_| true, "max.connections")
+        let spares_busy = rank == Rank::Neighbour && staying < connections_max.saturating_mul(2);
+        let is_idle = |entry: &Entry| now_ns.saturating_sub(entry.used_ns()) >= IDLE_NS;
+        self.displace(
+            (staying + 1).saturating_sub(connections_max),
+            |entry| !spares_busy || is_idle(entry),
+            "max.connections",
+        )
     }
 
     /// Closes the client that has been idle longest, for a descriptor; returns how many.
@@ -219,7 +235,7 @@ impl Connections {
         idle.retain(|entry| {
             entry.may_be_displaced() && !entry.closing.is_draining() && among(entry)
         });
-        idle.sort_unstable_by_key(|entry| entry.standing.used_ns.load(Ordering::Relaxed));
+        idle.sort_unstable_by_key(Entry::used_ns);
         idle.truncate(count);
         let reason = format!("a node came and none was idle longer: {limit}");
         for entry in &idle {
@@ -351,13 +367,22 @@ mod tests {
     }
 
     #[test]
+    fn busy_clients_stay_open_up_to_twice_the_limit() {
+        let (connections, limits) = (Connections::new(), limited([("max.connections", "2")]));
+        let busy = [1, 2, 3, 4].map(|now| opened(&connections, Rank::Neighbour, &limits, now));
+        assert!(busy.iter().all(|one| one.displaced == 0));
+        assert_eq!(opened(&connections, Rank::Neighbour, &limits, 5).displaced, 3);
+        assert!(busy[0].closing.is_closed());
+    }
+
+    #[test]
     fn a_neighbour_is_closed_for_another_until_it_is_known_as_a_node() {
         for name in ["max.connections", "max.connections.per.ip"] {
             let (connections, limits) = (Connections::new(), limited([(name, "2")]));
             let replica = opened(&connections, Rank::Neighbour, &limits, 1);
             replica.standing.set_node();
             let client = opened(&connections, Rank::Neighbour, &limits, 2);
-            let next = opened(&connections, Rank::Neighbour, &limits, 3);
+            let next = opened(&connections, Rank::Neighbour, &limits, 3 + IDLE_NS);
             assert_eq!(are_closed([&replica, &client, &next]), [false, true, false]);
         }
     }

@@ -30,8 +30,8 @@ use crate::network::gate::Gated;
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
-/// Most clients in a queue: as many as the system would hold.
-const QUEUED_MAX: usize = BACKLOG as usize;
+/// Most clients in a queue, in which each has a descriptor.
+const QUEUED_MAX: usize = 64;
 /// Pause after a failed accept, and between two looks at the descriptors: without them it fails again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Pause between two attempts to take the descriptor of a client that was closed for a node.
