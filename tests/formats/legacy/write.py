@@ -2,6 +2,7 @@
 
 import itertools
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.formats.legacy.plans import Plan, plans
@@ -11,13 +12,13 @@ from tests.support.patience import seconds
 HERE = Path(__file__).resolve().parent
 
 
-def write(data: Path) -> None:
-    """Write every partition of the corpus: ``DATA/NAME-0``.
+def write(data: Path, chosen: Iterable[Plan] | None = None) -> None:
+    """Write partitions of the corpus, by default all of them: ``DATA/NAME-0``.
 
     One JVM writes the first step of every partition of its release. Only the later steps of
     upgraded partitions need more.
     """
-    steps = [(n, plan, step) for plan in plans() for n, step in enumerate(plan.steps)]
+    steps = [(n, plan, step) for plan in chosen or plans() for n, step in enumerate(plan.steps)]
     steps.sort(key=lambda entry: entry[0])
     for (_, release), group in itertools.groupby(steps, key=lambda entry: (entry[0], entry[2][0])):
         lines = [line for _, plan, step in group for line in _located(plan, step[1], data)]
