@@ -210,7 +210,7 @@ impl<'a> RecordIter<'a> {
     }
 
     /// Iterate `payload`, which [`read_payload`] wrote.
-    fn of_legacy(batch: &Batch<'_>, contents: Contents, payload: &'a [u8]) -> Self {
+    pub(crate) fn of_legacy(batch: &Batch<'_>, contents: Contents, payload: &'a [u8]) -> Self {
         let context = Context {
             base_offset: contents.base_offset,
             last_offset_delta: contents.last_offset_delta,

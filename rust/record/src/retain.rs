@@ -9,7 +9,7 @@ use crate::compression::{self, Compression, Limits};
 use crate::crc::crc32c;
 use crate::layout::{self, MessageFormat};
 use crate::producer::{ProducerEpoch, ProducerId};
-use crate::record::{Contents, Record, RecordError, put_record, read_payload};
+use crate::record::{Contents, Record, RecordError, RecordIter, put_record, read_payload};
 
 /// Why a batch of format 0 or 1 cannot be written in format 2.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -137,7 +137,7 @@ pub fn upgrade(
     let header = BatchHeader::of_v2(&header);
     let mut rewriter = BatchRewriter::default();
     rewriter.begin(&header, Retention::default());
-    for record in batch.records(&mut payload, limits)? {
+    for record in RecordIter::of_legacy(batch, contents, &payload) {
         rewriter.append(&header, &record?)?;
     }
     Ok(rewriter.finish(&header, Retention::default(), out)?)
