@@ -198,8 +198,6 @@ class Log:
             CorruptMessageError: A batch fails its CRC.
             DamagedLogError: The log is damaged within the range.
         """
-        self._core.range(start, end)
-        self._check_damage(start, end)
         rows = self._core.views(start, end) if views else self._core.columns(start, end)
         self._check_damage(start, end)
         return rows

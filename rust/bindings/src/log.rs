@@ -257,7 +257,11 @@ impl PyLog {
     ) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
         let read = |log: &Log| collect(log, &log.range(start, end).map_err(ViewsError::Read)?);
-        py.detach(|| self.reading(read)).map_err(|error| error.to_python(py))
+        let rows = py.detach(|| {
+            self.refresh();
+            self.reading(read)
+        });
+        rows.map_err(|error| error.to_python(py))
     }
 
     /// Reads the log. If that fails and others changed the segments of the log, it is read again.

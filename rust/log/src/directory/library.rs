@@ -55,7 +55,7 @@ struct Foreign {
     options: LogOptions,
     container: PathBuf,
     /// The directory while it was opened last.
-    seen: Mutex<Seen>,
+    seen: Mutex<Option<Seen>>,
 }
 
 impl fmt::Debug for Foreign {
@@ -70,9 +70,8 @@ impl Foreign {
     /// Damage or an error counts only if the directory did not change while it was found, or if it
     /// was found each of a few times. A log without damage counts if no segment was added or
     /// removed while it was opened: a listing of a directory may miss a file that is renamed.
-    fn open(&self) -> Result<(Log, Recovery), OpenError> {
+    fn open(&self, mut seen: Seen) -> Result<(Log, Recovery), OpenError> {
         let mut looks = 0;
-        let mut seen = self.see()?;
         loop {
             let checkpointed = seen.checkpointed;
             let opened = Log::open(LogOptions { checkpointed, ..self.options.clone() });
@@ -86,7 +85,7 @@ impl Foreign {
                 now == seen && !DirectoryLock::is_held(&self.container)
             };
             if is_settled || looks == LOOKS_MAX {
-                *self.seen.lock() = now;
+                *self.seen.lock() = Some(now);
                 return opened;
             }
             seen = now;
@@ -97,10 +96,11 @@ impl Foreign {
         Seen::of(&*self.options.disk, &self.container, &self.options.dir)
     }
 
-    /// Whether segments came or went since the log was opened.
-    fn has_changed(&self) -> Result<bool, OpenError> {
+    /// The directory, if segments were added or removed since the log was opened.
+    fn changed(&self) -> Result<Option<Seen>, OpenError> {
         let now = self.see()?;
-        Ok(!now.has_segments_of(&self.seen.lock()))
+        let is_same = self.seen.lock().as_ref().is_some_and(|seen| now.has_segments_of(seen));
+        Ok((!is_same).then_some(now))
     }
 }
 
@@ -199,8 +199,8 @@ impl LibraryLog {
             jitter_seed: 0,
             buffers: Arc::default(),
         };
-        let foreign = Foreign { options, container, seen: Mutex::new(seen) };
-        let (log, recovery) = foreign.open()?;
+        let foreign = Foreign { options, container, seen: Mutex::new(None) };
+        let (log, recovery) = foreign.open(seen)?;
         let (log, home) = (Mutex::new(Arc::new(log)), Home::Foreign(Box::new(foreign)));
         Ok((LibraryLog { log, flusher: None, home }, recovery))
     }
@@ -211,13 +211,10 @@ impl LibraryLog {
     /// # Errors
     /// As [`Log::open`].
     pub fn refresh(&self) -> Result<bool, OpenError> {
-        match &self.home {
-            Home::Foreign(foreign) if foreign.has_changed()? => {
-                *self.log.lock() = Arc::new(foreign.open()?.0);
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
+        let Home::Foreign(foreign) = &self.home else { return Ok(false) };
+        let Some(seen) = foreign.changed()? else { return Ok(false) };
+        *self.log.lock() = Arc::new(foreign.open(seen)?.0);
+        Ok(true)
     }
 
     /// The log.
@@ -297,9 +294,7 @@ impl Seen {
         files.sort();
         Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
     }
-}
 
-impl Seen {
     /// Whether it has the same segments, also under names that a compaction gives them.
     fn has_segments_of(&self, other: &Seen) -> bool {
         let names = |seen: &Seen| -> Vec<_> {
