@@ -5,7 +5,6 @@ such request creates ``__consumer_offsets`` with 50 partitions, on our broker an
 `Reader` sends nothing but Metadata, ListOffsets and Fetch, with isolation level read_committed.
 """
 
-import struct
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,6 +12,13 @@ from typing import NamedTuple
 from pykafka_core._records import Record, RecordBatchReader
 from pykafka_core.cli.client.wire import NO_LEADER, Cluster, Connection, cluster
 from pykafka_core.cli.errors import CliError
+from pykafka_core.cli.files.batches import (
+    HEADER_SIZE,
+    BatchHeader,
+    TailError,
+    UnknownFormatError,
+    parse_header,
+)
 from pykafka_core.errors import KafkaError, OffsetOutOfRangeError, error_of
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import (
@@ -188,7 +194,7 @@ class Reader:
         position = self._positions[partition] or 0
         batches = _batches(data.records or b"", self._what)
         if batches:
-            self._positions[partition] = batches[-1].last_offset + 1
+            self._positions[partition] = batches[-1].header.last_offset + 1
         elif position >= data.last_stable_offset and not self._follow:
             del self._positions[partition]
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
@@ -208,48 +214,34 @@ class Reader:
 
 
 _FOLLOW_MS = 500
-_PREFIX = struct.Struct(">qiib")
-"""Offset, length, four bytes, magic: the same in every message format."""
-_HEADER = struct.Struct(">qiibIhiqqq")
-"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, times, producer id."""
-_BEFORE_LENGTH = 12
-_FORMATS = (0, 1, 2)
-_CONTROL = 0x20
 _ABORT = 0
 
 
 class _Batch(NamedTuple):
-    last_offset: int
-    producer_id: int
-    is_control: bool
+    header: BatchHeader
     data: bytes
 
 
 def _batches(data: bytes, what: str) -> list[_Batch]:
-    """The whole batches of a response; the last one of a response may be cut off.
-
-    A message of format 0 or 1 is a batch without producer, whose offset is that of its last record.
-    """
-    batches = []
+    """The whole batches of a response; the last one of a response may be cut off."""
+    batches: list[_Batch] = []
     at = 0
-    while at + _PREFIX.size <= len(data):
-        offset, length, _, magic = _PREFIX.unpack_from(data, at)
-        if magic not in _FORMATS:
-            raise CliError(
-                f"{what}: offset {offset} is in message format {magic}", "upgrade pykafka-core"
-            )
-        end = at + _BEFORE_LENGTH + length
+    while at < len(data):
+        try:
+            header = parse_header(data[at : at + HEADER_SIZE], at)
+        except UnknownFormatError as error:
+            text = f"{what}: offset {error.offset} is in message format {error.magic}"
+            raise CliError(text, "upgrade pykafka-core") from error
+        except TailError as error:
+            if len(data) - at < HEADER_SIZE:
+                break
+            raise CliError(f"{what}: {error}") from error
+        end = at + header.size
         if end > len(data):
             break
-        entry = data[at:end]
-        batches.append(_batch(entry) if magic == _FORMATS[-1] else _Batch(offset, -1, False, entry))
+        batches.append(_Batch(header, data[at:end]))
         at = end
     return batches
-
-
-def _batch(data: bytes) -> _Batch:
-    base, _, _, _, _, attributes, delta, _, _, producer = _HEADER.unpack_from(data)
-    return _Batch(base + delta, producer, bool(attributes & _CONTROL), data)
 
 
 def _committed(batches: Sequence[_Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[_Batch]:
@@ -261,13 +253,13 @@ def _committed(batches: Sequence[_Batch], aborted: Sequence[tuple[int, int]]) ->
     waiting = sorted(aborted, key=lambda one: one[1], reverse=True)
     open_ids: set[int] = set()
     for batch in batches:
-        while waiting and waiting[-1][1] <= batch.last_offset:
+        while waiting and waiting[-1][1] <= batch.header.last_offset:
             open_ids.add(waiting.pop()[0])
-        if batch.is_control:
+        if batch.header.is_control:
             markers = RecordBatchReader(batch.data, control=True)
             if any(_is_abort(marker) for marker in markers):
-                open_ids.discard(batch.producer_id)
-        elif batch.producer_id not in open_ids:
+                open_ids.discard(batch.header.producer_id)
+        elif batch.header.producer_id not in open_ids:
             yield batch
 
 

@@ -93,6 +93,20 @@ class TailError(ValueError):
         self.position = position
 
 
+class UnknownFormatError(TailError):
+    """A batch whose message format is not known.
+
+    Attributes:
+        offset: Its first eight bytes, which are the offset in every known format.
+        magic: The number of the format.
+    """
+
+    def __init__(self, position: int, offset: int, magic: int) -> None:
+        super().__init__(position, f"magic {magic}")
+        self.offset = offset
+        self.magic = magic
+
+
 def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
     """Yield every batch of a segment file from ``position`` on, in order.
 
@@ -127,14 +141,27 @@ def _read(file: BinaryIO, position: int, file_size: int) -> BatchHeader | None:
     data = file.read(HEADER_SIZE)
     if not any(data):
         return None
+    header = parse_header(data, position)
+    if position + header.size > file_size:
+        raise TailError(position, f"length {header.size - _OVERHEAD} does not fit")
+    return header
+
+
+def parse_header(data: bytes, position: int) -> BatchHeader:
+    """Parse the header that up to `HEADER_SIZE` bytes begin with; the batch may be cut off.
+
+    Raises:
+        UnknownFormatError: A message format that is not known.
+        TailError: The header is cut off, or its length is below that of a header.
+    """
     magic = int.from_bytes(data[_MAGIC:_PREFIX_SIZE], signed=True)
     if len(data) >= _PREFIX_SIZE and magic not in (0, 1, 2):
-        raise TailError(position, f"magic {magic}")
+        raise UnknownFormatError(position, int.from_bytes(data[:8], signed=True), magic)
     size_min = HEADER_SIZE if magic == 2 else _MESSAGE_SIZE_MIN
     if len(data) < size_min:
         raise TailError(position, "the file ends within its header")
     length = int.from_bytes(data[8:_OVERHEAD], signed=True)
-    if length < size_min - _OVERHEAD or position + _OVERHEAD + length > file_size:
+    if length < size_min - _OVERHEAD:
         raise TailError(position, f"length {length} does not fit")
     size = _OVERHEAD + length
     return _batch(position, size, data) if magic == 2 else _message(position, size, data)
