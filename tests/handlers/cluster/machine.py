@@ -229,8 +229,10 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, replicas=st.one_of(st.none(), assignments()))
     def a_partition_is_reassigned(self, index: int, replicas: list[int] | None) -> None:
-        """Begin, change or cancel."""
-        self.cancelled = replicas is None
+        """Begin, change or cancel, by null or by naming the replicas from before the reassignment."""
+        before = self.world.partition(index)
+        original = set(before.replicas) - set(before.adding)
+        self.cancelled = replicas is None or set(replicas) == original
         wanted = AlterPartitionReassignmentsRequest.ReassignablePartition(
             partition_index=index, replicas=replicas
         )
