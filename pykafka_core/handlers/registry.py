@@ -1,8 +1,7 @@
 """Which API is answered by which module, in which versions.
 
-The versions are those of Kafka 4.2.1 (``ApiVersions`` offers them as they stand here); an API that
-is not built has no row. Modules are imported when first needed: a broker that nobody asks to
-describe its quorum never loads that code.
+The versions are those of Kafka 4.4.0 (``ApiVersions`` offers them as they stand here); an API that
+is not built has no row. A module is imported at the first request that needs it.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,16 +58,16 @@ ROWS: tuple[Row, ...] = (
     Row(25, "coordinators.add_offsets_to_txn", (0, 4), Owner.SHARD),
     Row(26, "coordinators.end_txn", (0, 5), Owner.SHARD),
     Row(27, "logs.write_txn_markers", (1, 2), Owner.LOCAL),
-    Row(28, "coordinators.txn_offset_commit", (0, 5), Owner.SHARD),
+    Row(28, "coordinators.txn_offset_commit", (0, 6), Owner.SHARD),
     Row(29, "security.describe_acls", (1, 3), Owner.IMAGE),
     Row(30, "security.create_acls", (1, 3), Owner.IMAGE),
     Row(31, "security.delete_acls", (1, 3), Owner.IMAGE),
     Row(32, "configs.describe_configs", (1, 4), Owner.IMAGE),
     Row(33, "configs.alter_configs", (0, 2), Owner.CONTROLLER),
     Row(34, "logs.alter_replica_log_dirs", (1, 2), Owner.IMAGE),
-    Row(35, "logs.describe_log_dirs", (1, 4), Owner.LOCAL),
+    Row(35, "logs.describe_log_dirs", (1, 5), Owner.LOCAL),
     Row(37, "topics.create_partitions", (0, 3), Owner.CONTROLLER),
-    Row(42, "coordinators.delete_groups", (0, 2), Owner.SHARD),
+    Row(42, "coordinators.delete_groups", (0, 3), Owner.SHARD),
     Row(43, "topics.elect_leaders", (0, 2), Owner.CONTROLLER),
     Row(44, "configs.incremental_alter_configs", (0, 1), Owner.CONTROLLER),
     Row(45, "topics.alter_partition_reassignments", (0, 1), Owner.CONTROLLER),

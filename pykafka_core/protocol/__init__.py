@@ -1,4 +1,4 @@
-"""Kafka's messages: bytes to objects and back, for every API and stored record of Kafka 4.2.
+"""Kafka's messages: bytes to objects and back, for every API and stored record of Kafka 4.4.
 
 One class per message, without a version: the version is an argument wherever bytes are read or
 written, as in Kafka itself. A field that a version lacks reads as its default; writing more than

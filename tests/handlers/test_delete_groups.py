@@ -17,7 +17,7 @@ def deleted(broker: SimulatedBroker, *group_ids: str, version: int = 2) -> list[
     return [(result.group_id, result.error_code) for result in answer.results]
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", range(4))
 def test_groups_without_members_go(version: int) -> None:
     broker = broker_with_coordinator()
     broker.ask(LeaveGroupRequest(group_id="left", member_id=joined(broker, "left")), 1)

@@ -38,7 +38,7 @@ def describe(
     }
 
 
-@pytest.mark.parametrize("version", range(1, 5))
+@pytest.mark.parametrize("version", range(1, 6))
 def test_null_asks_for_every_replica_in_every_version(
     broker: SimulatedBroker, version: int
 ) -> None:

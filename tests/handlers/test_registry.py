@@ -19,29 +19,30 @@ from pykafka_core.handlers.registry import (
 )
 from pykafka_core.protocol import api_versions
 
-# Kafka 4.2.1 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
-KAFKA_4_2_1 = {
+# Kafka 4.4.0 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
+KAFKA_4_4_0 = {
     8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6),
     16: (0, 5), 17: (0, 1), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 24: (0, 5), 25: (0, 4),
-    26: (0, 5), 27: (1, 2), 28: (0, 5), 29: (1, 3), 30: (1, 3), 31: (1, 3), 32: (1, 4), 33: (0, 2),
-    34: (1, 2), 35: (1, 4), 36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3),
-    42: (0, 2), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0), 47: (0, 0), 48: (0, 1), 49: (0, 1),
+    26: (0, 5), 27: (1, 2), 28: (0, 6), 29: (1, 3), 30: (1, 3), 31: (1, 3), 32: (1, 4), 33: (0, 2),
+    34: (1, 2), 35: (1, 5), 36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3),
+    42: (0, 3), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0), 47: (0, 0), 48: (0, 1), 49: (0, 1),
     50: (0, 0), 51: (0, 0), 55: (0, 2), 57: (0, 2), 60: (0, 2), 61: (0, 0), 64: (0, 0), 65: (0, 0),
     66: (0, 2), 68: (0, 1), 69: (0, 1), 74: (0, 1), 76: (1, 1), 77: (1, 1), 78: (1, 2), 79: (1, 2),
-    80: (0, 1), 81: (0, 0), 83: (0, 0), 84: (0, 0), 85: (0, 1), 86: (0, 0), 87: (0, 1), 88: (0, 0),
-    89: (0, 0), 90: (0, 1), 91: (0, 0), 92: (0, 0),
+    80: (0, 1), 81: (0, 0), 83: (0, 0), 84: (0, 0), 85: (0, 1), 86: (0, 0), 87: (0, 1), 88: (0, 1),
+    89: (0, 1), 90: (0, 1), 91: (0, 0), 92: (0, 0), 93: (0, 0), 94: (0, 0),
 }  # fmt: skip
 
 NOT_BUILT = {
-    "groups of Kafka Streams' own protocol": {88, 89},
+    "groups of Kafka Streams' own protocol": {88, 89, 93},
     "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
     "security": {17, 36, 38, 39, 40, 41, 50, 51},
+    "removal of a controller's registration": {94},
 }
 
-# Kafka 4.2.1 on a listener of controllers: those of a broker's listener, and those of no other.
+# Kafka 4.4.0 on a listener of controllers: those of a broker's listener, and those of no other.
 ON_BOTH = {
     1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 55, 57,
-    60, 64, 80, 81,
+    60, 64, 80, 81, 94,
 }  # fmt: skip
 ON_CONTROLLERS_ALONE = {
     52: (0, 2), 53: (0, 1), 54: (0, 1), 56: (2, 3), 58: (0, 0), 59: (0, 1), 62: (0, 4), 63: (0, 1),
@@ -53,6 +54,7 @@ NOT_BUILT_ON_CONTROLLERS = {
     "forwarded requests": {58},
     "several log directories": {73},
     "security": {17, 36, 38, 39, 40, 41, 50, 51},
+    "removal of a controller's registration": {94},
 }
 
 DECLARED_EXCEPTIONS = {
@@ -71,20 +73,20 @@ ANSWERED_BY_THE_CONTROLLER = {55, 80, 81}
 """Only the leader of the quorum knows the answer, and nothing is proposed for it by the handler."""
 
 
-def test_what_is_offered_is_kafka_4_2_1_without_what_is_not_built() -> None:
+def test_what_is_offered_is_kafka_4_4_0_without_what_is_not_built() -> None:
     not_built = set().union(*NOT_BUILT.values())
-    expected = {key: KAFKA_4_2_1[key] for key in KAFKA_4_2_1 if key not in not_built}
+    expected = {key: KAFKA_4_4_0[key] for key in KAFKA_4_4_0 if key not in not_built}
     assert dict(API_VERSIONS) == expected
 
 
-def test_what_controllers_have_is_kafka_4_2_1_without_what_is_not_built() -> None:
+def test_what_controllers_have_is_kafka_4_4_0_without_what_is_not_built() -> None:
     not_built = set().union(*NOT_BUILT_ON_CONTROLLERS.values())
     expected = ON_BOTH | ON_CONTROLLERS_ALONE.keys()
     built = {row.api_key: row.versions for row in (*CONTROLLER_ROWS, *QUORUM_ROWS)}
     assert built.keys() == expected - not_built
     assert not_built <= expected
     for key, versions in built.items():
-        expected_versions = ON_CONTROLLERS_ALONE.get(key, KAFKA_4_2_1.get(key))
+        expected_versions = ON_CONTROLLERS_ALONE.get(key, KAFKA_4_4_0.get(key))
         assert versions == WITH_DIRECTORY_IDS.get(key, expected_versions)
 
 

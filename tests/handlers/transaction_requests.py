@@ -21,7 +21,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator
-from tests.handlers.offset_requests import TOPIC, create_topic
+from tests.handlers.offset_requests import TOPIC, create_topic, topic_id
 
 ID = "transfers"
 TIMEOUT_MS = 60_000
@@ -142,7 +142,11 @@ def commit_offsets(
         group_id="g",
         producer_id=producer[0],
         producer_epoch=producer[1],
-        topics=[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=topic, partitions=rows)],
+        topics=[
+            TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+                name=topic, topic_id=topic_id(broker, topic), partitions=rows
+            )
+        ],
     )
     for name, value in fields.items():
         setattr(request, name, value)

@@ -56,6 +56,13 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+RENAMED = {
+    ("TxnOffsetCommitRequest", "generation_id"): "generation_id_or_member_epoch",
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag"): "acceptable_recovery_lag_legacy",
+}
+"""Fields that Kafka 4.4 renamed, by message and kio's name, which is that of Kafka 4.2."""
+
+
 @cache
 def instances(entity: type) -> st.SearchStrategy[Any]:
     """Objects of one of kio's classes."""
@@ -80,6 +87,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
     if is_dataclass(theirs):
         for field in fields(theirs):
             name = field.name.rstrip("_")  # what Python has a name for, kio sets apart
+            name = RENAMED.get((type(ours).__name__, name), name)
             name = name if hasattr(ours, name) else f"{name}_ms"
             assert_same(getattr(ours, name), getattr(theirs, field.name))
     elif isinstance(theirs, tuple):

@@ -18,12 +18,15 @@ from pykafka_core.errors import (
     NONE,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
+    IllegalGenerationError,
     InvalidGroupIdError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
     NetworkError,
     ProducerFencedError,
+    StaleMemberEpochError,
     TransactionAbortableError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
@@ -42,6 +45,8 @@ from pykafka_core.types import GROUP_TOPIC
 
 ADDS_VERSION = 5
 """From here on the group's partition is added to the transaction by the commit."""
+IDS_VERSION = 6
+"""From here on a request names topics by their ids, and a stale member epoch has its own error."""
 ABORTABLE_VERSION = 4
 """From here on clients know TRANSACTION_ABORTABLE."""
 
@@ -58,6 +63,8 @@ def handle(
         return TxnOffsetCommitResponse(topics=topics)
 
     def answer(code: int) -> Slices[TxnOffsetCommitResponse]:
+        if code == StaleMemberEpochError.code and context.caller.api_version < IDS_VERSION:
+            code = IllegalGenerationError.code
         yield from judged.refuse(code)
         return TxnOffsetCommitResponse(topics=topics)
 
@@ -122,7 +129,7 @@ def _commit(request: TxnOffsetCommitRequest, offsets: Sequence[StoredOffset]) ->
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        generation_id=request.generation_id,
+        generation_id=request.generation_id_or_member_epoch,
         offsets=offsets,
         api_version=None,
     )
@@ -132,12 +139,15 @@ def _judge(
     context: Context, request: TxnOffsetCommitRequest, judged: JudgedOffsets
 ) -> Slices[list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]]:
     length_max = context.settings.int("offset.metadata.max.bytes")
+    by_id = context.caller.api_version >= IDS_VERSION
+    unknown = (UnknownTopicIdError if by_id else UnknownTopicOrPartitionError).code
+    topics = context.image.topics
     rows: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
     for asked in request.topics:
         yield
-        topic = context.image.topics.by_name.get(asked.name)
-        partitions = yield from judged.judge(topic, asked.partitions, length_max, _row)
-        rows.append(_TopicRow(name=asked.name, partitions=partitions))
+        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
+        partitions = yield from judged.judge(topic, asked.partitions, length_max, _row, unknown)
+        rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The message classes: one per message of Kafka 4.2, nested structs as its attributes.
+"""The message classes: one per message of Kafka 4.4, nested structs as its attributes.
 
 ``from pykafka_core.protocol.messages import CreateTopicsRequest`` makes that class, and no other,
 from the codec's tables; ``CreateTopicsRequest.CreatableTopic`` is a struct inside. What a type

@@ -5,14 +5,19 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Broker, Client, NODE, PATIENCE, encoded, frame};
+use common::{Broker, CLUSTER, Client, NODE, PATIENCE, encoded, frame};
 use pykafka_broker::{Audience, BrokerEndpoint, Event, ImageDelta};
 use pykafka_wire::{ApiKey, api_versions, metadata};
 
+const SOFTWARE: api_versions::Request<'_> = api_versions::Request {
+    client_software_name: "test",
+    client_software_version: "1.0",
+    cluster_id: None,
+    node_id: -1,
+};
+
 fn api_versions_body(version: i16) -> Vec<u8> {
-    let request =
-        api_versions::Request { client_software_name: "test", client_software_version: "1.0" };
-    encoded(|out| request.encode(version, out))
+    encoded(|out| SOFTWARE.encode(version, out))
 }
 
 fn metadata_body(version: i16) -> Vec<u8> {
@@ -32,7 +37,7 @@ fn send_control(client: &mut Client) -> i32 {
 fn api_versions_lists_hot_keys_and_those_of_python_in_every_version() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
-    for version in 0..=4 {
+    for version in 0..=5 {
         let body = client.ask(ApiKey::API_VERSIONS, version, &api_versions_body(version));
         let response = api_versions::Response::decode(version, &body).expect("an answer");
         assert_eq!(response.error_code, 0);
@@ -47,7 +52,7 @@ fn api_versions_lists_hot_keys_and_those_of_python_in_every_version() {
 fn unknown_api_versions_version_is_answered_in_version_0_and_the_connection_lives() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
-    for version in [5, 99, -1] {
+    for version in [6, 99, -1] {
         let id = client.send(ApiKey::API_VERSIONS, version, &[0xff; 9]);
         let (received, body) = client.receive(ApiKey::API_VERSIONS, 0);
         let response = api_versions::Response::decode(0, &body).expect("version 0");
@@ -62,12 +67,33 @@ fn software_names_outside_the_rule_are_invalid_requests() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     for name in ["", "a_b", "-a"] {
-        let request =
-            api_versions::Request { client_software_name: name, client_software_version: "1" };
+        let request = api_versions::Request { client_software_name: name, ..SOFTWARE };
         let body = encoded(|out| request.encode(3, out));
         let body = client.ask(ApiKey::API_VERSIONS, 3, &body);
         let response = api_versions::Response::decode(3, &body).expect("an answer");
         assert_eq!(response.error_code, 42, "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_reached_another_node_than_it_meant_to_is_sent_back_to_bootstrap() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    for (cluster_id, node_id, error_code) in [
+        (Some(CLUSTER), NODE, 0),
+        (None, -1, 0),
+        (Some(CLUSTER), NODE + 1, 129),
+        (Some("another"), NODE, 129),
+        (Some(""), NODE, 129),
+        (Some(CLUSTER), -1, 42),
+        (None, NODE, 42),
+    ] {
+        let request = api_versions::Request { cluster_id, node_id, ..SOFTWARE };
+        let body = encoded(|out| request.encode(5, out));
+        let body = client.ask(ApiKey::API_VERSIONS, 5, &body);
+        let response = api_versions::Response::decode(5, &body).expect("an answer");
+        assert_eq!(response.error_code, error_code, "{cluster_id:?} {node_id}");
+        assert_eq!(response.api_keys.is_empty(), error_code != 0);
     }
 }
 

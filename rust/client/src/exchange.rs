@@ -180,6 +180,7 @@ impl Exchange {
         let request = api_versions::Request {
             client_software_name: SOFTWARE_NAME,
             client_software_version: env!("CARGO_PKG_VERSION"),
+            ..api_versions::Request::default()
         };
         let mut body = Vec::new();
         request.encode(version, &mut body).expect("both fields may be left out");

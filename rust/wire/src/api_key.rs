@@ -8,7 +8,7 @@ use crate::tables::api_keys::APIS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKey(pub i16);
 
-/// What Kafka 4.2 says of one API.
+/// What Kafka 4.4 says of one API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
     /// API key.
@@ -41,13 +41,13 @@ impl Api {
     }
 }
 
-/// All APIs of Kafka 4.2, in order of their keys.
+/// All APIs of Kafka 4.4, in order of their keys.
 pub fn apis() -> &'static [Api] {
     APIS
 }
 
 impl ApiKey {
-    /// Its row; `None` if Kafka 4.2 does not know it.
+    /// Its row; `None` if Kafka 4.4 does not have it.
     pub fn api(self) -> Option<&'static Api> {
         // Four keys of ZooKeeper's time are gone, so a row is at most four places before its key.
         let key = usize::try_from(self.0).ok()?;
@@ -55,7 +55,7 @@ impl ApiKey {
         APIS.get(key.saturating_sub(4)..end)?.iter().rfind(|api| api.key == self)
     }
 
-    /// As in Kafka, without `Request`; `Unknown` for what Kafka 4.2 does not know.
+    /// As in Kafka, without `Request`; `Unknown` for what Kafka 4.4 does not have.
     pub fn name(self) -> &'static str {
         self.api().map_or("Unknown", |api| api.name)
     }
@@ -87,7 +87,7 @@ mod tests {
         for api in apis() {
             assert_eq!(api.key.api(), Some(api));
         }
-        for gone in [-1, 4, 5, 6, 7, 93, i16::MAX, i16::MIN] {
+        for gone in [-1, 4, 5, 6, 7, 95, i16::MAX, i16::MIN] {
             assert_eq!(ApiKey(gone).api(), None);
         }
     }

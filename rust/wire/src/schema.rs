@@ -1,6 +1,6 @@
 //! Message schemas: what fields a message has, in which versions, in which form.
 //!
-//! The rows are in `tables/`, one for each field of each message of Kafka 4.2, written by
+//! The rows are in `tables/`, one for each field of each message of Kafka 4.4, written by
 //! `tools/schemas.py` with the `const fn`s of this module. [`crate::plan`] turns a schema and a
 //! version into the steps that read and write it.
 

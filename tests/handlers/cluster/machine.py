@@ -229,7 +229,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(index=partitions, replicas=st.one_of(st.none(), assignments()))
     def a_partition_is_reassigned(self, index: int, replicas: list[int] | None) -> None:
-        """Begin, change or cancel, by null or by naming the replicas from before the reassignment."""
+        """Begin, change or cancel; naming the replicas from before also cancels."""
         before = self.world.partition(index)
         original = set(before.replicas) - set(before.adding)
         self.cancelled = replicas is None or set(replicas) == original

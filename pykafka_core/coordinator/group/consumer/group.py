@@ -246,7 +246,7 @@ class ConsumerGroup:
             UnknownMemberIdError: The group has members, and this is none of them.
             UnsupportedVersionError: That version has no member epoch.
             StaleMemberEpochError: It is in another epoch.
-            IllegalGenerationError: The same within a transaction, or of a classic member: their clients know this one.
+            IllegalGenerationError: The same of a classic member, whose client has only this error.
         """
         transactional = api_version is None
         is_named = member_epoch != NO_EPOCH or member_id or group_instance_id is not None
@@ -257,7 +257,7 @@ class ConsumerGroup:
         if api_version is not None and api_version < COMMIT_VERSION and not is_classic:
             raise UnsupportedVersionError
         if member_epoch != member.epoch:
-            raise IllegalGenerationError if transactional or is_classic else StaleMemberEpochError
+            raise IllegalGenerationError if is_classic else StaleMemberEpochError
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse to tell offsets, as ``ConsumerGroup.validateOffsetFetch``.

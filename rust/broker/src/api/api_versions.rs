@@ -15,6 +15,7 @@ use crate::seam::image::Image;
 
 const UNSUPPORTED_VERSION: i16 = 35;
 const INVALID_REQUEST: i16 = 42;
+const REBOOTSTRAP_REQUIRED: i16 = 129;
 
 /// An API that is answered in Rust.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +45,12 @@ pub const HOT_APIS: [HotApi; 7] = [
     hot(ApiKey::FETCH, "fetch", 4, 4, 18),
     hot(ApiKey::LIST_OFFSETS, "list_offsets", 1, 1, 11),
     hot(ApiKey::METADATA, "metadata", 0, 0, 13),
-    hot(ApiKey::API_VERSIONS, "api_versions", 0, 0, 4),
+    hot(ApiKey::API_VERSIONS, "api_versions", 0, 0, 5),
     hot(ApiKey::OFFSET_FOR_LEADER_EPOCH, "offset_for_leader_epoch", 2, 2, 4),
     hot(ApiKey::DESCRIBE_TOPIC_PARTITIONS, "describe_topic_partitions", 0, 0, 0),
 ];
 
-const API_VERSIONS_RANGE: RangeInclusive<i16> = 0..=4;
+const API_VERSIONS_RANGE: RangeInclusive<i16> = 0..=5;
 
 /// Place of a key in [`HOT_APIS`].
 #[inline]
@@ -89,12 +90,34 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
-    let known = [request.client_software_name, request.client_software_version];
-    if version >= 3 && !known.iter().all(|text| is_software_token(text)) {
-        return reply(&Response { error_code: INVALID_REQUEST, ..Response::default() }, version);
+    if let Err(error_code) = check(ctx, conn, &request, version) {
+        return reply(&Response { error_code, ..Response::default() }, version);
     }
     let image = ctx.image.load();
     reply(&response(conn, &image, version), version)
+}
+
+/// Rejects a malformed request, and a client that reached another node than it meant to
+/// (KIP-1242). Controllers do not compare the node, as in Kafka 4.4.
+fn check(
+    ctx: &Context,
+    conn: &ConnectionInfo,
+    request: &Request<'_>,
+    version: i16,
+) -> Result<(), i16> {
+    let software = [request.client_software_name, request.client_software_version];
+    if version >= 3 && !software.iter().all(|text| is_software_token(text)) {
+        return Err(INVALID_REQUEST);
+    }
+    match (request.cluster_id, request.node_id) {
+        (None, -1) => Ok(()),
+        (None, _) | (_, -1) => Err(INVALID_REQUEST),
+        _ if conn.controller_apis.is_some() => Ok(()),
+        (Some(cluster_id), node_id) if (cluster_id, node_id) == (&*ctx.cluster_id, ctx.node_id) => {
+            Ok(())
+        }
+        _ => Err(REBOOTSTRAP_REQUIRED),
+    }
 }
 
 /// Answers a version that we do not know, in version 0, so that the client can choose another (contract/kafka.md#1).
@@ -239,6 +262,6 @@ mod tests {
             .iter()
             .map(|api| (api.api_key, api.min_version, api.max_version))
             .collect();
-        assert_eq!(ranges, [(18, 0, 4)]);
+        assert_eq!(ranges, [(18, 0, 5)]);
     }
 }

@@ -20,6 +20,8 @@ use socket2::{Domain, Socket, Type};
 
 /// Node id of the broker under test.
 pub const NODE: i32 = 1;
+/// The cluster id of every broker of these tests.
+pub const CLUSTER: &str = "cluster-of-a-test";
 /// Long enough for a slow machine; no test waits for it when all is well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -57,7 +59,7 @@ impl Broker {
         let core = Core::new(CoreOptions {
             data_dir,
             node_id: NODE,
-            cluster_id: "cluster-of-a-test".into(),
+            cluster_id: CLUSTER.into(),
             durability,
             memory_max: 1 << 28,
             clock: Arc::new(SystemClock::new()),

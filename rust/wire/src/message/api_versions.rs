@@ -1,4 +1,4 @@
-//! `ApiVersions` (API key 18), versions 0–4. Its response header is always version 0, so that a
+//! `ApiVersions` (API key 18), versions 0–5. Its response header is always version 0, so that a
 //! client of any age can read the error that answers a version too new (KIP-511).
 
 use super::{body, message};
@@ -11,6 +11,10 @@ message! {
         client_software_name: &'a str = "", since(3).ignorable();
         /// Likewise.
         client_software_version: &'a str = "", since(3).ignorable();
+        /// The cluster that the client means to reach (KIP-1242); `None` if `node_id` is -1.
+        cluster_id: Option<&'a str> = None, since(5).ignorable();
+        /// The node that the client means to reach.
+        node_id: i32 = -1, since(5).ignorable();
     }
 
     /// What the broker serves.

@@ -1,4 +1,4 @@
-//! API keys. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! API keys. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::api_key::{Api, ApiKey};
 
@@ -181,6 +181,10 @@ impl ApiKey {
     pub const ALTER_SHARE_GROUP_OFFSETS: ApiKey = ApiKey(91);
     /// `DeleteShareGroupOffsets`.
     pub const DELETE_SHARE_GROUP_OFFSETS: ApiKey = ApiKey(92);
+    /// `StreamsGroupTopologyDescriptionUpdate`.
+    pub const STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: ApiKey = ApiKey(93);
+    /// `UnregisterController`.
+    pub const UNREGISTER_CONTROLLER: ApiKey = ApiKey(94);
 }
 
 /// In order of their keys: key, name, [first, last stable, last] version,
@@ -200,7 +204,7 @@ pub static APIS: &[Api] = &[
     Api::new(15, "DescribeGroups", [0, 6, 6], 5, true),
     Api::new(16, "ListGroups", [0, 5, 5], 3, true),
     Api::new(17, "SaslHandshake", [0, 1, 1], 32767, true),
-    Api::new(18, "ApiVersions", [0, 4, 4], 3, true),
+    Api::new(18, "ApiVersions", [0, 5, 5], 3, true),
     Api::new(19, "CreateTopics", [2, 7, 7], 5, true),
     Api::new(20, "DeleteTopics", [1, 6, 6], 4, true),
     Api::new(21, "DeleteRecords", [0, 2, 2], 2, true),
@@ -210,21 +214,21 @@ pub static APIS: &[Api] = &[
     Api::new(25, "AddOffsetsToTxn", [0, 4, 4], 3, true),
     Api::new(26, "EndTxn", [0, 5, 5], 3, true),
     Api::new(27, "WriteTxnMarkers", [1, 2, 2], 1, true),
-    Api::new(28, "TxnOffsetCommit", [0, 5, 5], 3, true),
+    Api::new(28, "TxnOffsetCommit", [0, 6, 6], 3, true),
     Api::new(29, "DescribeAcls", [1, 3, 3], 2, true),
     Api::new(30, "CreateAcls", [1, 3, 3], 2, true),
     Api::new(31, "DeleteAcls", [1, 3, 3], 2, true),
     Api::new(32, "DescribeConfigs", [1, 4, 4], 4, true),
     Api::new(33, "AlterConfigs", [0, 2, 2], 2, true),
     Api::new(34, "AlterReplicaLogDirs", [1, 2, 2], 2, true),
-    Api::new(35, "DescribeLogDirs", [1, 4, 4], 2, true),
+    Api::new(35, "DescribeLogDirs", [1, 5, 5], 2, true),
     Api::new(36, "SaslAuthenticate", [0, 2, 2], 2, true),
     Api::new(37, "CreatePartitions", [0, 3, 3], 2, true),
     Api::new(38, "CreateDelegationToken", [1, 3, 3], 2, true),
     Api::new(39, "RenewDelegationToken", [1, 2, 2], 2, true),
     Api::new(40, "ExpireDelegationToken", [1, 2, 2], 2, true),
     Api::new(41, "DescribeDelegationToken", [1, 3, 3], 2, true),
-    Api::new(42, "DeleteGroups", [0, 2, 2], 2, true),
+    Api::new(42, "DeleteGroups", [0, 3, 3], 2, true),
     Api::new(43, "ElectLeaders", [0, 2, 2], 2, true),
     Api::new(44, "IncrementalAlterConfigs", [0, 1, 1], 1, true),
     Api::new(45, "AlterPartitionReassignments", [0, 1, 1], 0, true),
@@ -245,7 +249,7 @@ pub static APIS: &[Api] = &[
     Api::new(60, "DescribeCluster", [0, 2, 2], 0, true),
     Api::new(61, "DescribeProducers", [0, 0, 0], 0, true),
     Api::new(62, "BrokerRegistration", [0, 4, 4], 0, false),
-    Api::new(63, "BrokerHeartbeat", [0, 1, 1], 0, false),
+    Api::new(63, "BrokerHeartbeat", [0, 2, 2], 0, false),
     Api::new(64, "UnregisterBroker", [0, 0, 0], 0, true),
     Api::new(65, "DescribeTransactions", [0, 0, 0], 0, true),
     Api::new(66, "ListTransactions", [0, 2, 2], 0, true),
@@ -270,9 +274,11 @@ pub static APIS: &[Api] = &[
     Api::new(85, "WriteShareGroupState", [0, 1, 1], 0, true),
     Api::new(86, "DeleteShareGroupState", [0, 0, 0], 0, true),
     Api::new(87, "ReadShareGroupStateSummary", [0, 1, 1], 0, true),
-    Api::new(88, "StreamsGroupHeartbeat", [0, 0, 0], 0, true),
-    Api::new(89, "StreamsGroupDescribe", [0, 0, 0], 0, true),
+    Api::new(88, "StreamsGroupHeartbeat", [0, 1, 1], 0, true),
+    Api::new(89, "StreamsGroupDescribe", [0, 1, 1], 0, true),
     Api::new(90, "DescribeShareGroupOffsets", [0, 1, 1], 0, true),
     Api::new(91, "AlterShareGroupOffsets", [0, 0, 0], 0, true),
     Api::new(92, "DeleteShareGroupOffsets", [0, 0, 0], 0, true),
+    Api::new(93, "StreamsGroupTopologyDescriptionUpdate", [0, 0, 0], 0, true),
+    Api::new(94, "UnregisterController", [0, 0, 0], 0, true),
 ];

@@ -1,9 +1,20 @@
-//! Messages of `clients`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `clients`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{
     Bool, Bytes, Float64, Int8, Int16, Int32, Int64, Of, Records, String, Uint16, Uuid,
 };
 use crate::schema::{Kind, MAX, Message, Struct, field};
+
+static ABORTED_TXN: Struct = Struct {
+    name: "AbortedTxn",
+    index: 0,
+    fields: &[
+        field("producer_id", Int64, 0, MAX),
+        field("first_offset", Int64, 0, MAX),
+        field("last_offset", Int64, 0, MAX),
+        field("last_stable_offset", Int64, 0, MAX),
+    ],
+};
 
 static ADD_OFFSETS_TO_TXN_REQUEST: Struct = Struct {
     name: "AddOffsetsToTxnRequest",
@@ -638,6 +649,8 @@ static API_VERSIONS_REQUEST: Struct = Struct {
     fields: &[
         field("client_software_name", String, 3, MAX).ignorable(),
         field("client_software_version", String, 3, MAX).ignorable(),
+        field("cluster_id", String, 5, MAX).nullable(5, MAX).ignorable().or_null(),
+        field("node_id", Int32, 5, MAX).ignorable().or(-1),
     ],
 };
 
@@ -851,6 +864,11 @@ static BROKER_HEARTBEAT_REQUEST: Struct = Struct {
         field("want_fence", Bool, 0, MAX),
         field("want_shut_down", Bool, 0, MAX),
         field("offline_log_dirs", Uuid, 1, MAX).list().tagged(0, 1, MAX),
+        field("cordoned_log_dirs", Uuid, 2, MAX)
+            .list()
+            .nullable(2, MAX)
+            .tagged(1, 2, MAX)
+            .or_null(),
     ],
 };
 
@@ -1082,6 +1100,9 @@ static CONSUMER_PROTOCOL_SUBSCRIPTION_TOPIC_PARTITION: Struct = Struct {
     index: 1,
     fields: &[field("topic", String, 1, MAX), field("partitions", Int32, 1, MAX).list()],
 };
+
+static CONTROL_RECORD_TYPE_SCHEMA: Struct =
+    Struct { name: "ControlRecordTypeSchema", index: 0, fields: &[field("type", Int16, 0, MAX)] };
 
 static CONTROLLER_REGISTRATION_REQUEST: Struct = Struct {
     name: "ControllerRegistrationRequest",
@@ -1404,7 +1425,11 @@ static DELETE_GROUPS_RESPONSE: Struct = Struct {
 static DELETE_GROUPS_RESPONSE_DELETABLE_GROUP_RESULT: Struct = Struct {
     name: "DeletableGroupResult",
     index: 1,
-    fields: &[field("group_id", String, 0, MAX), field("error_code", Int16, 0, MAX)],
+    fields: &[
+        field("group_id", String, 0, MAX),
+        field("error_code", Int16, 0, MAX),
+        field("error_message", String, 3, MAX).nullable(3, MAX).ignorable().or_null(),
+    ],
 };
 
 static DELETE_RECORDS_REQUEST: Struct = Struct {
@@ -1945,6 +1970,7 @@ static DESCRIBE_LOG_DIRS_RESPONSE_DESCRIBE_LOG_DIRS_RESULT: Struct = Struct {
         field("topics", Of(&DESCRIBE_LOG_DIRS_RESPONSE_DESCRIBE_LOG_DIRS_TOPIC), 0, MAX).list(),
         field("total_bytes", Int64, 4, MAX).ignorable().or(-1),
         field("usable_bytes", Int64, 4, MAX).ignorable().or(-1),
+        field("is_cordoned", Bool, 5, MAX).ignorable(),
     ],
 };
 
@@ -4370,6 +4396,7 @@ static STREAMS_GROUP_DESCRIBE_REQUEST: Struct = Struct {
     fields: &[
         field("group_ids", String, 0, MAX).list(),
         field("include_authorized_operations", Bool, 0, MAX),
+        field("include_topology_description", Bool, 1, MAX),
     ],
 };
 
@@ -4397,6 +4424,16 @@ static STREAMS_GROUP_DESCRIBE_RESPONSE_DESCRIBED_GROUP: Struct = Struct {
             .or_null(),
         field("members", Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_MEMBER), 0, MAX).list(),
         field("authorized_operations", Int32, 0, MAX).or(-2_147_483_648),
+        field(
+            "topology_description",
+            Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION),
+            1,
+            MAX,
+        )
+        .nullable(1, MAX)
+        .or_null(),
+        field("topology_description_status", Int8, 1, MAX),
+        field("assignor_name", String, 1, MAX).nullable(1, MAX).ignorable().or_null(),
     ],
 };
 
@@ -4496,6 +4533,59 @@ static STREAMS_GROUP_DESCRIBE_RESPONSE_TOPIC_INFO: Struct = Struct {
         field("partitions", Int32, 0, MAX),
         field("replication_factor", Int16, 0, MAX),
         field("topic_configs", Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_KEY_VALUE), 0, MAX).list(),
+    ],
+};
+
+static STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION: Struct = Struct {
+    name: "TopologyDescription",
+    index: 11,
+    fields: &[
+        field(
+            "subtopologies",
+            Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY),
+            1,
+            MAX,
+        )
+        .list(),
+        field(
+            "global_stores",
+            Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_GLOBAL_STORE),
+            1,
+            MAX,
+        )
+        .list(),
+    ],
+};
+
+static STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: Struct = Struct {
+    name: "TopologyDescriptionSubtopology",
+    index: 12,
+    fields: &[
+        field("subtopology_id", String, 1, MAX),
+        field("nodes", Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_NODE), 1, MAX)
+            .list(),
+    ],
+};
+
+static STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_NODE: Struct = Struct {
+    name: "TopologyDescriptionNode",
+    index: 13,
+    fields: &[
+        field("name", String, 1, MAX),
+        field("node_type", Int8, 1, MAX),
+        field("source_topics", String, 1, MAX).list(),
+        field("sink_topic", String, 1, MAX).nullable(1, MAX).or_null(),
+        field("stores", String, 1, MAX).list(),
+        field("successors", String, 1, MAX).list(),
+    ],
+};
+
+static STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_GLOBAL_STORE: Struct = Struct {
+    name: "TopologyDescriptionGlobalStore",
+    index: 14,
+    fields: &[
+        field("source", Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_NODE), 1, MAX),
+        field("processor", Of(&STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_NODE), 1, MAX),
     ],
 };
 
@@ -4630,8 +4720,9 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE: Struct = Struct {
         field("member_id", String, 0, MAX),
         field("member_epoch", Int32, 0, MAX),
         field("heartbeat_interval_ms", Int32, 0, MAX),
-        field("acceptable_recovery_lag", Int32, 0, MAX),
+        field("acceptable_recovery_lag_legacy", Int32, 0, 0),
         field("task_offset_interval_ms", Int32, 0, MAX),
+        field("acceptable_recovery_lag", Int64, 1, MAX).ignorable().or(-1),
         field("status", Of(&STREAMS_GROUP_HEARTBEAT_RESPONSE_STATUS), 0, MAX)
             .list()
             .nullable(0, MAX),
@@ -4647,6 +4738,7 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE: Struct = Struct {
             .list()
             .nullable(0, MAX)
             .or_null(),
+        field("topology_description_required", Bool, 1, MAX),
         field("endpoint_information_epoch", Int32, 0, MAX),
         field(
             "partitions_by_user_endpoint",
@@ -4696,6 +4788,87 @@ static STREAMS_GROUP_HEARTBEAT_RESPONSE_ENDPOINT: Struct = Struct {
     fields: &[field("host", String, 0, MAX), field("port", Uint16, 0, MAX)],
 };
 
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST: Struct = Struct {
+    name: "StreamsGroupTopologyDescriptionUpdateRequest",
+    index: 0,
+    fields: &[
+        field("group_id", String, 0, MAX),
+        field("member_id", String, 0, MAX),
+        field("topology_epoch", Int32, 0, MAX),
+        field(
+            "topology_description",
+            Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION),
+            0,
+            MAX,
+        ),
+    ],
+};
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION: Struct = Struct { name: "TopologyDescription", index: 1, fields: &[
+    field("subtopologies", Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY), 0, MAX).list(),
+    field("global_stores", Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_GLOBAL_STORE), 0, MAX).list(),
+] };
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: Struct =
+    Struct {
+        name: "TopologyDescriptionSubtopology",
+        index: 2,
+        fields: &[
+            field("subtopology_id", String, 0, MAX),
+            field(
+                "nodes",
+                Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_NODE),
+                0,
+                MAX,
+            )
+            .list(),
+        ],
+    };
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_NODE: Struct =
+    Struct {
+        name: "TopologyDescriptionNode",
+        index: 3,
+        fields: &[
+            field("name", String, 0, MAX),
+            field("node_type", Int8, 0, MAX),
+            field("source_topics", String, 0, MAX).list(),
+            field("sink_topic", String, 0, MAX).nullable(0, MAX).or_null(),
+            field("stores", String, 0, MAX).list(),
+            field("successors", String, 0, MAX).list(),
+        ],
+    };
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_GLOBAL_STORE: Struct =
+    Struct {
+        name: "TopologyDescriptionGlobalStore",
+        index: 4,
+        fields: &[
+            field(
+                "source",
+                Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_NODE),
+                0,
+                MAX,
+            ),
+            field(
+                "processor",
+                Of(&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_NODE),
+                0,
+                MAX,
+            ),
+        ],
+    };
+
+static STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE: Struct = Struct {
+    name: "StreamsGroupTopologyDescriptionUpdateResponse",
+    index: 0,
+    fields: &[
+        field("throttle_time_ms", Int32, 0, MAX),
+        field("error_code", Int16, 0, MAX),
+        field("error_message", String, 0, MAX).nullable(0, MAX).or_null(),
+    ],
+};
+
 static SYNC_GROUP_REQUEST: Struct = Struct {
     name: "SyncGroupRequest",
     index: 0,
@@ -4736,7 +4909,7 @@ static TXN_OFFSET_COMMIT_REQUEST: Struct = Struct {
         field("group_id", String, 0, MAX),
         field("producer_id", Int64, 0, MAX),
         field("producer_epoch", Int16, 0, MAX),
-        field("generation_id", Int32, 3, MAX).or(-1),
+        field("generation_id_or_member_epoch", Int32, 3, MAX).or(-1),
         field("member_id", String, 3, MAX),
         field("group_instance_id", String, 3, MAX).nullable(3, MAX).or_null(),
         field("topics", Of(&TXN_OFFSET_COMMIT_REQUEST_TXN_OFFSET_COMMIT_REQUEST_TOPIC), 0, MAX)
@@ -4748,7 +4921,8 @@ static TXN_OFFSET_COMMIT_REQUEST_TXN_OFFSET_COMMIT_REQUEST_TOPIC: Struct = Struc
     name: "TxnOffsetCommitRequestTopic",
     index: 1,
     fields: &[
-        field("name", String, 0, MAX),
+        field("name", String, 0, 5).ignorable(),
+        field("topic_id", Uuid, 6, MAX).ignorable(),
         field(
             "partitions",
             Of(&TXN_OFFSET_COMMIT_REQUEST_TXN_OFFSET_COMMIT_REQUEST_PARTITION),
@@ -4784,7 +4958,8 @@ static TXN_OFFSET_COMMIT_RESPONSE_TXN_OFFSET_COMMIT_RESPONSE_TOPIC: Struct = Str
     name: "TxnOffsetCommitResponseTopic",
     index: 1,
     fields: &[
-        field("name", String, 0, MAX),
+        field("name", String, 0, 5).ignorable(),
+        field("topic_id", Uuid, 6, MAX).ignorable(),
         field(
             "partitions",
             Of(&TXN_OFFSET_COMMIT_RESPONSE_TXN_OFFSET_COMMIT_RESPONSE_PARTITION),
@@ -4809,6 +4984,22 @@ static UNREGISTER_BROKER_REQUEST: Struct = Struct {
 
 static UNREGISTER_BROKER_RESPONSE: Struct = Struct {
     name: "UnregisterBrokerResponse",
+    index: 0,
+    fields: &[
+        field("throttle_time_ms", Int32, 0, MAX),
+        field("error_code", Int16, 0, MAX),
+        field("error_message", String, 0, MAX).nullable(0, MAX),
+    ],
+};
+
+static UNREGISTER_CONTROLLER_REQUEST: Struct = Struct {
+    name: "UnregisterControllerRequest",
+    index: 0,
+    fields: &[field("controller_id", Int32, 0, MAX)],
+};
+
+static UNREGISTER_CONTROLLER_RESPONSE: Struct = Struct {
+    name: "UnregisterControllerResponse",
     index: 0,
     fields: &[
         field("throttle_time_ms", Int32, 0, MAX),
@@ -5168,9 +5359,10 @@ static WRITE_TXN_MARKERS_RESPONSE_WRITABLE_TXN_MARKER_PARTITION_RESULT: Struct =
 };
 
 /// Messages of this jar.
-pub static MESSAGES: [Message; 187] = [
+pub static MESSAGES: [Message; 193] = [
+    Message::new(1, "AbortedTxn", Kind::Data, -1, [0, 0], MAX, &[&ABORTED_TXN]),
     Message::new(
-        2,
+        3,
         "AddOffsetsToTxnRequest",
         Kind::Request,
         25,
@@ -5179,7 +5371,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ADD_OFFSETS_TO_TXN_REQUEST],
     ),
     Message::new(
-        3,
+        4,
         "AddOffsetsToTxnResponse",
         Kind::Response,
         25,
@@ -5188,7 +5380,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ADD_OFFSETS_TO_TXN_RESPONSE],
     ),
     Message::new(
-        4,
+        5,
         "AddPartitionsToTxnRequest",
         Kind::Request,
         24,
@@ -5201,7 +5393,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        5,
+        6,
         "AddPartitionsToTxnResponse",
         Kind::Response,
         24,
@@ -5215,7 +5407,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        6,
+        7,
         "AddRaftVoterRequest",
         Kind::Request,
         80,
@@ -5224,7 +5416,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ADD_RAFT_VOTER_REQUEST, &ADD_RAFT_VOTER_REQUEST_LISTENER],
     ),
     Message::new(
-        7,
+        8,
         "AddRaftVoterResponse",
         Kind::Response,
         80,
@@ -5233,7 +5425,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ADD_RAFT_VOTER_RESPONSE],
     ),
     Message::new(
-        8,
+        9,
         "AllocateProducerIdsRequest",
         Kind::Request,
         67,
@@ -5242,7 +5434,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ALLOCATE_PRODUCER_IDS_REQUEST],
     ),
     Message::new(
-        9,
+        10,
         "AllocateProducerIdsResponse",
         Kind::Response,
         67,
@@ -5251,7 +5443,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ALLOCATE_PRODUCER_IDS_RESPONSE],
     ),
     Message::new(
-        10,
+        11,
         "AlterClientQuotasRequest",
         Kind::Request,
         49,
@@ -5265,7 +5457,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        11,
+        12,
         "AlterClientQuotasResponse",
         Kind::Response,
         49,
@@ -5278,7 +5470,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        12,
+        13,
         "AlterConfigsRequest",
         Kind::Request,
         33,
@@ -5291,7 +5483,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        13,
+        14,
         "AlterConfigsResponse",
         Kind::Response,
         33,
@@ -5300,7 +5492,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ALTER_CONFIGS_RESPONSE, &ALTER_CONFIGS_RESPONSE_ALTER_CONFIGS_RESOURCE_RESPONSE],
     ),
     Message::new(
-        14,
+        15,
         "AlterPartitionReassignmentsRequest",
         Kind::Request,
         45,
@@ -5313,7 +5505,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        15,
+        16,
         "AlterPartitionReassignmentsResponse",
         Kind::Response,
         45,
@@ -5326,7 +5518,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        16,
+        17,
         "AlterPartitionRequest",
         Kind::Request,
         56,
@@ -5340,7 +5532,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        17,
+        18,
         "AlterPartitionResponse",
         Kind::Response,
         56,
@@ -5353,7 +5545,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        18,
+        19,
         "AlterReplicaLogDirsRequest",
         Kind::Request,
         34,
@@ -5366,7 +5558,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        19,
+        20,
         "AlterReplicaLogDirsResponse",
         Kind::Response,
         34,
@@ -5379,7 +5571,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        20,
+        21,
         "AlterShareGroupOffsetsRequest",
         Kind::Request,
         91,
@@ -5392,7 +5584,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        21,
+        22,
         "AlterShareGroupOffsetsResponse",
         Kind::Response,
         91,
@@ -5405,7 +5597,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        22,
+        23,
         "AlterUserScramCredentialsRequest",
         Kind::Request,
         51,
@@ -5418,7 +5610,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        23,
+        24,
         "AlterUserScramCredentialsResponse",
         Kind::Response,
         51,
@@ -5429,13 +5621,13 @@ pub static MESSAGES: [Message; 187] = [
             &ALTER_USER_SCRAM_CREDENTIALS_RESPONSE_ALTER_USER_SCRAM_CREDENTIALS_RESULT,
         ],
     ),
-    Message::new(24, "ApiVersionsRequest", Kind::Request, 18, [0, 4], 3, &[&API_VERSIONS_REQUEST]),
+    Message::new(25, "ApiVersionsRequest", Kind::Request, 18, [0, 5], 3, &[&API_VERSIONS_REQUEST]),
     Message::new(
-        25,
+        26,
         "ApiVersionsResponse",
         Kind::Response,
         18,
-        [0, 4],
+        [0, 5],
         3,
         &[
             &API_VERSIONS_RESPONSE,
@@ -5445,7 +5637,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        26,
+        27,
         "AssignReplicasToDirsRequest",
         Kind::Request,
         73,
@@ -5459,7 +5651,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        27,
+        28,
         "AssignReplicasToDirsResponse",
         Kind::Response,
         73,
@@ -5473,7 +5665,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        28,
+        29,
         "BeginQuorumEpochRequest",
         Kind::Request,
         53,
@@ -5487,7 +5679,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        29,
+        30,
         "BeginQuorumEpochResponse",
         Kind::Response,
         53,
@@ -5501,25 +5693,25 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        31,
+        32,
         "BrokerHeartbeatRequest",
         Kind::Request,
         63,
-        [0, 1],
+        [0, 2],
         0,
         &[&BROKER_HEARTBEAT_REQUEST],
     ),
     Message::new(
-        32,
+        33,
         "BrokerHeartbeatResponse",
         Kind::Response,
         63,
-        [0, 1],
+        [0, 2],
         0,
         &[&BROKER_HEARTBEAT_RESPONSE],
     ),
     Message::new(
-        34,
+        35,
         "BrokerRegistrationRequest",
         Kind::Request,
         62,
@@ -5532,7 +5724,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        35,
+        36,
         "BrokerRegistrationResponse",
         Kind::Response,
         62,
@@ -5541,7 +5733,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&BROKER_REGISTRATION_RESPONSE],
     ),
     Message::new(
-        41,
+        42,
         "ConsumerGroupDescribeRequest",
         Kind::Request,
         69,
@@ -5550,7 +5742,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CONSUMER_GROUP_DESCRIBE_REQUEST],
     ),
     Message::new(
-        42,
+        43,
         "ConsumerGroupDescribeResponse",
         Kind::Response,
         69,
@@ -5565,7 +5757,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        43,
+        44,
         "ConsumerGroupHeartbeatRequest",
         Kind::Request,
         68,
@@ -5574,7 +5766,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CONSUMER_GROUP_HEARTBEAT_REQUEST, &CONSUMER_GROUP_HEARTBEAT_REQUEST_TOPIC_PARTITIONS],
     ),
     Message::new(
-        44,
+        45,
         "ConsumerGroupHeartbeatResponse",
         Kind::Response,
         68,
@@ -5587,7 +5779,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        57,
+        58,
         "ConsumerProtocolAssignment",
         Kind::Data,
         -1,
@@ -5596,7 +5788,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CONSUMER_PROTOCOL_ASSIGNMENT, &CONSUMER_PROTOCOL_ASSIGNMENT_TOPIC_PARTITION],
     ),
     Message::new(
-        58,
+        59,
         "ConsumerProtocolSubscription",
         Kind::Data,
         -1,
@@ -5605,7 +5797,16 @@ pub static MESSAGES: [Message; 187] = [
         &[&CONSUMER_PROTOCOL_SUBSCRIPTION, &CONSUMER_PROTOCOL_SUBSCRIPTION_TOPIC_PARTITION],
     ),
     Message::new(
-        59,
+        60,
+        "ControlRecordTypeSchema",
+        Kind::Data,
+        -1,
+        [0, 0],
+        MAX,
+        &[&CONTROL_RECORD_TYPE_SCHEMA],
+    ),
+    Message::new(
+        61,
         "ControllerRegistrationRequest",
         Kind::Request,
         70,
@@ -5618,7 +5819,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        60,
+        62,
         "ControllerRegistrationResponse",
         Kind::Response,
         70,
@@ -5627,7 +5828,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CONTROLLER_REGISTRATION_RESPONSE],
     ),
     Message::new(
-        61,
+        63,
         "CreateAclsRequest",
         Kind::Request,
         30,
@@ -5636,7 +5837,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CREATE_ACLS_REQUEST, &CREATE_ACLS_REQUEST_ACL_CREATION],
     ),
     Message::new(
-        62,
+        64,
         "CreateAclsResponse",
         Kind::Response,
         30,
@@ -5645,7 +5846,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CREATE_ACLS_RESPONSE, &CREATE_ACLS_RESPONSE_ACL_CREATION_RESULT],
     ),
     Message::new(
-        63,
+        65,
         "CreateDelegationTokenRequest",
         Kind::Request,
         38,
@@ -5654,7 +5855,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CREATE_DELEGATION_TOKEN_REQUEST, &CREATE_DELEGATION_TOKEN_REQUEST_CREATABLE_RENEWERS],
     ),
     Message::new(
-        64,
+        66,
         "CreateDelegationTokenResponse",
         Kind::Response,
         38,
@@ -5663,7 +5864,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CREATE_DELEGATION_TOKEN_RESPONSE],
     ),
     Message::new(
-        65,
+        67,
         "CreatePartitionsRequest",
         Kind::Request,
         37,
@@ -5676,7 +5877,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        66,
+        68,
         "CreatePartitionsResponse",
         Kind::Response,
         37,
@@ -5685,7 +5886,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&CREATE_PARTITIONS_RESPONSE, &CREATE_PARTITIONS_RESPONSE_CREATE_PARTITIONS_TOPIC_RESULT],
     ),
     Message::new(
-        67,
+        69,
         "CreateTopicsRequest",
         Kind::Request,
         19,
@@ -5699,7 +5900,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        68,
+        70,
         "CreateTopicsResponse",
         Kind::Response,
         19,
@@ -5711,9 +5912,9 @@ pub static MESSAGES: [Message; 187] = [
             &CREATE_TOPICS_RESPONSE_CREATABLE_TOPIC_CONFIGS,
         ],
     ),
-    Message::new(69, "DefaultPrincipalData", Kind::Data, -1, [0, 0], 0, &[&DEFAULT_PRINCIPAL_DATA]),
+    Message::new(71, "DefaultPrincipalData", Kind::Data, -1, [0, 0], 0, &[&DEFAULT_PRINCIPAL_DATA]),
     Message::new(
-        71,
+        73,
         "DeleteAclsRequest",
         Kind::Request,
         31,
@@ -5722,7 +5923,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DELETE_ACLS_REQUEST, &DELETE_ACLS_REQUEST_DELETE_ACLS_FILTER],
     ),
     Message::new(
-        72,
+        74,
         "DeleteAclsResponse",
         Kind::Response,
         31,
@@ -5735,25 +5936,25 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        73,
+        75,
         "DeleteGroupsRequest",
         Kind::Request,
         42,
-        [0, 2],
+        [0, 3],
         2,
         &[&DELETE_GROUPS_REQUEST],
     ),
     Message::new(
-        74,
+        76,
         "DeleteGroupsResponse",
         Kind::Response,
         42,
-        [0, 2],
+        [0, 3],
         2,
         &[&DELETE_GROUPS_RESPONSE, &DELETE_GROUPS_RESPONSE_DELETABLE_GROUP_RESULT],
     ),
     Message::new(
-        75,
+        77,
         "DeleteRecordsRequest",
         Kind::Request,
         21,
@@ -5766,7 +5967,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        76,
+        78,
         "DeleteRecordsResponse",
         Kind::Response,
         21,
@@ -5779,7 +5980,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        77,
+        79,
         "DeleteShareGroupOffsetsRequest",
         Kind::Request,
         92,
@@ -5791,7 +5992,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        78,
+        80,
         "DeleteShareGroupOffsetsResponse",
         Kind::Response,
         92,
@@ -5803,7 +6004,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        79,
+        81,
         "DeleteShareGroupStateRequest",
         Kind::Request,
         86,
@@ -5816,7 +6017,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        80,
+        82,
         "DeleteShareGroupStateResponse",
         Kind::Response,
         86,
@@ -5829,7 +6030,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        81,
+        83,
         "DeleteTopicsRequest",
         Kind::Request,
         20,
@@ -5838,7 +6039,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DELETE_TOPICS_REQUEST, &DELETE_TOPICS_REQUEST_DELETE_TOPIC_STATE],
     ),
     Message::new(
-        82,
+        84,
         "DeleteTopicsResponse",
         Kind::Response,
         20,
@@ -5847,7 +6048,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DELETE_TOPICS_RESPONSE, &DELETE_TOPICS_RESPONSE_DELETABLE_TOPIC_RESULT],
     ),
     Message::new(
-        83,
+        85,
         "DescribeAclsRequest",
         Kind::Request,
         29,
@@ -5856,7 +6057,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_ACLS_REQUEST],
     ),
     Message::new(
-        84,
+        86,
         "DescribeAclsResponse",
         Kind::Response,
         29,
@@ -5869,7 +6070,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        85,
+        87,
         "DescribeClientQuotasRequest",
         Kind::Request,
         48,
@@ -5878,7 +6079,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_CLIENT_QUOTAS_REQUEST, &DESCRIBE_CLIENT_QUOTAS_REQUEST_COMPONENT_DATA],
     ),
     Message::new(
-        86,
+        88,
         "DescribeClientQuotasResponse",
         Kind::Response,
         48,
@@ -5892,7 +6093,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        87,
+        89,
         "DescribeClusterRequest",
         Kind::Request,
         60,
@@ -5901,7 +6102,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_CLUSTER_REQUEST],
     ),
     Message::new(
-        88,
+        90,
         "DescribeClusterResponse",
         Kind::Response,
         60,
@@ -5910,7 +6111,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_CLUSTER_RESPONSE, &DESCRIBE_CLUSTER_RESPONSE_DESCRIBE_CLUSTER_BROKER],
     ),
     Message::new(
-        89,
+        91,
         "DescribeConfigsRequest",
         Kind::Request,
         32,
@@ -5919,7 +6120,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_CONFIGS_REQUEST, &DESCRIBE_CONFIGS_REQUEST_DESCRIBE_CONFIGS_RESOURCE],
     ),
     Message::new(
-        90,
+        92,
         "DescribeConfigsResponse",
         Kind::Response,
         32,
@@ -5933,7 +6134,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        91,
+        93,
         "DescribeDelegationTokenRequest",
         Kind::Request,
         41,
@@ -5945,7 +6146,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        92,
+        94,
         "DescribeDelegationTokenResponse",
         Kind::Response,
         41,
@@ -5958,7 +6159,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        93,
+        95,
         "DescribeGroupsRequest",
         Kind::Request,
         15,
@@ -5967,7 +6168,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_GROUPS_REQUEST],
     ),
     Message::new(
-        94,
+        96,
         "DescribeGroupsResponse",
         Kind::Response,
         15,
@@ -5980,20 +6181,20 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        95,
+        97,
         "DescribeLogDirsRequest",
         Kind::Request,
         35,
-        [1, 4],
+        [1, 5],
         2,
         &[&DESCRIBE_LOG_DIRS_REQUEST, &DESCRIBE_LOG_DIRS_REQUEST_DESCRIBABLE_LOG_DIR_TOPIC],
     ),
     Message::new(
-        96,
+        98,
         "DescribeLogDirsResponse",
         Kind::Response,
         35,
-        [1, 4],
+        [1, 5],
         2,
         &[
             &DESCRIBE_LOG_DIRS_RESPONSE,
@@ -6003,7 +6204,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        97,
+        99,
         "DescribeProducersRequest",
         Kind::Request,
         61,
@@ -6012,7 +6213,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_PRODUCERS_REQUEST, &DESCRIBE_PRODUCERS_REQUEST_TOPIC_REQUEST],
     ),
     Message::new(
-        98,
+        100,
         "DescribeProducersResponse",
         Kind::Response,
         61,
@@ -6026,7 +6227,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        99,
+        101,
         "DescribeQuorumRequest",
         Kind::Request,
         55,
@@ -6039,7 +6240,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        100,
+        102,
         "DescribeQuorumResponse",
         Kind::Response,
         55,
@@ -6055,7 +6256,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        101,
+        103,
         "DescribeShareGroupOffsetsRequest",
         Kind::Request,
         90,
@@ -6068,7 +6269,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        102,
+        104,
         "DescribeShareGroupOffsetsResponse",
         Kind::Response,
         90,
@@ -6082,7 +6283,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        103,
+        105,
         "DescribeTopicPartitionsRequest",
         Kind::Request,
         75,
@@ -6095,7 +6296,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        104,
+        106,
         "DescribeTopicPartitionsResponse",
         Kind::Response,
         75,
@@ -6109,7 +6310,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        105,
+        107,
         "DescribeTransactionsRequest",
         Kind::Request,
         65,
@@ -6118,7 +6319,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&DESCRIBE_TRANSACTIONS_REQUEST],
     ),
     Message::new(
-        106,
+        108,
         "DescribeTransactionsResponse",
         Kind::Response,
         65,
@@ -6131,7 +6332,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        107,
+        109,
         "DescribeUserScramCredentialsRequest",
         Kind::Request,
         50,
@@ -6143,7 +6344,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        108,
+        110,
         "DescribeUserScramCredentialsResponse",
         Kind::Response,
         50,
@@ -6156,7 +6357,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        109,
+        111,
         "ElectLeadersRequest",
         Kind::Request,
         43,
@@ -6165,7 +6366,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&ELECT_LEADERS_REQUEST, &ELECT_LEADERS_REQUEST_TOPIC_PARTITIONS],
     ),
     Message::new(
-        110,
+        112,
         "ElectLeadersResponse",
         Kind::Response,
         43,
@@ -6178,7 +6379,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        111,
+        113,
         "EndQuorumEpochRequest",
         Kind::Request,
         54,
@@ -6193,7 +6394,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        112,
+        114,
         "EndQuorumEpochResponse",
         Kind::Response,
         54,
@@ -6206,13 +6407,13 @@ pub static MESSAGES: [Message; 187] = [
             &END_QUORUM_EPOCH_RESPONSE_NODE_ENDPOINT,
         ],
     ),
-    Message::new(114, "EndTxnMarker", Kind::Data, -1, [0, 0], MAX, &[&END_TXN_MARKER]),
-    Message::new(115, "EndTxnRequest", Kind::Request, 26, [0, 5], 3, &[&END_TXN_REQUEST]),
-    Message::new(116, "EndTxnResponse", Kind::Response, 26, [0, 5], 3, &[&END_TXN_RESPONSE]),
-    Message::new(117, "EnvelopeRequest", Kind::Request, 58, [0, 0], 0, &[&ENVELOPE_REQUEST]),
-    Message::new(118, "EnvelopeResponse", Kind::Response, 58, [0, 0], 0, &[&ENVELOPE_RESPONSE]),
+    Message::new(116, "EndTxnMarker", Kind::Data, -1, [0, 0], MAX, &[&END_TXN_MARKER]),
+    Message::new(117, "EndTxnRequest", Kind::Request, 26, [0, 5], 3, &[&END_TXN_REQUEST]),
+    Message::new(118, "EndTxnResponse", Kind::Response, 26, [0, 5], 3, &[&END_TXN_RESPONSE]),
+    Message::new(119, "EnvelopeRequest", Kind::Request, 58, [0, 0], 0, &[&ENVELOPE_REQUEST]),
+    Message::new(120, "EnvelopeResponse", Kind::Response, 58, [0, 0], 0, &[&ENVELOPE_RESPONSE]),
     Message::new(
-        119,
+        121,
         "ExpireDelegationTokenRequest",
         Kind::Request,
         40,
@@ -6221,7 +6422,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&EXPIRE_DELEGATION_TOKEN_REQUEST],
     ),
     Message::new(
-        120,
+        122,
         "ExpireDelegationTokenResponse",
         Kind::Response,
         40,
@@ -6230,7 +6431,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&EXPIRE_DELEGATION_TOKEN_RESPONSE],
     ),
     Message::new(
-        123,
+        125,
         "FetchRequest",
         Kind::Request,
         1,
@@ -6245,7 +6446,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        124,
+        126,
         "FetchResponse",
         Kind::Response,
         1,
@@ -6263,7 +6464,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        125,
+        127,
         "FetchSnapshotRequest",
         Kind::Request,
         59,
@@ -6277,7 +6478,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        126,
+        128,
         "FetchSnapshotResponse",
         Kind::Response,
         59,
@@ -6293,7 +6494,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        127,
+        129,
         "FindCoordinatorRequest",
         Kind::Request,
         10,
@@ -6302,7 +6503,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&FIND_COORDINATOR_REQUEST],
     ),
     Message::new(
-        128,
+        130,
         "FindCoordinatorResponse",
         Kind::Response,
         10,
@@ -6311,7 +6512,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&FIND_COORDINATOR_RESPONSE, &FIND_COORDINATOR_RESPONSE_COORDINATOR],
     ),
     Message::new(
-        129,
+        131,
         "GetTelemetrySubscriptionsRequest",
         Kind::Request,
         71,
@@ -6320,7 +6521,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&GET_TELEMETRY_SUBSCRIPTIONS_REQUEST],
     ),
     Message::new(
-        130,
+        132,
         "GetTelemetrySubscriptionsResponse",
         Kind::Response,
         71,
@@ -6328,10 +6529,10 @@ pub static MESSAGES: [Message; 187] = [
         0,
         &[&GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE],
     ),
-    Message::new(133, "HeartbeatRequest", Kind::Request, 12, [0, 4], 4, &[&HEARTBEAT_REQUEST]),
-    Message::new(134, "HeartbeatResponse", Kind::Response, 12, [0, 4], 4, &[&HEARTBEAT_RESPONSE]),
+    Message::new(135, "HeartbeatRequest", Kind::Request, 12, [0, 4], 4, &[&HEARTBEAT_REQUEST]),
+    Message::new(136, "HeartbeatResponse", Kind::Response, 12, [0, 4], 4, &[&HEARTBEAT_RESPONSE]),
     Message::new(
-        135,
+        137,
         "IncrementalAlterConfigsRequest",
         Kind::Request,
         44,
@@ -6344,7 +6545,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        136,
+        138,
         "IncrementalAlterConfigsResponse",
         Kind::Response,
         44,
@@ -6356,7 +6557,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        137,
+        139,
         "InitProducerIdRequest",
         Kind::Request,
         22,
@@ -6365,7 +6566,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&INIT_PRODUCER_ID_REQUEST],
     ),
     Message::new(
-        138,
+        140,
         "InitProducerIdResponse",
         Kind::Response,
         22,
@@ -6374,7 +6575,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&INIT_PRODUCER_ID_RESPONSE],
     ),
     Message::new(
-        139,
+        141,
         "InitializeShareGroupStateRequest",
         Kind::Request,
         83,
@@ -6387,7 +6588,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        140,
+        142,
         "InitializeShareGroupStateResponse",
         Kind::Response,
         83,
@@ -6400,7 +6601,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        141,
+        143,
         "JoinGroupRequest",
         Kind::Request,
         11,
@@ -6409,7 +6610,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&JOIN_GROUP_REQUEST, &JOIN_GROUP_REQUEST_JOIN_GROUP_REQUEST_PROTOCOL],
     ),
     Message::new(
-        142,
+        144,
         "JoinGroupResponse",
         Kind::Response,
         11,
@@ -6417,9 +6618,9 @@ pub static MESSAGES: [Message; 187] = [
         6,
         &[&JOIN_GROUP_RESPONSE, &JOIN_GROUP_RESPONSE_JOIN_GROUP_RESPONSE_MEMBER],
     ),
-    Message::new(143, "KRaftVersionRecord", Kind::Data, -1, [0, 0], 0, &[&K_RAFT_VERSION_RECORD]),
+    Message::new(145, "KRaftVersionRecord", Kind::Data, -1, [0, 0], 0, &[&K_RAFT_VERSION_RECORD]),
     Message::new(
-        144,
+        146,
         "LeaderChangeMessage",
         Kind::Data,
         -1,
@@ -6428,7 +6629,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LEADER_CHANGE_MESSAGE, &LEADER_CHANGE_MESSAGE_VOTER],
     ),
     Message::new(
-        145,
+        147,
         "LeaveGroupRequest",
         Kind::Request,
         13,
@@ -6437,7 +6638,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LEAVE_GROUP_REQUEST, &LEAVE_GROUP_REQUEST_MEMBER_IDENTITY],
     ),
     Message::new(
-        146,
+        148,
         "LeaveGroupResponse",
         Kind::Response,
         13,
@@ -6446,7 +6647,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LEAVE_GROUP_RESPONSE, &LEAVE_GROUP_RESPONSE_MEMBER_RESPONSE],
     ),
     Message::new(
-        149,
+        151,
         "ListConfigResourcesRequest",
         Kind::Request,
         74,
@@ -6455,7 +6656,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LIST_CONFIG_RESOURCES_REQUEST],
     ),
     Message::new(
-        150,
+        152,
         "ListConfigResourcesResponse",
         Kind::Response,
         74,
@@ -6463,9 +6664,9 @@ pub static MESSAGES: [Message; 187] = [
         0,
         &[&LIST_CONFIG_RESOURCES_RESPONSE, &LIST_CONFIG_RESOURCES_RESPONSE_CONFIG_RESOURCE],
     ),
-    Message::new(151, "ListGroupsRequest", Kind::Request, 16, [0, 5], 3, &[&LIST_GROUPS_REQUEST]),
+    Message::new(153, "ListGroupsRequest", Kind::Request, 16, [0, 5], 3, &[&LIST_GROUPS_REQUEST]),
     Message::new(
-        152,
+        154,
         "ListGroupsResponse",
         Kind::Response,
         16,
@@ -6474,7 +6675,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LIST_GROUPS_RESPONSE, &LIST_GROUPS_RESPONSE_LISTED_GROUP],
     ),
     Message::new(
-        153,
+        155,
         "ListOffsetsRequest",
         Kind::Request,
         2,
@@ -6487,7 +6688,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        154,
+        156,
         "ListOffsetsResponse",
         Kind::Response,
         2,
@@ -6500,7 +6701,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        155,
+        157,
         "ListPartitionReassignmentsRequest",
         Kind::Request,
         46,
@@ -6512,7 +6713,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        156,
+        158,
         "ListPartitionReassignmentsResponse",
         Kind::Response,
         46,
@@ -6525,7 +6726,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        157,
+        159,
         "ListTransactionsRequest",
         Kind::Request,
         66,
@@ -6534,7 +6735,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LIST_TRANSACTIONS_REQUEST],
     ),
     Message::new(
-        158,
+        160,
         "ListTransactionsResponse",
         Kind::Response,
         66,
@@ -6543,7 +6744,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&LIST_TRANSACTIONS_RESPONSE, &LIST_TRANSACTIONS_RESPONSE_TRANSACTION_STATE],
     ),
     Message::new(
-        159,
+        161,
         "MetadataRequest",
         Kind::Request,
         3,
@@ -6552,7 +6753,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&METADATA_REQUEST, &METADATA_REQUEST_METADATA_REQUEST_TOPIC],
     ),
     Message::new(
-        160,
+        162,
         "MetadataResponse",
         Kind::Response,
         3,
@@ -6566,7 +6767,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        163,
+        165,
         "OffsetCommitRequest",
         Kind::Request,
         8,
@@ -6579,7 +6780,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        164,
+        166,
         "OffsetCommitResponse",
         Kind::Response,
         8,
@@ -6592,7 +6793,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        166,
+        168,
         "OffsetDeleteRequest",
         Kind::Request,
         47,
@@ -6605,7 +6806,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        167,
+        169,
         "OffsetDeleteResponse",
         Kind::Response,
         47,
@@ -6618,7 +6819,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        168,
+        170,
         "OffsetFetchRequest",
         Kind::Request,
         9,
@@ -6632,7 +6833,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        169,
+        171,
         "OffsetFetchResponse",
         Kind::Response,
         9,
@@ -6648,7 +6849,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        170,
+        172,
         "OffsetForLeaderEpochRequest",
         Kind::Request,
         23,
@@ -6661,7 +6862,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        171,
+        173,
         "OffsetForLeaderEpochResponse",
         Kind::Response,
         23,
@@ -6674,7 +6875,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        174,
+        176,
         "ProduceRequest",
         Kind::Request,
         0,
@@ -6687,7 +6888,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        175,
+        177,
         "ProduceResponse",
         Kind::Response,
         0,
@@ -6703,7 +6904,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        178,
+        180,
         "PushTelemetryRequest",
         Kind::Request,
         72,
@@ -6712,7 +6913,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&PUSH_TELEMETRY_REQUEST],
     ),
     Message::new(
-        179,
+        181,
         "PushTelemetryResponse",
         Kind::Response,
         72,
@@ -6721,7 +6922,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&PUSH_TELEMETRY_RESPONSE],
     ),
     Message::new(
-        181,
+        183,
         "ReadShareGroupStateRequest",
         Kind::Request,
         84,
@@ -6734,7 +6935,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        182,
+        184,
         "ReadShareGroupStateResponse",
         Kind::Response,
         84,
@@ -6748,7 +6949,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        183,
+        185,
         "ReadShareGroupStateSummaryRequest",
         Kind::Request,
         87,
@@ -6761,7 +6962,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        184,
+        186,
         "ReadShareGroupStateSummaryResponse",
         Kind::Response,
         87,
@@ -6774,7 +6975,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        193,
+        195,
         "RemoveRaftVoterRequest",
         Kind::Request,
         81,
@@ -6783,7 +6984,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&REMOVE_RAFT_VOTER_REQUEST],
     ),
     Message::new(
-        194,
+        196,
         "RemoveRaftVoterResponse",
         Kind::Response,
         81,
@@ -6792,7 +6993,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&REMOVE_RAFT_VOTER_RESPONSE],
     ),
     Message::new(
-        197,
+        199,
         "RenewDelegationTokenRequest",
         Kind::Request,
         39,
@@ -6801,7 +7002,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&RENEW_DELEGATION_TOKEN_REQUEST],
     ),
     Message::new(
-        198,
+        200,
         "RenewDelegationTokenResponse",
         Kind::Response,
         39,
@@ -6810,7 +7011,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&RENEW_DELEGATION_TOKEN_RESPONSE],
     ),
     Message::new(
-        199,
+        201,
         "SaslAuthenticateRequest",
         Kind::Request,
         36,
@@ -6819,7 +7020,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SASL_AUTHENTICATE_REQUEST],
     ),
     Message::new(
-        200,
+        202,
         "SaslAuthenticateResponse",
         Kind::Response,
         36,
@@ -6828,7 +7029,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SASL_AUTHENTICATE_RESPONSE],
     ),
     Message::new(
-        201,
+        203,
         "SaslHandshakeRequest",
         Kind::Request,
         17,
@@ -6837,7 +7038,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SASL_HANDSHAKE_REQUEST],
     ),
     Message::new(
-        202,
+        204,
         "SaslHandshakeResponse",
         Kind::Response,
         17,
@@ -6846,7 +7047,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SASL_HANDSHAKE_RESPONSE],
     ),
     Message::new(
-        203,
+        205,
         "ShareAcknowledgeRequest",
         Kind::Request,
         79,
@@ -6860,7 +7061,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        204,
+        206,
         "ShareAcknowledgeResponse",
         Kind::Response,
         79,
@@ -6875,7 +7076,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        205,
+        207,
         "ShareFetchRequest",
         Kind::Request,
         78,
@@ -6890,7 +7091,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        206,
+        208,
         "ShareFetchResponse",
         Kind::Response,
         78,
@@ -6906,7 +7107,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        209,
+        211,
         "ShareGroupDescribeRequest",
         Kind::Request,
         77,
@@ -6915,7 +7116,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SHARE_GROUP_DESCRIBE_REQUEST],
     ),
     Message::new(
-        210,
+        212,
         "ShareGroupDescribeResponse",
         Kind::Response,
         77,
@@ -6930,7 +7131,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        211,
+        213,
         "ShareGroupHeartbeatRequest",
         Kind::Request,
         76,
@@ -6939,7 +7140,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SHARE_GROUP_HEARTBEAT_REQUEST],
     ),
     Message::new(
-        212,
+        214,
         "ShareGroupHeartbeatResponse",
         Kind::Response,
         76,
@@ -6952,7 +7153,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        227,
+        229,
         "SnapshotFooterRecord",
         Kind::Data,
         -1,
@@ -6961,7 +7162,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&SNAPSHOT_FOOTER_RECORD],
     ),
     Message::new(
-        228,
+        230,
         "SnapshotHeaderRecord",
         Kind::Data,
         -1,
@@ -6970,20 +7171,20 @@ pub static MESSAGES: [Message; 187] = [
         &[&SNAPSHOT_HEADER_RECORD],
     ),
     Message::new(
-        231,
+        233,
         "StreamsGroupDescribeRequest",
         Kind::Request,
         89,
-        [0, 0],
+        [0, 1],
         0,
         &[&STREAMS_GROUP_DESCRIBE_REQUEST],
     ),
     Message::new(
-        232,
+        234,
         "StreamsGroupDescribeResponse",
         Kind::Response,
         89,
-        [0, 0],
+        [0, 1],
         0,
         &[
             &STREAMS_GROUP_DESCRIBE_RESPONSE,
@@ -6997,14 +7198,18 @@ pub static MESSAGES: [Message; 187] = [
             &STREAMS_GROUP_DESCRIBE_RESPONSE_TASK_IDS,
             &STREAMS_GROUP_DESCRIBE_RESPONSE_KEY_VALUE,
             &STREAMS_GROUP_DESCRIBE_RESPONSE_TOPIC_INFO,
+            &STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION,
+            &STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY,
+            &STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_NODE,
+            &STREAMS_GROUP_DESCRIBE_RESPONSE_TOPOLOGY_DESCRIPTION_GLOBAL_STORE,
         ],
     ),
     Message::new(
-        233,
+        235,
         "StreamsGroupHeartbeatRequest",
         Kind::Request,
         88,
-        [0, 0],
+        [0, 1],
         0,
         &[
             &STREAMS_GROUP_HEARTBEAT_REQUEST,
@@ -7019,11 +7224,11 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        234,
+        236,
         "StreamsGroupHeartbeatResponse",
         Kind::Response,
         88,
-        [0, 0],
+        [0, 1],
         0,
         &[
             &STREAMS_GROUP_HEARTBEAT_RESPONSE,
@@ -7036,6 +7241,30 @@ pub static MESSAGES: [Message; 187] = [
     ),
     Message::new(
         245,
+        "StreamsGroupTopologyDescriptionUpdateRequest",
+        Kind::Request,
+        93,
+        [0, 0],
+        0,
+        &[
+            &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST,
+            &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION,
+            &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY,
+            &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_NODE,
+            &STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST_TOPOLOGY_DESCRIPTION_GLOBAL_STORE,
+        ],
+    ),
+    Message::new(
+        246,
+        "StreamsGroupTopologyDescriptionUpdateResponse",
+        Kind::Response,
+        93,
+        [0, 0],
+        0,
+        &[&STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE],
+    ),
+    Message::new(
+        249,
         "SyncGroupRequest",
         Kind::Request,
         14,
@@ -7043,13 +7272,13 @@ pub static MESSAGES: [Message; 187] = [
         4,
         &[&SYNC_GROUP_REQUEST, &SYNC_GROUP_REQUEST_SYNC_GROUP_REQUEST_ASSIGNMENT],
     ),
-    Message::new(246, "SyncGroupResponse", Kind::Response, 14, [0, 5], 4, &[&SYNC_GROUP_RESPONSE]),
+    Message::new(250, "SyncGroupResponse", Kind::Response, 14, [0, 5], 4, &[&SYNC_GROUP_RESPONSE]),
     Message::new(
-        250,
+        254,
         "TxnOffsetCommitRequest",
         Kind::Request,
         28,
-        [0, 5],
+        [0, 6],
         3,
         &[
             &TXN_OFFSET_COMMIT_REQUEST,
@@ -7058,11 +7287,11 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        251,
+        255,
         "TxnOffsetCommitResponse",
         Kind::Response,
         28,
-        [0, 5],
+        [0, 6],
         3,
         &[
             &TXN_OFFSET_COMMIT_RESPONSE,
@@ -7071,7 +7300,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        254,
+        258,
         "UnregisterBrokerRequest",
         Kind::Request,
         64,
@@ -7080,7 +7309,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&UNREGISTER_BROKER_REQUEST],
     ),
     Message::new(
-        255,
+        259,
         "UnregisterBrokerResponse",
         Kind::Response,
         64,
@@ -7089,7 +7318,25 @@ pub static MESSAGES: [Message; 187] = [
         &[&UNREGISTER_BROKER_RESPONSE],
     ),
     Message::new(
-        256,
+        261,
+        "UnregisterControllerRequest",
+        Kind::Request,
+        94,
+        [0, 0],
+        0,
+        &[&UNREGISTER_CONTROLLER_REQUEST],
+    ),
+    Message::new(
+        262,
+        "UnregisterControllerResponse",
+        Kind::Response,
+        94,
+        [0, 0],
+        0,
+        &[&UNREGISTER_CONTROLLER_RESPONSE],
+    ),
+    Message::new(
+        263,
         "UpdateFeaturesRequest",
         Kind::Request,
         57,
@@ -7098,7 +7345,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&UPDATE_FEATURES_REQUEST, &UPDATE_FEATURES_REQUEST_FEATURE_UPDATE_KEY],
     ),
     Message::new(
-        257,
+        264,
         "UpdateFeaturesResponse",
         Kind::Response,
         57,
@@ -7107,7 +7354,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&UPDATE_FEATURES_RESPONSE, &UPDATE_FEATURES_RESPONSE_UPDATABLE_FEATURE_RESULT],
     ),
     Message::new(
-        258,
+        265,
         "UpdateRaftVoterRequest",
         Kind::Request,
         82,
@@ -7120,7 +7367,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        259,
+        266,
         "UpdateRaftVoterResponse",
         Kind::Response,
         82,
@@ -7129,7 +7376,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&UPDATE_RAFT_VOTER_RESPONSE, &UPDATE_RAFT_VOTER_RESPONSE_CURRENT_LEADER],
     ),
     Message::new(
-        261,
+        268,
         "VoteRequest",
         Kind::Request,
         52,
@@ -7138,7 +7385,7 @@ pub static MESSAGES: [Message; 187] = [
         &[&VOTE_REQUEST, &VOTE_REQUEST_TOPIC_DATA, &VOTE_REQUEST_PARTITION_DATA],
     ),
     Message::new(
-        262,
+        269,
         "VoteResponse",
         Kind::Response,
         52,
@@ -7152,7 +7399,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        263,
+        270,
         "VotersRecord",
         Kind::Data,
         -1,
@@ -7166,7 +7413,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        264,
+        271,
         "WriteShareGroupStateRequest",
         Kind::Request,
         85,
@@ -7180,7 +7427,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        265,
+        272,
         "WriteShareGroupStateResponse",
         Kind::Response,
         85,
@@ -7193,7 +7440,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        266,
+        273,
         "WriteTxnMarkersRequest",
         Kind::Request,
         27,
@@ -7206,7 +7453,7 @@ pub static MESSAGES: [Message; 187] = [
         ],
     ),
     Message::new(
-        267,
+        274,
         "WriteTxnMarkersResponse",
         Kind::Response,
         27,

@@ -1,4 +1,4 @@
-//! Messages of `group-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `group-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Bytes, Int8, Int16, Int32, Int64, Of, String, Uint16, Uuid};
 use crate::schema::{Kind, MAX, Message, Struct, field};
@@ -36,7 +36,11 @@ static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE: Struct = Struct {
 static CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TOPIC_PARTITIONS: Struct = Struct {
     name: "TopicPartitions",
     index: 1,
-    fields: &[field("topic_id", Uuid, 0, MAX), field("partitions", Int32, 0, MAX).list()],
+    fields: &[
+        field("topic_id", Uuid, 0, MAX),
+        field("partitions", Int32, 0, MAX).list(),
+        field("assignment_epochs", Int32, 0, MAX).list().nullable(0, MAX).tagged(0, 0, MAX),
+    ],
 };
 
 static CONSUMER_GROUP_MEMBER_METADATA_KEY: Struct = Struct {
@@ -190,7 +194,10 @@ static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: Struct = Struct {
 static CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: Struct = Struct {
     name: "ConsumerGroupTargetAssignmentMetadataValue",
     index: 0,
-    fields: &[field("assignment_epoch", Int32, 0, MAX)],
+    fields: &[
+        field("assignment_epoch", Int32, 0, MAX),
+        field("assignment_timestamp", Int64, 0, MAX).tagged(0, 0, MAX).ignorable(),
+    ],
 };
 
 static GROUP_METADATA_KEY: Struct =
@@ -405,7 +412,10 @@ static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: Struct = Struct {
 static SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: Struct = Struct {
     name: "ShareGroupTargetAssignmentMetadataValue",
     index: 0,
-    fields: &[field("assignment_epoch", Int32, 0, MAX)],
+    fields: &[
+        field("assignment_epoch", Int32, 0, MAX),
+        field("assignment_timestamp", Int64, 0, MAX).tagged(0, 0, MAX).ignorable(),
+    ],
 };
 
 static STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY: Struct = Struct {
@@ -519,6 +529,8 @@ static STREAMS_GROUP_METADATA_VALUE: Struct = Struct {
         .list()
         .nullable(0, MAX)
         .tagged(1, 0, MAX),
+        field("stored_description_topology_epoch", Int32, 0, MAX).tagged(2, 0, MAX).or(-1),
+        field("failed_description_topology_epoch", Int32, 0, MAX).tagged(3, 0, MAX).or(-1),
     ],
 };
 
@@ -562,7 +574,10 @@ static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY: Struct = Struct {
 static STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE: Struct = Struct {
     name: "StreamsGroupTargetAssignmentMetadataValue",
     index: 0,
-    fields: &[field("assignment_epoch", Int32, 0, MAX)],
+    fields: &[
+        field("assignment_epoch", Int32, 0, MAX),
+        field("assignment_timestamp", Int64, 0, MAX).tagged(0, 0, MAX).ignorable(),
+    ],
 };
 
 static STREAMS_GROUP_TOPOLOGY_KEY: Struct = Struct {
@@ -627,7 +642,7 @@ static STREAMS_GROUP_TOPOLOGY_VALUE_TOPIC_INFO: Struct = Struct {
 /// Messages of this jar.
 pub static MESSAGES: [Message; 44] = [
     Message::new(
-        39,
+        40,
         "ConsumerGroupCurrentMemberAssignmentKey",
         Kind::CoordinatorKey,
         8,
@@ -636,7 +651,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY],
     ),
     Message::new(
-        40,
+        41,
         "ConsumerGroupCurrentMemberAssignmentValue",
         Kind::CoordinatorValue,
         8,
@@ -648,7 +663,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        45,
+        46,
         "ConsumerGroupMemberMetadataKey",
         Kind::CoordinatorKey,
         5,
@@ -657,7 +672,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_MEMBER_METADATA_KEY],
     ),
     Message::new(
-        46,
+        47,
         "ConsumerGroupMemberMetadataValue",
         Kind::CoordinatorValue,
         5,
@@ -670,7 +685,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        47,
+        48,
         "ConsumerGroupMetadataKey",
         Kind::CoordinatorKey,
         3,
@@ -679,7 +694,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_METADATA_KEY],
     ),
     Message::new(
-        48,
+        49,
         "ConsumerGroupMetadataValue",
         Kind::CoordinatorValue,
         3,
@@ -688,7 +703,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_METADATA_VALUE],
     ),
     Message::new(
-        49,
+        50,
         "ConsumerGroupPartitionMetadataKey",
         Kind::CoordinatorKey,
         4,
@@ -697,7 +712,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_PARTITION_METADATA_KEY],
     ),
     Message::new(
-        50,
+        51,
         "ConsumerGroupPartitionMetadataValue",
         Kind::CoordinatorValue,
         4,
@@ -710,7 +725,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        51,
+        52,
         "ConsumerGroupRegularExpressionKey",
         Kind::CoordinatorKey,
         16,
@@ -719,7 +734,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_REGULAR_EXPRESSION_KEY],
     ),
     Message::new(
-        52,
+        53,
         "ConsumerGroupRegularExpressionValue",
         Kind::CoordinatorValue,
         16,
@@ -728,7 +743,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE],
     ),
     Message::new(
-        53,
+        54,
         "ConsumerGroupTargetAssignmentMemberKey",
         Kind::CoordinatorKey,
         7,
@@ -737,7 +752,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY],
     ),
     Message::new(
-        54,
+        55,
         "ConsumerGroupTargetAssignmentMemberValue",
         Kind::CoordinatorValue,
         7,
@@ -749,7 +764,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        55,
+        56,
         "ConsumerGroupTargetAssignmentMetadataKey",
         Kind::CoordinatorKey,
         6,
@@ -758,7 +773,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY],
     ),
     Message::new(
-        56,
+        57,
         "ConsumerGroupTargetAssignmentMetadataValue",
         Kind::CoordinatorValue,
         6,
@@ -767,7 +782,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE],
     ),
     Message::new(
-        131,
+        133,
         "GroupMetadataKey",
         Kind::CoordinatorKey,
         2,
@@ -776,7 +791,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&GROUP_METADATA_KEY],
     ),
     Message::new(
-        132,
+        134,
         "GroupMetadataValue",
         Kind::CoordinatorValue,
         2,
@@ -785,7 +800,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&GROUP_METADATA_VALUE, &GROUP_METADATA_VALUE_MEMBER_METADATA],
     ),
     Message::new(
-        147,
+        149,
         "LegacyOffsetCommitKey",
         Kind::CoordinatorKey,
         0,
@@ -794,7 +809,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&LEGACY_OFFSET_COMMIT_KEY],
     ),
     Message::new(
-        148,
+        150,
         "LegacyOffsetCommitValue",
         Kind::CoordinatorValue,
         0,
@@ -803,7 +818,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&LEGACY_OFFSET_COMMIT_VALUE],
     ),
     Message::new(
-        162,
+        164,
         "OffsetCommitKey",
         Kind::CoordinatorKey,
         1,
@@ -812,7 +827,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&OFFSET_COMMIT_KEY],
     ),
     Message::new(
-        165,
+        167,
         "OffsetCommitValue",
         Kind::CoordinatorValue,
         1,
@@ -821,7 +836,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&OFFSET_COMMIT_VALUE],
     ),
     Message::new(
-        207,
+        209,
         "ShareGroupCurrentMemberAssignmentKey",
         Kind::CoordinatorKey,
         14,
@@ -830,7 +845,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY],
     ),
     Message::new(
-        208,
+        210,
         "ShareGroupCurrentMemberAssignmentValue",
         Kind::CoordinatorValue,
         14,
@@ -842,7 +857,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        213,
+        215,
         "ShareGroupMemberMetadataKey",
         Kind::CoordinatorKey,
         10,
@@ -851,7 +866,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_MEMBER_METADATA_KEY],
     ),
     Message::new(
-        214,
+        216,
         "ShareGroupMemberMetadataValue",
         Kind::CoordinatorValue,
         10,
@@ -860,7 +875,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_MEMBER_METADATA_VALUE],
     ),
     Message::new(
-        215,
+        217,
         "ShareGroupMetadataKey",
         Kind::CoordinatorKey,
         11,
@@ -869,7 +884,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_METADATA_KEY],
     ),
     Message::new(
-        216,
+        218,
         "ShareGroupMetadataValue",
         Kind::CoordinatorValue,
         11,
@@ -878,7 +893,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_METADATA_VALUE],
     ),
     Message::new(
-        217,
+        219,
         "ShareGroupStatePartitionMetadataKey",
         Kind::CoordinatorKey,
         15,
@@ -887,7 +902,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_STATE_PARTITION_METADATA_KEY],
     ),
     Message::new(
-        218,
+        220,
         "ShareGroupStatePartitionMetadataValue",
         Kind::CoordinatorValue,
         15,
@@ -900,7 +915,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        219,
+        221,
         "ShareGroupTargetAssignmentMemberKey",
         Kind::CoordinatorKey,
         13,
@@ -909,7 +924,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY],
     ),
     Message::new(
-        220,
+        222,
         "ShareGroupTargetAssignmentMemberValue",
         Kind::CoordinatorValue,
         13,
@@ -921,7 +936,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        221,
+        223,
         "ShareGroupTargetAssignmentMetadataKey",
         Kind::CoordinatorKey,
         12,
@@ -930,7 +945,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY],
     ),
     Message::new(
-        222,
+        224,
         "ShareGroupTargetAssignmentMetadataValue",
         Kind::CoordinatorValue,
         12,
@@ -939,7 +954,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE],
     ),
     Message::new(
-        229,
+        231,
         "StreamsGroupCurrentMemberAssignmentKey",
         Kind::CoordinatorKey,
         22,
@@ -948,7 +963,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY],
     ),
     Message::new(
-        230,
+        232,
         "StreamsGroupCurrentMemberAssignmentValue",
         Kind::CoordinatorValue,
         22,
@@ -960,7 +975,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        235,
+        237,
         "StreamsGroupMemberMetadataKey",
         Kind::CoordinatorKey,
         19,
@@ -969,7 +984,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_MEMBER_METADATA_KEY],
     ),
     Message::new(
-        236,
+        238,
         "StreamsGroupMemberMetadataValue",
         Kind::CoordinatorValue,
         19,
@@ -982,7 +997,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        237,
+        239,
         "StreamsGroupMetadataKey",
         Kind::CoordinatorKey,
         17,
@@ -991,7 +1006,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_METADATA_KEY],
     ),
     Message::new(
-        238,
+        240,
         "StreamsGroupMetadataValue",
         Kind::CoordinatorValue,
         17,
@@ -1000,7 +1015,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_METADATA_VALUE, &STREAMS_GROUP_METADATA_VALUE_LAST_ASSIGNMENT_CONFIG],
     ),
     Message::new(
-        239,
+        241,
         "StreamsGroupTargetAssignmentMemberKey",
         Kind::CoordinatorKey,
         21,
@@ -1009,7 +1024,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY],
     ),
     Message::new(
-        240,
+        242,
         "StreamsGroupTargetAssignmentMemberValue",
         Kind::CoordinatorValue,
         21,
@@ -1021,7 +1036,7 @@ pub static MESSAGES: [Message; 44] = [
         ],
     ),
     Message::new(
-        241,
+        243,
         "StreamsGroupTargetAssignmentMetadataKey",
         Kind::CoordinatorKey,
         20,
@@ -1030,7 +1045,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY],
     ),
     Message::new(
-        242,
+        244,
         "StreamsGroupTargetAssignmentMetadataValue",
         Kind::CoordinatorValue,
         20,
@@ -1039,7 +1054,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE],
     ),
     Message::new(
-        243,
+        247,
         "StreamsGroupTopologyKey",
         Kind::CoordinatorKey,
         23,
@@ -1048,7 +1063,7 @@ pub static MESSAGES: [Message; 44] = [
         &[&STREAMS_GROUP_TOPOLOGY_KEY],
     ),
     Message::new(
-        244,
+        248,
         "StreamsGroupTopologyValue",
         Kind::CoordinatorValue,
         23,

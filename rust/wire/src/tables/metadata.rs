@@ -1,4 +1,4 @@
-//! Messages of `metadata`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `metadata`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{
     Bool, Bytes, Float64, Int8, Int16, Int32, Int64, Of, String, Uint16, Uuid,
@@ -41,6 +41,11 @@ static BROKER_REGISTRATION_CHANGE_RECORD: Struct = Struct {
         field("fenced", Int8, 0, MAX).tagged(0, 0, MAX),
         field("in_controlled_shutdown", Int8, 1, MAX).tagged(1, 1, MAX),
         field("log_dirs", Uuid, 2, MAX).list().tagged(2, 2, MAX),
+        field("cordoned_log_dirs", Uuid, 3, MAX)
+            .list()
+            .nullable(3, MAX)
+            .tagged(3, 3, MAX)
+            .or_null(),
     ],
 };
 
@@ -183,6 +188,11 @@ static REGISTER_BROKER_RECORD: Struct = Struct {
         field("fenced", Bool, 0, MAX).or(1),
         field("in_controlled_shutdown", Bool, 1, MAX),
         field("log_dirs", Uuid, 3, MAX).list().tagged(0, 3, MAX),
+        field("cordoned_log_dirs", Uuid, 4, MAX)
+            .list()
+            .nullable(4, MAX)
+            .tagged(1, 4, MAX)
+            .or_null(),
     ],
 };
 
@@ -279,6 +289,12 @@ static UNREGISTER_BROKER_RECORD: Struct = Struct {
     fields: &[field("broker_id", Int32, 0, MAX), field("broker_epoch", Int64, 0, MAX)],
 };
 
+static UNREGISTER_CONTROLLER_RECORD: Struct = Struct {
+    name: "UnregisterControllerRecord",
+    index: 0,
+    fields: &[field("controller_id", Int32, 0, MAX)],
+};
+
 static USER_SCRAM_CREDENTIAL_RECORD: Struct = Struct {
     name: "UserScramCredentialRecord",
     index: 0,
@@ -299,7 +315,7 @@ static ZK_MIGRATION_STATE_RECORD: Struct = Struct {
 };
 
 /// Messages of this jar.
-pub static MESSAGES: [Message; 26] = [
+pub static MESSAGES: [Message; 27] = [
     Message::new(
         0,
         "AbortTransactionRecord",
@@ -310,7 +326,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&ABORT_TRANSACTION_RECORD],
     ),
     Message::new(
-        1,
+        2,
         "AccessControlEntryRecord",
         Kind::Metadata,
         18,
@@ -319,7 +335,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&ACCESS_CONTROL_ENTRY_RECORD],
     ),
     Message::new(
-        30,
+        31,
         "BeginTransactionRecord",
         Kind::Metadata,
         23,
@@ -328,17 +344,17 @@ pub static MESSAGES: [Message; 26] = [
         &[&BEGIN_TRANSACTION_RECORD],
     ),
     Message::new(
-        33,
+        34,
         "BrokerRegistrationChangeRecord",
         Kind::Metadata,
         17,
-        [0, 2],
+        [0, 3],
         0,
         &[&BROKER_REGISTRATION_CHANGE_RECORD],
     ),
-    Message::new(36, "ClearElrRecord", Kind::Metadata, 28, [0, 0], 0, &[&CLEAR_ELR_RECORD]),
+    Message::new(37, "ClearElrRecord", Kind::Metadata, 28, [0, 0], 0, &[&CLEAR_ELR_RECORD]),
     Message::new(
-        37,
+        38,
         "ClientQuotaRecord",
         Kind::Metadata,
         14,
@@ -346,9 +362,9 @@ pub static MESSAGES: [Message; 26] = [
         0,
         &[&CLIENT_QUOTA_RECORD, &CLIENT_QUOTA_RECORD_ENTITY_DATA],
     ),
-    Message::new(38, "ConfigRecord", Kind::Metadata, 4, [0, 0], 0, &[&CONFIG_RECORD]),
+    Message::new(39, "ConfigRecord", Kind::Metadata, 4, [0, 0], 0, &[&CONFIG_RECORD]),
     Message::new(
-        70,
+        72,
         "DelegationTokenRecord",
         Kind::Metadata,
         10,
@@ -357,7 +373,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&DELEGATION_TOKEN_RECORD],
     ),
     Message::new(
-        113,
+        115,
         "EndTransactionRecord",
         Kind::Metadata,
         24,
@@ -366,7 +382,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&END_TRANSACTION_RECORD],
     ),
     Message::new(
-        121,
+        123,
         "FeatureLevelRecord",
         Kind::Metadata,
         12,
@@ -374,10 +390,10 @@ pub static MESSAGES: [Message; 26] = [
         0,
         &[&FEATURE_LEVEL_RECORD],
     ),
-    Message::new(122, "FenceBrokerRecord", Kind::Metadata, 7, [0, 0], 0, &[&FENCE_BROKER_RECORD]),
-    Message::new(161, "NoOpRecord", Kind::Metadata, 20, [0, 0], 0, &[&NO_OP_RECORD]),
+    Message::new(124, "FenceBrokerRecord", Kind::Metadata, 7, [0, 0], 0, &[&FENCE_BROKER_RECORD]),
+    Message::new(163, "NoOpRecord", Kind::Metadata, 20, [0, 0], 0, &[&NO_OP_RECORD]),
     Message::new(
-        172,
+        174,
         "PartitionChangeRecord",
         Kind::Metadata,
         5,
@@ -385,14 +401,14 @@ pub static MESSAGES: [Message; 26] = [
         0,
         &[&PARTITION_CHANGE_RECORD],
     ),
-    Message::new(173, "PartitionRecord", Kind::Metadata, 3, [0, 2], 0, &[&PARTITION_RECORD]),
-    Message::new(176, "ProducerIdsRecord", Kind::Metadata, 15, [0, 0], 0, &[&PRODUCER_IDS_RECORD]),
+    Message::new(175, "PartitionRecord", Kind::Metadata, 3, [0, 2], 0, &[&PARTITION_RECORD]),
+    Message::new(178, "ProducerIdsRecord", Kind::Metadata, 15, [0, 0], 0, &[&PRODUCER_IDS_RECORD]),
     Message::new(
-        185,
+        187,
         "RegisterBrokerRecord",
         Kind::Metadata,
         0,
-        [0, 3],
+        [0, 4],
         0,
         &[
             &REGISTER_BROKER_RECORD,
@@ -401,7 +417,7 @@ pub static MESSAGES: [Message; 26] = [
         ],
     ),
     Message::new(
-        186,
+        188,
         "RegisterControllerRecord",
         Kind::Metadata,
         27,
@@ -414,7 +430,7 @@ pub static MESSAGES: [Message; 26] = [
         ],
     ),
     Message::new(
-        191,
+        193,
         "RemoveAccessControlEntryRecord",
         Kind::Metadata,
         19,
@@ -423,7 +439,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&REMOVE_ACCESS_CONTROL_ENTRY_RECORD],
     ),
     Message::new(
-        192,
+        194,
         "RemoveDelegationTokenRecord",
         Kind::Metadata,
         26,
@@ -431,9 +447,9 @@ pub static MESSAGES: [Message; 26] = [
         0,
         &[&REMOVE_DELEGATION_TOKEN_RECORD],
     ),
-    Message::new(195, "RemoveTopicRecord", Kind::Metadata, 9, [0, 0], 0, &[&REMOVE_TOPIC_RECORD]),
+    Message::new(197, "RemoveTopicRecord", Kind::Metadata, 9, [0, 0], 0, &[&REMOVE_TOPIC_RECORD]),
     Message::new(
-        196,
+        198,
         "RemoveUserScramCredentialRecord",
         Kind::Metadata,
         22,
@@ -441,9 +457,9 @@ pub static MESSAGES: [Message; 26] = [
         0,
         &[&REMOVE_USER_SCRAM_CREDENTIAL_RECORD],
     ),
-    Message::new(247, "TopicRecord", Kind::Metadata, 2, [0, 0], 0, &[&TOPIC_RECORD]),
+    Message::new(251, "TopicRecord", Kind::Metadata, 2, [0, 0], 0, &[&TOPIC_RECORD]),
     Message::new(
-        252,
+        256,
         "UnfenceBrokerRecord",
         Kind::Metadata,
         8,
@@ -452,7 +468,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&UNFENCE_BROKER_RECORD],
     ),
     Message::new(
-        253,
+        257,
         "UnregisterBrokerRecord",
         Kind::Metadata,
         1,
@@ -462,6 +478,15 @@ pub static MESSAGES: [Message; 26] = [
     ),
     Message::new(
         260,
+        "UnregisterControllerRecord",
+        Kind::Metadata,
+        29,
+        [0, 0],
+        0,
+        &[&UNREGISTER_CONTROLLER_RECORD],
+    ),
+    Message::new(
+        267,
         "UserScramCredentialRecord",
         Kind::Metadata,
         11,
@@ -470,7 +495,7 @@ pub static MESSAGES: [Message; 26] = [
         &[&USER_SCRAM_CREDENTIAL_RECORD],
     ),
     Message::new(
-        268,
+        275,
         "ZkMigrationStateRecord",
         Kind::Metadata,
         21,

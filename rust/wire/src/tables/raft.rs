@@ -1,4 +1,4 @@
-//! Messages of `raft`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `raft`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Int32, Int64, Of, String, Uuid};
 use crate::schema::{Kind, MAX, Message, Struct, field};
@@ -22,7 +22,7 @@ static QUORUM_STATE_DATA_VOTER: Struct =
 
 /// Messages of this jar.
 pub static MESSAGES: [Message; 1] = [Message::new(
-    180,
+    182,
     "QuorumStateData",
     Kind::Data,
     -1,

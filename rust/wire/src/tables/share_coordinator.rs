@@ -1,4 +1,4 @@
-//! Messages of `share-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `share-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Int8, Int16, Int32, Int64, Of, String, Uuid};
 use crate::schema::{Kind, MAX, Message, Struct, field};
@@ -75,7 +75,7 @@ static SHARE_UPDATE_VALUE_STATE_BATCH: Struct = Struct {
 /// Messages of this jar.
 pub static MESSAGES: [Message; 4] = [
     Message::new(
-        223,
+        225,
         "ShareSnapshotKey",
         Kind::CoordinatorKey,
         0,
@@ -84,7 +84,7 @@ pub static MESSAGES: [Message; 4] = [
         &[&SHARE_SNAPSHOT_KEY],
     ),
     Message::new(
-        224,
+        226,
         "ShareSnapshotValue",
         Kind::CoordinatorValue,
         0,
@@ -92,9 +92,9 @@ pub static MESSAGES: [Message; 4] = [
         0,
         &[&SHARE_SNAPSHOT_VALUE, &SHARE_SNAPSHOT_VALUE_STATE_BATCH],
     ),
-    Message::new(225, "ShareUpdateKey", Kind::CoordinatorKey, 1, [0, 0], MAX, &[&SHARE_UPDATE_KEY]),
+    Message::new(227, "ShareUpdateKey", Kind::CoordinatorKey, 1, [0, 0], MAX, &[&SHARE_UPDATE_KEY]),
     Message::new(
-        226,
+        228,
         "ShareUpdateValue",
         Kind::CoordinatorValue,
         1,

@@ -1,4 +1,4 @@
-//! Messages of `storage`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `storage`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Bool, Bytes, Int8, Int16, Int32, Int64, Of, String, Uint32, Uuid};
 use crate::schema::{Kind, MAX, Message, Struct, field};
@@ -186,7 +186,7 @@ static REMOTE_PARTITION_DELETE_METADATA_RECORD_TOPIC_ID_PARTITION_ENTRY: Struct 
 /// Messages of this jar.
 pub static MESSAGES: [Message; 5] = [
     Message::new(
-        177,
+        179,
         "ProducerSnapshot",
         Kind::Data,
         -1,
@@ -195,7 +195,7 @@ pub static MESSAGES: [Message; 5] = [
         &[&PRODUCER_SNAPSHOT, &PRODUCER_SNAPSHOT_PRODUCER_ENTRY],
     ),
     Message::new(
-        187,
+        189,
         "RemoteLogSegmentMetadataRecord",
         Kind::RemoteMetadata,
         0,
@@ -209,7 +209,7 @@ pub static MESSAGES: [Message; 5] = [
         ],
     ),
     Message::new(
-        188,
+        190,
         "RemoteLogSegmentMetadataSnapshotRecord",
         Kind::RemoteMetadata,
         3,
@@ -221,7 +221,7 @@ pub static MESSAGES: [Message; 5] = [
         ],
     ),
     Message::new(
-        189,
+        191,
         "RemoteLogSegmentMetadataUpdateRecord",
         Kind::RemoteMetadata,
         1,
@@ -234,7 +234,7 @@ pub static MESSAGES: [Message; 5] = [
         ],
     ),
     Message::new(
-        190,
+        192,
         "RemotePartitionDeleteMetadataRecord",
         Kind::RemoteMetadata,
         2,

@@ -1,4 +1,4 @@
-//! Messages of `transaction-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
+//! Messages of `transaction-coordinator`. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.4.0; do not edit.
 
 use crate::schema::Type::{Int8, Int16, Int32, Int64, Of, String};
 use crate::schema::{Kind, MAX, Message, Struct, field};
@@ -38,7 +38,7 @@ static TRANSACTION_LOG_VALUE_PARTITIONS_SCHEMA: Struct = Struct {
 /// Messages of this jar.
 pub static MESSAGES: [Message; 2] = [
     Message::new(
-        248,
+        252,
         "TransactionLogKey",
         Kind::CoordinatorKey,
         0,
@@ -47,7 +47,7 @@ pub static MESSAGES: [Message; 2] = [
         &[&TRANSACTION_LOG_KEY],
     ),
     Message::new(
-        249,
+        253,
         "TransactionLogValue",
         Kind::CoordinatorValue,
         0,
