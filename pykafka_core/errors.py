@@ -25,7 +25,7 @@
 
 A class holds its row of the table: ``code``, ``name`` as Kafka writes it, ``retriable``,
 ``refresh_metadata`` (a client should fetch metadata before it tries again). Source of codes and
-flags: Kafka 4.2, ``org.apache.kafka.common.protocol.Errors``.
+flags: Kafka 4.4, ``org.apache.kafka.common.protocol.Errors``.
 """
 
 from collections.abc import Sequence
@@ -756,3 +756,17 @@ class ShareSessionLimitReachedError(
     KafkaError, code=133, name="SHARE_SESSION_LIMIT_REACHED", retriable=True
 ):
     """The broker has no room for another share session."""
+
+
+class GroupDeletionFailedError(KafkaError, code=134, name="GROUP_DELETION_FAILED"):
+    """The group was not deleted; the message of its result has the reason."""
+
+
+class StreamsTopologyDescriptionUpdateFailedError(
+    KafkaError, code=135, name="STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"
+):
+    """The description of the topology was not stored; the message has the reason."""
+
+
+class ControllerIdNotRegisteredError(KafkaError, code=136, name="CONTROLLER_ID_NOT_REGISTERED"):
+    """No controller of this id is registered."""

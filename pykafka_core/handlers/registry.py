@@ -87,6 +87,7 @@ ROWS: tuple[Row, ...] = (
     Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
     Row(80, "cluster.add_raft_voter", (0, 1), Owner.CONTROLLER),
     Row(81, "cluster.remove_raft_voter", (0, 0), Owner.CONTROLLER),
+    Row(94, "cluster.unregister_controller", (0, 0), Owner.CONTROLLER),
 )
 
 QUORUM_ROWS: tuple[Row, ...] = (
@@ -102,13 +103,15 @@ QUORUM_ROWS: tuple[Row, ...] = (
 _OF_CONTROLLERS: tuple[Row, ...] = (
     Row(56, "topics.alter_partition", (2, 3), Owner.CONTROLLER),
     Row(62, "cluster.broker_registration", (0, 4), Owner.CONTROLLER),
-    Row(63, "cluster.broker_heartbeat", (0, 1), Owner.CONTROLLER),
+    Row(63, "cluster.broker_heartbeat", (0, 2), Owner.CONTROLLER),
     Row(67, "cluster.allocate_producer_ids", (0, 0), Owner.CONTROLLER),
     Row(70, "cluster.controller_registration", (0, 0), Owner.CONTROLLER),
 )
 """What brokers and controllers ask the active controller, and no client may."""
 
-_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 60, 64, 80, 81})
+_OF_BOTH = frozenset(
+    {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 60, 64, 80, 81, 94}
+)
 """APIs of ``ROWS`` that a listener of controllers has too."""
 
 VOTER_APIS = frozenset({80, 81})

@@ -12,9 +12,11 @@ from pykafka_core.metadata.image.features import (
     SUPPORTED_FEATURES,
 )
 
-LAST_METADATA_CHANGE = 23
-"""4.0-IV1, the last metadata.version that changed metadata records: a cluster cannot go back behind it. From there on
-readers know what is written at `METADATA_VERSION_LEVEL`."""
+METADATA_CHANGES = (23, 30, 32, 33)
+"""Levels of metadata.version that changed metadata records: 4.0-IV1, 4.3-IV0, 4.4-IV1, 4.4-IV2.
+
+A cluster cannot return to a level before its last change, nor to one before 4.0-IV1.
+"""
 
 _NEEDS = {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
 """What a level of a feature needs: another feature's level."""
@@ -127,7 +129,7 @@ def _kraft_problem(level: int, current: int) -> str | None:
 
 
 def _check_downgrade(level: int, current: int, upgrade_type: UpgradeType) -> None:
-    if level >= LAST_METADATA_CHANGE:
+    if not any(level < change <= max(current, METADATA_CHANGES[0]) for change in METADATA_CHANGES):
         return
     reason = "Unsafe metadata downgrade is not supported in this version."
     if upgrade_type is not UpgradeType.UNSAFE_DOWNGRADE:

@@ -37,7 +37,7 @@ def change(broker: Broker, way: Way, *wanted: str, dry_run: bool = False) -> Non
 def test_levels_are_shown(broker: Broker, capsys: Capture) -> None:
     features.describe(broker.bootstrap_servers, as_json=False)
     shown = capsys.readouterr().out
-    for text in ("metadata.version", "7 to 29", TRANSACTIONS, "0 to 2"):
+    for text in ("metadata.version", "7 to 33", TRANSACTIONS, "0 to 2"):
         assert text in shown
 
 

@@ -184,6 +184,7 @@ class ClusterWorld:
         fence: bool = False,
         shut_down: bool = False,
         offline: Sequence[bytes] = (),
+        cordoned: Sequence[bytes] | None = None,
         code: int = 0,
     ) -> BrokerHeartbeatResponse:
         """Send a heartbeat; without ``offset`` of a broker that has applied everything."""
@@ -194,6 +195,7 @@ class ClusterWorld:
             want_fence=fence,
             want_shut_down=shut_down,
             offline_log_dirs=list(offline),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
         answer = self.ask(request, code=code)
         assert isinstance(answer, BrokerHeartbeatResponse)

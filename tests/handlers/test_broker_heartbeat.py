@@ -4,6 +4,7 @@ import pytest
 
 from pykafka_core.protocol.messages import (
     BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
     PartitionChangeRecord,
 )
 from tests.handlers.cluster_world import (
@@ -74,6 +75,42 @@ def test_a_broker_that_asks_for_it_is_fenced_after_it_leads_nothing() -> None:
     first, second = world.partition(0), world.partition(1)
     assert (first.leader, first.leader_epoch, first.isr) == (2, 5, (2, 3))
     assert (second.leader, second.leader_epoch, second.isr) == (2, 4, (2, 3))
+
+
+def set_metadata_version(world: ClusterWorld, level: int) -> None:
+    world.commit(FeatureLevelRecord(name="metadata.version", feature_level=level))
+
+
+def test_cordoned_directories_are_stored_from_4_3_iv0_on() -> None:
+    world = ClusterWorld([1, 2])
+    process = world.processes[1]
+    directories = world.image.brokers[1].directories
+    world.heartbeat(process, cordoned=directories)
+    assert world.image.brokers[1].cordoned is None
+    set_metadata_version(world, 30)
+    world.heartbeat(process, cordoned=directories)
+    (change,) = world.last_batch
+    assert isinstance(change, BrokerRegistrationChangeRecord)
+    assert world.image.brokers[1].is_cordoned
+    for unchanged in (directories, None):
+        world.heartbeat(process, cordoned=unchanged)
+        assert world.last_batch == ()
+        assert world.image.brokers[1].cordoned == directories
+    world.heartbeat(process, cordoned=())
+    assert world.image.brokers[1].cordoned == ()
+    assert not world.image.brokers[1].is_cordoned
+
+
+def test_a_broker_is_cordoned_and_fenced_by_one_heartbeat() -> None:
+    world = ClusterWorld([1, 2])
+    set_metadata_version(world, 30)
+    directories = world.image.brokers[1].directories
+    world.heartbeat(world.processes[1], fence=True, cordoned=directories)
+    broker = world.image.brokers[1]
+    assert (broker.fenced, broker.cordoned) == (True, directories)
+    world.heartbeat(world.processes[1], cordoned=())
+    broker = world.image.brokers[1]
+    assert (broker.fenced, broker.cordoned) == (False, ())
 
 
 def test_rule_40_a_controlled_shutdown_moves_leaders_and_leaves_every_isr() -> None:

@@ -5,11 +5,12 @@ from collections import Counter
 import pytest
 
 from pykafka_core.errors import InvalidReplicaAssignmentError, InvalidReplicationFactorError
-from pykafka_core.handlers.topics.placement import NewPartitions, Placer
+from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
 from pykafka_core.metadata.image.image import Broker, MetadataImage
 from tests.metadata.partitions import TOPIC_ID, broker
 
 COUNT = 360
+DIRECTORIES = (b"a" * 16, b"b" * 16)
 
 
 def placed(*brokers: Broker, factor: int = 3, count: int = COUNT) -> list[tuple[int, ...]]:
@@ -63,6 +64,16 @@ def test_a_broker_that_shuts_down_gets_nothing() -> None:
     assert all(3 not in nodes for nodes in placed(broker(1), broker(2), stopping, factor=2))
     with pytest.raises(InvalidReplicationFactorError, match=r"only 2 broker\(s\) are registered"):
         placed(broker(1), broker(2), stopping, factor=3)
+
+
+def test_a_cordoned_broker_gets_nothing() -> None:
+    in_part = broker(2)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[:1])
+    as_a_whole = broker(3)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[::-1])
+    assert all(3 not in nodes for nodes in placed(broker(1), in_part, as_a_whole, factor=2))
+    image = MetadataImage(brokers={2: in_part, 3: as_a_whole})
+    check_assignment(image, [2], None)
+    with pytest.raises(InvalidReplicaAssignmentError, match="log directories are cordoned"):
+        check_assignment(image, [2, 3], None)
 
 
 def test_without_a_broker_alive_nothing_is_placed() -> None:

@@ -75,8 +75,8 @@ NEGATIVE = "A feature version cannot be less than 0."
         (("", 0, SAFE), "Feature  not found."),
         (("no.such", 1, UPGRADE), "Local controller 1 does not support this feature."),
         ((TRANSACTION, 3, UNSAFE), "Local controller 1 only supports versions 0-2"),
-        ((METADATA, 6, SAFE), "Local controller 1 only supports versions 7-29"),
-        ((METADATA, 30, UPGRADE), "Local controller 1 only supports versions 7-29"),
+        ((METADATA, 6, SAFE), "Local controller 1 only supports versions 7-33"),
+        ((METADATA, 34, UPGRADE), "Local controller 1 only supports versions 7-33"),
         ((TRANSACTION, 1, UPGRADE), NO_DOWNGRADE),
         ((METADATA, 28, UPGRADE), NO_DOWNGRADE),
         ((ELR, 0, UPGRADE), NO_DOWNGRADE),
@@ -141,6 +141,18 @@ def test_the_metadata_version_goes_down_while_records_are_the_same(
     assert ask(broker, (METADATA, level, kind)).error_code == 0
     assert broker.image.features[METADATA] == level
     assert ask(broker, (METADATA, 29, UPGRADE)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("current", "level", "kept"),
+    [(30, 29, False), (31, 30, True), (32, 31, False), (33, 32, False), (33, 29, False)],
+)
+def test_the_metadata_version_does_not_return_below_a_change_of_kafka_4_3_or_4_4(
+    broker: SimulatedBroker, current: int, level: int, kept: bool
+) -> None:
+    assert ask(broker, (METADATA, current, UPGRADE)).error_code == 0
+    assert (ask(broker, (METADATA, level, SAFE)).error_code == 0) == kept
+    assert broker.image.features[METADATA] == (level if kept else current)
 
 
 @pytest.mark.parametrize("level", [7, 22])

@@ -21,16 +21,16 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.types import ConfigResource
 
-# Every schema of type "metadata" in Kafka 4.2's kafka-metadata jar.
-KAFKA_4_2_RECORDS = {
+# Every schema of type "metadata" in Kafka 4.4's kafka-metadata jar.
+KAFKA_4_4_RECORDS = {
     "AbortTransactionRecord", "AccessControlEntryRecord", "BeginTransactionRecord",
     "BrokerRegistrationChangeRecord", "ClearElrRecord", "ClientQuotaRecord", "ConfigRecord",
     "DelegationTokenRecord", "EndTransactionRecord", "FeatureLevelRecord", "FenceBrokerRecord",
     "NoOpRecord", "PartitionChangeRecord", "PartitionRecord", "ProducerIdsRecord",
     "RegisterBrokerRecord", "RegisterControllerRecord", "RemoveAccessControlEntryRecord",
     "RemoveDelegationTokenRecord", "RemoveTopicRecord", "RemoveUserScramCredentialRecord",
-    "TopicRecord", "UnfenceBrokerRecord", "UnregisterBrokerRecord", "UserScramCredentialRecord",
-    "ZkMigrationStateRecord",
+    "TopicRecord", "UnfenceBrokerRecord", "UnregisterBrokerRecord", "UnregisterControllerRecord",
+    "UserScramCredentialRecord", "ZkMigrationStateRecord",
 }  # fmt: skip
 
 ID = b"0123456789abcdef"
@@ -59,8 +59,8 @@ def image(*records: Message) -> MetadataImage:
     return draft_of(MetadataImage(), list(records)).image
 
 
-def test_every_record_type_of_kafka_4_2_is_applied() -> None:
-    assert MUTATORS.keys() == KAFKA_4_2_RECORDS
+def test_every_record_type_of_kafka_4_4_is_applied() -> None:
+    assert MUTATORS.keys() == KAFKA_4_4_RECORDS
 
 
 def test_an_unknown_record_is_refused_by_name() -> None:

@@ -8,7 +8,7 @@ from pykafka_core._records import RecordBatchReader
 from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.metadata.records.snapshot import (
     BATCH_RECORDS_MAX,
@@ -20,6 +20,7 @@ from pykafka_core.metadata.records.snapshot import (
 )
 from pykafka_core.protocol.messages import (
     AccessControlEntryRecord,
+    BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
     DelegationTokenRecord,
@@ -55,6 +56,13 @@ ALL: list[Message] = [
         fenced=True,
         in_controlled_shutdown=True,
         log_dirs=[id_of(9)],
+    ),
+    RegisterBrokerRecord(
+        broker_id=5,
+        incarnation_id=id_of(12),
+        broker_epoch=8,
+        log_dirs=[id_of(13), id_of(14)],
+        cordoned_log_dirs=[id_of(13)],
     ),
     RegisterControllerRecord(
         controller_id=4,
@@ -165,3 +173,20 @@ def test_a_malformed_record_behind_a_checksum_that_is_right_is_damage() -> None:
     whole = encode_snapshot([FeatureLevelRecord(name="metadata.version", feature_level=29)], 3, 0)
     with pytest.raises(MetadataError):
         decode_snapshot(with_a_malformed_record(whole))
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "versions"), [(None, (3, 2)), ([], (4, 3)), ([id_of(9)], (4, 3))]
+)
+def test_only_cordoned_directories_need_a_record_version_of_kafka_4_3(
+    cordoned: list[bytes] | None, versions: tuple[int, int]
+) -> None:
+    for version, record in zip(
+        versions,
+        (
+            RegisterBrokerRecord(cordoned_log_dirs=cordoned),
+            BrokerRegistrationChangeRecord(cordoned_log_dirs=cordoned),
+        ),
+        strict=True,
+    ):
+        assert encode(record)[2] == version

@@ -1,5 +1,6 @@
 """BrokerHeartbeat (63): KIP-631, KIP-841, KIP-858; ``ReplicationControlManager.processBrokerHeartbeat`` in Kafka."""
 
+from functools import partial
 from typing import NamedTuple
 
 from pykafka_core.errors import KafkaError, RequestTimedOutError
@@ -21,6 +22,7 @@ from pykafka_core.metadata.broker_changes import (
     unfenced,
 )
 from pykafka_core.metadata.broker_sessions import BrokerState, Wish, next_state, state_of
+from pykafka_core.metadata.image.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from pykafka_core.metadata.image.image import Broker
 from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
@@ -37,6 +39,13 @@ class _Beat(NamedTuple):
     after: BrokerState
     lost: frozenset[bytes]
     """Registered directories that are offline."""
+    cordoned: tuple[bytes, ...] | None
+    """Directories that take no new replicas from now on; None if they are the same."""
+
+    @property
+    def changes_directories(self) -> bool:
+        """Whether it reports another state of the broker's directories."""
+        return bool(self.lost) or self.cordoned is not None
 
     @property
     def directories(self) -> tuple[bytes, ...]:
@@ -62,7 +71,9 @@ def handle(context: Context, request: BrokerHeartbeatRequest) -> Slices[Outcome]
     wish = yield from _wish(context, active, broker, request)
     before = state_of(broker)
     lost = frozenset(request.offline_log_dirs) & frozenset(broker.directories)
-    beat = _Beat(broker, before, next_state(before, wish), lost)
+    beat = _Beat(
+        broker, before, next_state(before, wish), lost, _newly_cordoned(context, broker, request)
+    )
     gathered = yield from _records(context, beat)
     if beat.after is BrokerState.CONTROLLED_SHUTDOWN and not gathered.records:
         _wait_for(active, broker, context.next_offset - 1)
@@ -100,29 +111,38 @@ def _wish(
     return wish._replace(leads_any=leads, others_know=others_know)
 
 
+def _newly_cordoned(
+    context: Context, broker: Broker, request: BrokerHeartbeatRequest
+) -> tuple[bytes, ...] | None:
+    level = context.image.features.get(METADATA_VERSION, 0)
+    if request.cordoned_log_dirs is None or level < CORDONED_DIRECTORIES_LEVEL:
+        return None
+    cordoned = tuple(request.cordoned_log_dirs)
+    return None if cordoned == broker.cordoned else cordoned
+
+
 def _records(context: Context, beat: _Beat) -> Slices[Gathered]:
     """What the heartbeat changes: the registration, and each partition at most once."""
     image, settings, broker = context.image, context.settings, beat.broker
     rest = beat.directories if beat.lost else ()
+    changed = partial(registration_change, broker, log_dirs=rest, cordoned=beat.cordoned)
     if beat.after.is_fenced and not broker.fenced:
         changes = yield from gather(fenced(image, settings, broker))
-        change = registration_change(broker, fenced=SET, log_dirs=rest)
-        return _then(changes, change)
+        return _then(changes, changed(fenced=SET))
     if beat.after is BrokerState.UNFENCED and broker.fenced:
-        change = registration_change(broker, fenced=CLEAR, log_dirs=rest)
         back = broker._replace(directories=beat.directories)
         changes = yield from gather(unfenced(image, settings, back))
         # What a batch does not hold is elected with the next partitions that nobody leads.
-        return Gathered([change, *changes.records], is_complete=True)
+        return Gathered([changed(fenced=CLEAR), *changes.records], is_complete=True)
     if beat.after is BrokerState.CONTROLLED_SHUTDOWN:
         changes = yield from gather(shutting_down(image, settings, broker))
-        if broker.in_controlled_shutdown and not beat.lost:
+        if broker.in_controlled_shutdown and not beat.changes_directories:
             return Gathered(changes.records, is_complete=True)
-        change = registration_change(broker, in_controlled_shutdown=SET, log_dirs=rest)
+        change = changed(in_controlled_shutdown=SET)
         return Gathered([change, *changes.records], is_complete=True)
-    if beat.lost:
+    if beat.changes_directories:
         changes = yield from gather(directories_lost(image, settings, broker, beat.lost))
-        return _then(changes, registration_change(broker, log_dirs=rest))
+        return _then(changes, changed())
     return Gathered((), is_complete=True)
 
 

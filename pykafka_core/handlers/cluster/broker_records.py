@@ -102,12 +102,14 @@ def registration_change(
     fenced: int = 0,
     in_controlled_shutdown: int = 0,
     log_dirs: Sequence[bytes] = (),
+    cordoned: Sequence[bytes] | None = None,
 ) -> BrokerRegistrationChangeRecord:
-    """The record that changes a registration; no ``log_dirs`` means the same ones."""
+    """The record that changes a registration; no ``log_dirs`` and a ``cordoned`` of None change none."""
     return BrokerRegistrationChangeRecord(
         broker_id=broker.node_id,
         broker_epoch=broker.epoch,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
         log_dirs=list(log_dirs),
+        cordoned_log_dirs=None if cordoned is None else list(cordoned),
     )

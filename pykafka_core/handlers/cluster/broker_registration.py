@@ -176,4 +176,12 @@ def _record(
         fenced=existing is None or existing.fenced,
         in_controlled_shutdown=existing is not None and existing.in_controlled_shutdown,
         log_dirs=list(request.log_dirs),
+        cordoned_log_dirs=_cordoned(existing),
     )
+
+
+def _cordoned(existing: Broker | None) -> list[bytes] | None:
+    """Directories that stay cordoned: a new process reports its own in its heartbeats."""
+    if existing is None or existing.cordoned is None:
+        return None
+    return list(existing.cordoned)

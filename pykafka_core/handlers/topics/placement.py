@@ -10,6 +10,8 @@ from pykafka_core.protocol.messages import PartitionRecord
 
 T = TypeVar("T")
 
+NO_BROKER = "All brokers are currently fenced, or have all their log directories cordoned."
+
 
 def check_assignment(
     image: MetadataImage, replicas: Sequence[int], replication_factor: int | None
@@ -22,7 +24,7 @@ def check_assignment(
         replication_factor: What the partitions before it had; None for the first.
 
     Raises:
-        InvalidReplicaAssignmentError: Empty, repeated or unknown brokers, or another count.
+        InvalidReplicaAssignmentError: Wrong count, or empty, repeated, unknown or cordoned brokers.
     """
     if not replicas:
         raise InvalidReplicaAssignmentError(
@@ -38,6 +40,11 @@ def check_assignment(
             raise InvalidReplicaAssignmentError(
                 f"The manual partition assignment includes the broker {broker} more than once."
             )
+        if image.brokers[broker].is_cordoned:
+            raise InvalidReplicaAssignmentError(
+                f"The manual partition assignment includes broker {broker}, "
+                "but all its log directories are cordoned."
+            )
     if replication_factor is not None and len(replicas) != replication_factor:
         raise InvalidReplicaAssignmentError(
             f"The manual partition assignment includes a partition with {len(replicas)} "
@@ -49,9 +56,10 @@ def check_assignment(
 class Placer:
     """Chooses replicas: spread over racks first, over brokers then; ``StripedReplicaPlacer`` in Kafka.
 
-    Partitions go round the racks that have a broker alive, and round the brokers of each, so that leaders are spread.
-    Who follows shifts with each round, so that the partitions of a broker that fails go to many others. A fenced broker
-    is taken when its rack has no other, and never leads; one that shuts down is not taken at all.
+    Partitions go round the racks that have a broker alive, and round the brokers of each, so that
+    leaders are spread. The followers shift with each round, so that the partitions of a broker that
+    fails go to many others. A fenced broker is taken when its rack has no other, and never leads;
+    one that shuts down or is cordoned is not taken at all.
 
     Unlike Kafka's it draws no lots: a number says where a partition begins, and a topic's id gives its first number.
 
@@ -62,7 +70,7 @@ class Placer:
     def __init__(self, image: MetadataImage) -> None:
         racks: dict[str, tuple[list[int], list[int]]] = {}
         for node, broker in sorted(image.brokers.items()):
-            if not broker.in_controlled_shutdown:
+            if not broker.in_controlled_shutdown and not broker.is_cordoned:
                 racks.setdefault(broker.rack or "", ([], []))[broker.fenced].append(node)
         self._racks = [racks[name] for name in sorted(racks)]
         self._leading = [place for place, (alive, _) in enumerate(self._racks) if alive]
@@ -79,7 +87,7 @@ class Placer:
         """
         what = f"Unable to replicate the partition {factor} time(s): "
         if not self._leading:
-            raise InvalidReplicationFactorError(what + "All brokers are currently fenced.")
+            raise InvalidReplicationFactorError(what + NO_BROKER)
         if factor > self.broker_count:
             raise InvalidReplicationFactorError(
                 f"{what}The target replication factor of {factor} cannot be reached because "

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         RegisterControllerRecord,
         UnfenceBrokerRecord,
         UnregisterBrokerRecord,
+        UnregisterControllerRecord,
     )
 
 
@@ -30,6 +31,7 @@ def apply_register_broker(draft: Draft, record: "RegisterBrokerRecord") -> None:
         in_controlled_shutdown=record.in_controlled_shutdown,
         directories=tuple(record.log_dirs),
         features=_features(record.features),
+        cordoned=_directories(record.cordoned_log_dirs),
     )
 
 
@@ -63,6 +65,8 @@ def apply_broker_registration_change(
         broker = broker._replace(in_controlled_shutdown=record.in_controlled_shutdown > 0)
     if record.log_dirs:
         broker = broker._replace(directories=tuple(record.log_dirs))
+    if record.cordoned_log_dirs is not None:
+        broker = broker._replace(cordoned=tuple(record.cordoned_log_dirs))
     draft.image.brokers[record.broker_id] = broker
 
 
@@ -76,6 +80,17 @@ def apply_register_controller(draft: Draft, record: "RegisterControllerRecord") 
         endpoints=_endpoints(record.end_points),
         features=_features(record.features),
     )
+
+
+def apply_unregister_controller(draft: Draft, record: "UnregisterControllerRecord") -> None:
+    """A controller leaves the cluster for good."""
+    image = draft.image
+    if record.controller_id not in image.controllers:
+        raise MetadataError(
+            f"UnregisterControllerRecord names controller {record.controller_id}, which is not registered"
+        )
+    image.controllers = table = draft.own("controllers", image.controllers)
+    del table[record.controller_id]
 
 
 def _brokers(draft: Draft) -> dict[int, Broker]:
@@ -97,6 +112,10 @@ def _endpoints(
     endpoints: "Sequence[RegisterBrokerRecord.BrokerEndpoint | RegisterControllerRecord.ControllerEndpoint]",
 ) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in endpoints)
+
+
+def _directories(directories: Sequence[bytes] | None) -> tuple[bytes, ...] | None:
+    return None if directories is None else tuple(directories)
 
 
 def _features(

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 METADATA_VERSION = "metadata.version"
 METADATA_VERSION_LEVEL = 29
-"""4.2-IV1, the level of Kafka 4.2."""
+"""4.2-IV1, the level of a new cluster: nodes of Kafka 4.2 can join it."""
+METADATA_VERSION_MAX = 33
+"""4.4-IV2, the level of Kafka 4.4."""
+CORDONED_DIRECTORIES_LEVEL = 30
+"""4.3-IV0: registrations have cordoned directories (KIP-1066)."""
+CONTROLLER_REMOVAL_LEVEL = 33
+"""4.4-IV2: registrations of controllers can be removed."""
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
@@ -27,7 +33,7 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     GROUP_VERSION: (0, GROUP_VERSION_LEVEL),
     KRAFT_VERSION: (0, 1),
-    METADATA_VERSION: (7, METADATA_VERSION_LEVEL),
+    METADATA_VERSION: (7, METADATA_VERSION_MAX),
     TRANSACTION_VERSION: (0, TRANSACTION_VERSION_LEVEL),
 }
 """What ApiVersions offers. ``share.version`` and ``streams.version`` join with their coordinators: a client takes

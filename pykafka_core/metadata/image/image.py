@@ -64,6 +64,13 @@ class Broker(NamedTuple):
     in_controlled_shutdown: bool
     directories: tuple[bytes, ...]
     features: Mapping[str, tuple[int, int]]
+    cordoned: tuple[bytes, ...] | None = None
+    """Directories that take no new replicas (KIP-1066); None until the broker reports them."""
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether it takes no new replicas, as each of its directories is cordoned."""
+        return bool(self.cordoned) and set(self.directories) <= set(self.cordoned or ())
 
     @property
     def is_active(self) -> bool:

@@ -36,7 +36,7 @@ def _no_change(draft: Draft, record: Message) -> None:
     """NoOpRecord, and the brackets of a metadata transaction, which `replay.py` resolves."""
 
 
-# Every record type of Kafka 4.2, by class name; each function knows its own record's class.
+# Every record type of Kafka 4.4, by class name; each function knows its own record's class.
 MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
     "AbortTransactionRecord": _no_change,
     "AccessControlEntryRecord": security.apply_access_control_entry,
@@ -62,6 +62,7 @@ MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
     "TopicRecord": topics.apply_topic,
     "UnfenceBrokerRecord": brokers.apply_unfence_broker,
     "UnregisterBrokerRecord": brokers.apply_unregister_broker,
+    "UnregisterControllerRecord": brokers.apply_unregister_controller,
     "UserScramCredentialRecord": security.apply_user_scram_credential,
     "ZkMigrationStateRecord": features.apply_zk_migration_state,
 }

@@ -19,6 +19,9 @@ VERSIONS = {
 }
 """In which version a record is written at metadata.version 29; all others have only 0."""
 
+CORDONED_VERSIONS = {"RegisterBrokerRecord": 4, "BrokerRegistrationChangeRecord": 3}
+"""In which version a record with cordoned directories is written: from metadata.version 30 on."""
+
 _BATCH_HEADER_SIZE = 61
 _LENGTH_AT = 8
 _BATCH_OVERHEAD = 12
@@ -34,7 +37,10 @@ class Decoded(NamedTuple):
 
 def encode(record: Message) -> bytes:
     """A record's value: frame version, type, version, body."""
-    return encode_metadata_record(record, VERSIONS.get(type(record).__name__, 0))
+    name = type(record).__name__
+    is_cordoned = getattr(record, "cordoned_log_dirs", None) is not None
+    version = CORDONED_VERSIONS[name] if is_cordoned else VERSIONS.get(name, 0)
+    return encode_metadata_record(record, version)
 
 
 def decode_batches(batches: bytes) -> Decoded:

@@ -94,6 +94,7 @@ def _broker(broker: Broker) -> Message:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.directories),
+        cordoned_log_dirs=None if broker.cordoned is None else list(broker.cordoned),
     )
 
 

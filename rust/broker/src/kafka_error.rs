@@ -31,7 +31,7 @@ macro_rules! kafka_errors {
                 match self { $(KafkaError::$variant => $retriable,)* }
             }
 
-            /// The row of `code`, if Kafka 4.2 has one.
+            /// The row of `code`, if Kafka 4.4 has one.
             pub const fn from_code(code: i16) -> Option<KafkaError> {
                 match code { $($code => Some(KafkaError::$variant),)* _ => None }
             }
@@ -175,6 +175,9 @@ kafka_errors! {
     StreamsInvalidTopologyEpoch = 131, "STREAMS_INVALID_TOPOLOGY_EPOCH", false;
     StreamsTopologyFenced = 132, "STREAMS_TOPOLOGY_FENCED", false;
     ShareSessionLimitReached = 133, "SHARE_SESSION_LIMIT_REACHED", true;
+    GroupDeletionFailed = 134, "GROUP_DELETION_FAILED", false;
+    StreamsTopologyDescriptionUpdateFailed = 135, "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED", false;
+    ControllerIdNotRegistered = 136, "CONTROLLER_ID_NOT_REGISTERED", false;
 }
 
 impl std::fmt::Display for KafkaError {
@@ -195,8 +198,8 @@ mod tests {
             assert_eq!(i16::try_from(index).unwrap() - 1, error.code());
             assert_eq!(KafkaError::from_code(error.code()), Some(*error));
         }
-        assert_eq!(KafkaError::ALL.len(), 135);
-        assert_eq!(KafkaError::from_code(134), None);
+        assert_eq!(KafkaError::ALL.len(), 138);
+        assert_eq!(KafkaError::from_code(137), None);
     }
 
     #[test]

@@ -1,0 +1,55 @@
+"""UnregisterController answers as Apache Kafka 4.4.0 does."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    FeatureLevelRecord,
+    RegisterControllerRecord,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
+)
+from tests.handlers.cluster_world import CONTROLLER, NOT_CONTROLLER, ClusterWorld
+
+GONE = 2
+
+
+def unregister(world: ClusterWorld, controller_id: int, code: int = 0) -> tuple[int, str | None]:
+    answer = world.ask(UnregisterControllerRequest(controller_id=controller_id), code=code)
+    assert isinstance(answer, UnregisterControllerResponse)
+    return answer.error_code, answer.error_message
+
+
+@pytest.fixture
+def world() -> ClusterWorld:
+    world = ClusterWorld()
+    world.commit(
+        FeatureLevelRecord(name="metadata.version", feature_level=33),
+        *(RegisterControllerRecord(controller_id=node) for node in (CONTROLLER, GONE)),
+    )
+    return world
+
+
+def test_a_controller_that_is_gone_is_forgotten(world: ClusterWorld) -> None:
+    assert unregister(world, GONE) == (0, None)
+    assert world.image.controllers.keys() == {CONTROLLER}
+    text = "Controller ID 2 is not currently registered."
+    assert unregister(world, GONE) == (136, text)
+
+
+def test_the_active_controller_stays(world: ClusterWorld) -> None:
+    text = "Controller cannot unregister itself while it is active."
+    assert unregister(world, CONTROLLER) == (42, text)
+    assert CONTROLLER in world.image.controllers
+
+
+def test_an_older_metadata_version_has_no_record_for_it(world: ClusterWorld) -> None:
+    world.commit(FeatureLevelRecord(name="metadata.version", feature_level=32))
+    text = "The current MetadataVersion is too old to support controller unregistration."
+    assert unregister(world, GONE) == (35, text)
+    assert GONE in world.image.controllers
+
+
+def test_a_removal_that_is_not_committed_is_an_error(world: ClusterWorld) -> None:
+    code, text = unregister(world, GONE, code=NOT_CONTROLLER)
+    assert (code, bool(text)) == (NOT_CONTROLLER, True)
+    assert GONE in world.image.controllers
