@@ -57,9 +57,17 @@ class KafkaError(Exception):
         super().__init__((message or self.text)[: self.MESSAGE_LENGTH_MAX])
 
     def __init_subclass__(
-        cls, *, code: int, name: str, retriable: bool = False, refresh_metadata: bool = False
+        cls,
+        *,
+        code: int | None = None,
+        name: str = "",
+        retriable: bool = False,
+        refresh_metadata: bool = False,
     ) -> None:
+        """Register a code of Kafka's table. A class without one is a case of its parent's error."""
         super().__init_subclass__()
+        if code is None:
+            return
         cls.code, cls.name = code, name
         cls.text = cls.__doc__ or name
         cls.retriable, cls.refresh_metadata = retriable, refresh_metadata

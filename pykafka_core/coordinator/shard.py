@@ -12,7 +12,7 @@ An operation that is refused raises a `KafkaError` before it changes anything; s
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.errors import UnknownServerError
 
 Waiter = Hashable
 """Somebody who waits for one answer, now or later. Opaque here."""
@@ -46,6 +46,10 @@ class TransactionEnd(NamedTuple):
     coordinator_epoch: int
     committed: bool
     transaction_version: int
+
+
+class TurnFullError(UnknownServerError):
+    """Records exceed a batch of ``max.message.bytes``; clients get the error that Kafka sends."""
 
 
 class Turn:
@@ -83,14 +87,14 @@ class Turn:
         """Have records appended, all or none. No more of them are made than fit.
 
         Raises:
-            RecordListTooLargeError: They do not fit into one batch with those of this turn so far.
+            TurnFullError: They do not fit into one batch with those of this turn so far.
         """
         taken = []
         left = self.bytes_left
         for record in records:
             left -= _size(record)
             if left < 0:
-                raise RecordListTooLargeError
+                raise TurnFullError
             taken.append(record)
         self.bytes_left = left
         self.records += taken

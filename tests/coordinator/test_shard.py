@@ -2,8 +2,7 @@
 
 import pytest
 
-from pykafka_core.coordinator.shard import _RECORD_OVERHEAD, KeyValue, Turn
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.coordinator.shard import _RECORD_OVERHEAD, KeyValue, Turn, TurnFullError
 
 RECORD: KeyValue = (b"key", b"value")
 SIZE = _RECORD_OVERHEAD + 8
@@ -23,7 +22,7 @@ def test_records_that_just_fit_are_appended_in_order() -> None:
 
 def test_of_records_that_do_not_fit_none_is_appended() -> None:
     turn = turn_of(2 * SIZE - 1)
-    with pytest.raises(RecordListTooLargeError):
+    with pytest.raises(TurnFullError):
         turn.append([RECORD, RECORD])
     assert (turn.records, turn.bytes_left) == ([], 2 * SIZE - 1)
 
@@ -31,14 +30,14 @@ def test_of_records_that_do_not_fit_none_is_appended() -> None:
 def test_a_second_append_has_what_the_first_left() -> None:
     turn = turn_of(2 * SIZE)
     turn.append([RECORD])
-    with pytest.raises(RecordListTooLargeError):
+    with pytest.raises(TurnFullError):
         turn.append([RECORD, RECORD])
     turn.append([RECORD])
     assert turn.records == [RECORD, RECORD]
 
 
 def test_a_record_without_value_takes_its_key_and_its_framing() -> None:
-    with pytest.raises(RecordListTooLargeError):
+    with pytest.raises(TurnFullError):
         turn_of(_RECORD_OVERHEAD + 2).append([TOMBSTONE])
     turn_of(_RECORD_OVERHEAD + 3).append([TOMBSTONE])
 

@@ -56,6 +56,7 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
+    UnregisterControllerRequest,
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
@@ -379,6 +380,10 @@ def unregister_broker(_name: str, _version: int) -> Iterator[Message]:
     yield UnregisterBrokerRequest(broker_id=7)
 
 
+def unregister_controller(_name: str, _version: int) -> Iterator[Message]:
+    yield UnregisterControllerRequest(controller_id=7)
+
+
 def add_raft_voter(name: str, _version: int) -> Iterator[Message]:
     listener = AddRaftVoterRequest.Listener(name=name, host=name)
     yield AddRaftVoterRequest(cluster_id=name, voter_id=7, listeners=[listener])
@@ -400,7 +405,7 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
         alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
         update_features, describe_client_quotas, alter_client_quotas, describe_acls, create_acls,
-        delete_acls, unregister_broker, add_raft_voter, remove_raft_voter,
+        delete_acls, unregister_broker, unregister_controller, add_raft_voter, remove_raft_voter,
     )
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ def prepare(
 
     Raises:
         CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
-        RecordListTooLargeError: The record does not fit into one batch.
+        TurnFullError: The record does not fit into one batch.
     """
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
     next_id = NO_PRODUCER_ID
@@ -52,7 +52,7 @@ def fence(transaction: Transaction, state: Transactions, turn: Turn) -> None:
 
     Raises:
         CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
-        RecordListTooLargeError: The record does not fit into one batch.
+        TurnFullError: The record does not fit into one batch.
     """
     prepare(transaction, state, turn, commit=False, version=TV2)
 

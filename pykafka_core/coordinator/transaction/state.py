@@ -88,7 +88,7 @@ class Transactions:
 
         Raises:
             PolicyViolationError: It has so many partitions that it could not be ended, or the shard is full.
-            RecordListTooLargeError: It does not fit into one batch.
+            TurnFullError: It does not fit into one batch.
         """
         old = self.by_id.get(transaction.transactional_id)
         assert old is None or transaction.state in FOLLOWING[old.state], "a transition of the table"

@@ -5,7 +5,6 @@ from typing import NamedTuple
 from pykafka_core._core import Pattern
 from pykafka_core.coordinator.group.consumer.topics import GroupTopic
 from pykafka_core.metadata.image.image import Topics
-from pykafka_core.types import INTERNAL_TOPICS
 
 
 class ImageTopics(NamedTuple):
@@ -25,9 +24,12 @@ class ImageTopics(NamedTuple):
         return None if topic is None else GroupTopic(name, topic.topic_id, len(topic.partitions))
 
     def matching(self, regex: str) -> frozenset[str]:
-        """Names of topics that match a regular expression as a whole; none of the internal ones, nor if it is none."""
+        """Names of topics that match a regular expression as a whole, internal ones too, as in Kafka.
+
+        An invalid expression, which another broker has stored, matches none.
+        """
         try:
             matches = Pattern(regex).matches
         except ValueError:
-            return frozenset()  # stored by another broker
-        return frozenset(filter(matches, self.topics.by_name)) - INTERNAL_TOPICS
+            return frozenset()
+        return frozenset(filter(matches, self.topics.by_name))

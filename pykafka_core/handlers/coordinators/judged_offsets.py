@@ -7,9 +7,7 @@ from pykafka_core.coordinator.group.offsets.commit import NewOffset, StoredOffse
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.errors import (
     NONE,
-    InvalidCommitOffsetSizeError,
     OffsetMetadataTooLargeError,
-    RecordListTooLargeError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.outcome import Slices
@@ -92,8 +90,6 @@ class JudgedOffsets:
 
     def refuse(self, code: int) -> Slices[None]:
         """The group has refused the commit, unless ``code`` is 0."""
-        if code == RecordListTooLargeError.code:
-            code = InvalidCommitOffsetSizeError.code
         for row in self.asked if code else ():
             yield
             row.error_code = code

@@ -6,7 +6,7 @@ import pytest
 
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.coordinator.shard import TurnFullError
 from tests.coordinator.classic.world import MS, SETTINGS
 from tests.coordinator.offsets.shard_world import ShardWorld, at, commit, delete, stored
 
@@ -121,5 +121,5 @@ def test_offsets_that_do_not_fit_are_not_all_encoded(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(OffsetRecords, "key", noted)
     every = (("t", number) for number in range(COUNT))
-    assert world.ask(delete("g", *every)) == RecordListTooLargeError.code
+    assert world.ask(delete("g", *every)) == TurnFullError.code
     assert 10 < len(made) < 30

@@ -16,7 +16,7 @@ def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -
     Raises:
         GroupIdNotFoundError: There is no such group.
         NonEmptyGroupError: It has members, or is about to lose the last.
-        RecordListTooLargeError: Its records do not fit into one batch.
+        TurnFullError: Its records do not fit into one batch.
     """
     if group_id in state.consumer_groups:
         delete_consumer_group(state.consumer_groups[group_id], state, waiter, turn)

@@ -37,7 +37,6 @@ from pykafka_core.errors import (
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
     RebalanceInProgressError,
-    RecordListTooLargeError,
     UnknownMemberIdError,
     UnknownServerError,
 )
@@ -295,10 +294,7 @@ def _store_replaced(group: ClassicGroup, old: Member, new: Member, turn: Turn) -
     members = [new if member is old else member for member in group.members.values()]
     leader_id = new.member_id if group.leader_id == old.member_id else group.leader_id
     stored = [stored_member(one, group.protocol_name, one.assignment) for one in members]
-    try:
-        turn.append([group_record(group, stored, leader_id)])
-    except RecordListTooLargeError:
-        raise UnknownServerError from None
+    turn.append([group_record(group, stored, leader_id)])
 
 
 def _replace(state: GroupState, group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:

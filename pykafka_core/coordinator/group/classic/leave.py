@@ -27,7 +27,7 @@ def leave_group(
 
     Raises:
         UnknownMemberIdError: There is no such group.
-        RecordListTooLargeError: It is a consumer group, and the members' tombstones do not fit.
+        TurnFullError: It is a consumer group, and the members' tombstones do not fit.
     """
     if group_id in state.consumer_groups:
         leave_consumer_group(state.consumer_groups[group_id], leaving, state, waiter, turn)

@@ -13,11 +13,10 @@ from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import Turn, TurnFullError
 from pykafka_core.errors import (
     FencedInstanceIdError,
     RebalanceInProgressError,
-    RecordListTooLargeError,
     UnknownMemberIdError,
 )
 from pykafka_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
@@ -175,7 +174,7 @@ def append_empty(group: ClassicGroup, turn: Turn) -> None:
     """Have it stored that there are no members."""
     try:
         turn.append([group_record(group, (), None)])
-    except RecordListTooLargeError:
+    except TurnFullError:
         # Only a tiny max.message.bytes does this. If the group is loaded again, its stored members are back until
         # their sessions end; Kafka leaves it at a warning for the same reason.
         return

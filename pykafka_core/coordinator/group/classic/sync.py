@@ -17,12 +17,11 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.requests import sync_consumers
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import Turn, TurnFullError, Waiter
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     InconsistentGroupProtocolError,
     RebalanceInProgressError,
-    RecordListTooLargeError,
     UnknownMemberIdError,
     UnknownServerError,
 )
@@ -101,7 +100,7 @@ def _assign(
         return
     try:
         turn.append([_assigned_record(group, assignments)])
-    except RecordListTooLargeError:
+    except TurnFullError:
         drop_assignment(state, group, UnknownServerError.code, turn)
         rebalance_or_complete(state, group, "the group is too large to be stored", turn)
         return

@@ -15,7 +15,7 @@ def delete_consumer_group(
 
     Raises:
         NonEmptyGroupError: It has members.
-        RecordListTooLargeError: Its records do not fit into one batch.
+        TurnFullError: Its records do not fit into one batch.
     """
     if group.has_members:
         raise NonEmptyGroupError

@@ -37,7 +37,7 @@ class Draft:
         """Append all records; from now on the group is as drafted, with ``last`` applied to it.
 
         Raises:
-            RecordListTooLargeError: They do not fit into one batch; the group is as it was.
+            TurnFullError: They do not fit into one batch; the group is as it was.
         """
         turn.append([*self._records, *last])
         for record in last:

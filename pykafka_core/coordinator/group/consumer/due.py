@@ -7,8 +7,7 @@ from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.consumer.member import MemberState
 from pykafka_core.coordinator.group.consumer.session import touch, watch_revocation
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.coordinator.shard import Turn, TurnFullError
 
 RETRY_MS = 5_000
 """Until a member is removed again whose records did not fit: ``max.message.bytes`` may be larger then."""
@@ -24,7 +23,7 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
     if not is_revocation or member.state is MemberState.UNREVOKED_PARTITIONS:
         try:
             remove_members(state, group, [key.member_id], None, turn)
-        except RecordListTooLargeError:
+        except TurnFullError:
             # Out of here it would cost all groups of the shard, which would be loaded again.
             state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
 

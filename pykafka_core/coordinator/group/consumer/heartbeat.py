@@ -44,7 +44,7 @@ def consumer_heartbeat(
         FencedMemberEpochError: It is in another epoch: it has to give up its partitions and to join again.
         InvalidRegularExpressionError: The group has too many of them.
         UnknownServerError: It needs another epoch, and the group is in the last one.
-        RecordListTooLargeError: What changes does not fit into one batch.
+        TurnFullError: What changes does not fit into one batch.
     """
     draft = opened(beat.group_id, beat.member_epoch, view, state)
     check_regex(beat.topic_regex, beat.member_id, draft.group)

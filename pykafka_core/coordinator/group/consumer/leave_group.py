@@ -20,7 +20,7 @@ def leave_consumer_group(
     """Remove members; answered with a tuple of error codes, one for each of them.
 
     Raises:
-        RecordListTooLargeError: Their tombstones do not fit into one batch; all of them stay.
+        TurnFullError: Their tombstones do not fit into one batch; all of them stay.
     """
     found = [_found(group, identity) for identity in leaving]
     # One that is named twice leaves once.

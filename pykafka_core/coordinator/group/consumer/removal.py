@@ -3,8 +3,7 @@
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.records import group_tombstones
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.coordinator.shard import Turn, TurnFullError
 
 
 def remove_empty_consumer_group(group: ConsumerGroup, state: GroupState, turn: Turn) -> bool:
@@ -13,7 +12,7 @@ def remove_empty_consumer_group(group: ConsumerGroup, state: GroupState, turn: T
         return True
     try:
         turn.append(list(group_tombstones(group)))
-    except RecordListTooLargeError:
+    except TurnFullError:
         return False
     del state.consumer_groups[group.group_id]
     return True

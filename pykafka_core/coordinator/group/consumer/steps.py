@@ -79,7 +79,7 @@ def reconcile(
 
     Raises:
         FencedMemberEpochError: A later version wrote its state, and it still owns partitions.
-        RecordListTooLargeError: What changes does not fit into one batch.
+        TurnFullError: What changes does not fit into one batch.
     """
     group = draft.group
     before = group.members[member_id]

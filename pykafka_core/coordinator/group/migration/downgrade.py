@@ -16,8 +16,7 @@ from pykafka_core.coordinator.group.consumer.records import group_tombstones
 from pykafka_core.coordinator.group.consumer.session import forget_deadlines
 from pykafka_core.coordinator.group.migration.embedded import encoded_assignment
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn
-from pykafka_core.errors import RecordListTooLargeError
+from pykafka_core.coordinator.shard import Turn, TurnFullError
 
 _REASON = "the last member of the consumer protocol is gone"
 
@@ -52,7 +51,7 @@ def is_downgraded(
     record = group_record(classic, members, classic.leader_id)
     try:
         turn.append([*group_tombstones(before), record])
-    except RecordListTooLargeError:
+    except TurnFullError:
         return False
     group_id = before.group_id
     del state.consumer_groups[group_id]

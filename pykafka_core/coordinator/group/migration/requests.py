@@ -64,7 +64,7 @@ def join_consumers(
         CoordinatorNotAvailableError: All groups together hold as much as they may.
         UnknownMemberIdError: A static member comes with an id that is none.
         FencedInstanceIdError: Another member id has the instance id.
-        RecordListTooLargeError: What changes does not fit into one batch.
+        TurnFullError: What changes does not fit into one batch.
     """
     member_id = join.member_id or state.new_uuid()
     if member_id not in group.members and len(group.members) >= state.settings.consumer.max_size:

@@ -80,7 +80,7 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
         FencedInstanceIdError: Another member id has the instance id.
         StaleMemberEpochError: The member of a consumer group is in another epoch.
         UnsupportedVersionError: The request cannot have a member epoch, and names a member of a consumer group.
-        RecordListTooLargeError: They do not fit into one batch.
+        TurnFullError: They do not fit into one batch.
     """
     check_commit(commit, state)
     turn.append([one.record for one in commit.offsets])

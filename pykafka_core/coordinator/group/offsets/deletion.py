@@ -72,7 +72,7 @@ def delete_offsets(
     Raises:
         GroupIdNotFoundError: There is no such group.
         NonEmptyGroupError: It has members of a protocol whose topics are not known.
-        RecordListTooLargeError: So many offsets do not go into one batch.
+        TurnFullError: So many offsets do not go into one batch.
     """
     group = state.any_group(group_id)
     if group is None or group.state is ClassicGroupState.DEAD:

@@ -46,7 +46,7 @@ def commit_in_transaction(
         InvalidTxnStateError: The producer's transaction has ended meanwhile.
         CoordinatorLoadInProgressError: It may have: the shard was loaded again. The client asks again.
         KafkaError: The group refuses it, as it does `commit_offsets`.
-        RecordListTooLargeError: They do not fit into one batch.
+        TurnFullError: They do not fit into one batch.
     """
     if not state.transactions.knows(guard):
         raise CoordinatorLoadInProgressError

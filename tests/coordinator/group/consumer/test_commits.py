@@ -13,7 +13,6 @@ from pykafka_core.coordinator.group.offsets.transaction import (
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.errors import (
     NONE,
-    IllegalGenerationError,
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnsupportedVersionError,
@@ -53,9 +52,9 @@ def committed_in_transaction(world: World, who: Who) -> object:
         (("", "i", -1), UnknownMemberIdError.code, UnknownMemberIdError.code),
         (("", None, 1), UnknownMemberIdError.code, UnknownMemberIdError.code),
         (STRANGER, UnknownMemberIdError.code, UnknownMemberIdError.code),
-        (OLD, StaleMemberEpochError.code, IllegalGenerationError.code),
-        (NEW, StaleMemberEpochError.code, IllegalGenerationError.code),
-        (("a", None, -1), StaleMemberEpochError.code, IllegalGenerationError.code),
+        (OLD, StaleMemberEpochError.code, StaleMemberEpochError.code),
+        (NEW, StaleMemberEpochError.code, StaleMemberEpochError.code),
+        (("a", None, -1), StaleMemberEpochError.code, StaleMemberEpochError.code),
     ],
 )
 def test_a_group_with_members_judges_who_commits(

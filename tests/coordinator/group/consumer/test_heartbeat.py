@@ -386,7 +386,7 @@ def test_a_replaced_member_cannot_go_on() -> None:
 
 def test_records_that_do_not_fit_change_nothing() -> None:
     world = World(bytes_max=60)
-    assert world.join("a") == 18
+    assert world.join("a") == UnknownServerError.code
     assert world.records == []
     assert world.shard.consumer_groups == {}
 
