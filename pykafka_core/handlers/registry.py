@@ -106,6 +106,7 @@ _OF_CONTROLLERS: tuple[Row, ...] = (
     Row(63, "cluster.broker_heartbeat", (0, 2), Owner.CONTROLLER),
     Row(67, "cluster.allocate_producer_ids", (0, 0), Owner.CONTROLLER),
     Row(70, "cluster.controller_registration", (0, 0), Owner.CONTROLLER),
+    Row(73, "cluster.assign_replicas_to_dirs", (0, 0), Owner.CONTROLLER),
 )
 """What brokers and controllers ask the active controller, and no client may."""
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pykafka_core.metadata.image.image import Broker
+from pykafka_core.metadata.image.image import Broker, Partition
 
 MIGRATING: Final = bytes(16)
 """The replica has a directory, and the broker has not yet said which."""
@@ -37,3 +37,16 @@ def is_online(broker: Broker, directory_id: bytes) -> bool:
     if directory_id == LOST:
         return False
     return not broker.directories or directory_id in broker.directories
+
+
+def directories_of(partition: Partition) -> tuple[bytes, ...]:
+    """Directories of the replicas; unknown in a partition older than such assignments."""
+    return partition.directories or (MIGRATING,) * len(partition.replicas)
+
+
+def lost_by(partition: Partition) -> tuple[int, ...]:
+    """Brokers whose replicas are in a lost directory."""
+    if LOST not in partition.directories:
+        return ()
+    held = zip(partition.replicas, partition.directories, strict=True)
+    return tuple(node for node, found in held if found == LOST)

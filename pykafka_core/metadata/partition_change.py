@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.metadata.directories import directory_of, is_online
 from pykafka_core.metadata.image.image import NO_LEADER, Broker, Partition
 from pykafka_core.metadata.reassignments import completed, without
@@ -131,6 +132,24 @@ def may_lead(partition: Partition, node_id: int, brokers: Mapping[int, Broker]) 
         return False
     known = dict(zip(partition.replicas, partition.directories, strict=False))
     return node_id not in known or is_online(broker, known[node_id])
+
+
+def check_resignation(
+    partition: Partition, node_id: int, min_isr: int, brokers: Mapping[int, Broker]
+) -> None:
+    """Refuse that a member of the ISR leaves it because its broker cannot write the replica.
+
+    The members that can lead must be at least ``min_isr``, and two if the ISR has two: replicas
+    that fill up one after another otherwise leave one behind, with the only reachable copy.
+
+    Raises:
+        EligibleLeadersNotAvailableError: Too few members would remain.
+    """
+    others = (node for node in partition.isr if node != node_id)
+    remaining = sum(may_lead(partition, node, brokers) for node in others)
+    needed = max(1, min(2, len(partition.isr)), min(min_isr, len(partition.replicas)))
+    if remaining < needed:
+        raise EligibleLeadersNotAvailableError
 
 
 def _eligible(

@@ -51,6 +51,14 @@ class PartitionRules:
         own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
         return self._settings.topic_value(UNCLEAN_ELECTION, own) == "true"
 
+    def min_isr(self, topic: Topic) -> int:
+        """``min.insync.replicas`` of the cluster or of this broker's settings, the larger one."""
+        known = min_isr(self._image, topic.name)
+        if self._settings is None:
+            return known
+        own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
+        return max(known, int(self._settings.topic_value(MIN_ISR, own) or 1))
+
     def _made(self, topic: Topic) -> Rules:
         is_unclean = self.allows_unclean(topic)
         return Rules(

@@ -24,6 +24,8 @@ from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.protocol.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -233,6 +235,23 @@ class ClusterWorld:
         assert isinstance(answer, AlterPartitionResponse)
         assert answer.error_code == 0
         return answer.topics[0].partitions[0]
+
+    def assign(
+        self, process: Process, found_in: bytes, *indexes: int, topic_id: bytes = TOPIC_ID
+    ) -> AssignReplicasToDirsResponse:
+        """Say in which directory a broker's replicas are, of partition 0 if none is named."""
+        of = AssignReplicasToDirsRequest
+        partitions = [of.PartitionData(partition_index=index) for index in indexes or (0,)]
+        topic = of.TopicData(topic_id=topic_id, partitions=partitions)
+        answer = self.ask(
+            of(
+                broker_id=process.node_id,
+                broker_epoch=process.epoch,
+                directories=[of.DirectoryData(id=found_in, topics=[topic])],
+            )
+        )
+        assert isinstance(answer, AssignReplicasToDirsResponse)
+        return answer
 
     # What there is.
 

@@ -51,7 +51,6 @@ ON_CONTROLLERS_ALONE = {
 NOT_BUILT_ON_CONTROLLERS = {
     "what the listener itself answers": {18},
     "forwarded requests": {58},
-    "several log directories": {73},
     "security": {17, 36, 38, 39, 40, 41, 50, 51},
 }
 

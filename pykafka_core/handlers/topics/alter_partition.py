@@ -18,6 +18,7 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.cluster.broker_records import registered_broker
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices
+from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.image import Broker, Partition, Topic
 from pykafka_core.metadata.partition_change import changed, record
 from pykafka_core.metadata.partition_rules import PartitionRules
@@ -110,6 +111,9 @@ class _Alterations:
         check_isr(partition, [member.node_id for member in members], wanted)
         if not all(is_eligible(self._image.brokers, member) for member in members):
             raise IneligibleReplicaError
+        joining = {member.node_id for member in members} - set(partition.isr)
+        if joining & set(lost_by(partition)):
+            raise IneligibleReplicaError  # fetched before its broker reported the replica lost
         isr = tuple(member.node_id for member in members)
         target = partition._replace(isr=isr, recovering=wanted.leader_recovery_state == RECOVERING)
         found = changed(partition, target, self._rules.of(topic))

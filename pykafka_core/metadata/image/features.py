@@ -20,6 +20,8 @@ CORDONED_DIRECTORIES_LEVEL = 30
 """4.3-IV0: registrations have cordoned directories (KIP-1066)."""
 CONTROLLER_REMOVAL_LEVEL = 33
 """4.4-IV2: registrations of controllers can be removed."""
+DIRECTORY_ASSIGNMENT_LEVEL = 17
+"""3.7-IV2: brokers say which of their log directories a replica is in (KIP-858)."""
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"

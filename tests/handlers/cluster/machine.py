@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.topics.leader_passes import balance_leaders, elect_leaderless
+from pykafka_core.metadata.directories import LOST, lost_by
 from pykafka_core.metadata.image.image import Partition
 from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -335,6 +336,19 @@ class ClusterMachine(RuleBasedStateMachine):
         if leader is not None:
             self.world.alter_isr(leader, self.world.partition(index).isr, index=index)
 
+    @rule(node=nodes, index=partitions, is_lost=st.booleans())
+    def a_replica_is_lost_or_back(self, node: int, index: int, is_lost: bool) -> None:
+        """Its broker says that it cannot write it, or can again (KIP-858)."""
+        if not self._is_registered(node):
+            return
+        before = self.world.partition(index)
+        self.world.assign(self.running[node], LOST if is_lost else directory(node), index)
+        after = self.world.partition(index)
+        if len(after.isr) < len(before.isr):
+            assert is_lost
+            assert set(before.isr) - set(after.isr) == {node}
+            assert len(after.isr) >= max(2, min(self.min_isr, len(after.replicas)))
+
     # What holds after every step.
 
     @invariant()
@@ -346,6 +360,7 @@ class ClusterMachine(RuleBasedStateMachine):
         """Compare with the step before; rules of several steps call it after each."""
         self._the_leader_is_in_sync_and_active()
         self._members_of_the_isr_are_active_where_somebody_leads()
+        self._lost_replicas_are_not_in_sync()
         self._isr_and_elr_are_disjoint_sets_of_replicas()
         self._nobody_is_eligible_beside_a_sufficient_isr()
         self._who_is_in_sync_or_eligible_and_runs_has_all_committed_records()
@@ -360,11 +375,16 @@ class ClusterMachine(RuleBasedStateMachine):
             if partition.leader != -1:
                 assert partition.leader in partition.isr
                 assert self.world.image.brokers[partition.leader].is_active
+                assert partition.leader not in lost_by(partition)
 
     def _members_of_the_isr_are_active_where_somebody_leads(self) -> None:
         for partition in self._partitions():
             if partition.leader != -1:
                 assert all(self.world.image.brokers[node].is_active for node in partition.isr)
+
+    def _lost_replicas_are_not_in_sync(self) -> None:
+        for partition in self._partitions():
+            assert not set(partition.isr) & set(lost_by(partition))
 
     def _isr_and_elr_are_disjoint_sets_of_replicas(self) -> None:
         for partition in self._partitions():

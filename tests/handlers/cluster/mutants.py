@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from pykafka_core.handlers.cluster import broker_registration
+from pykafka_core.handlers.cluster import assign_replicas_to_dirs, broker_registration
 from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.outcome import Slices
 from pykafka_core.handlers.topics import alter_partition
@@ -30,7 +30,7 @@ MUTANTS: Final = WrongRules()
 wrong_rule = MUTANTS.add
 
 SEARCH: Final = settings(
-    max_examples=1000,
+    max_examples=2000,
     stateful_step_count=50,
     deadline=None,
     database=None,
@@ -97,6 +97,16 @@ def a_fenced_broker_stays_in_the_isr(patch: pytest.MonkeyPatch) -> None:
 @wrong_rule
 def a_change_of_an_older_state_is_made(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(alter_partition, "check_epochs", lambda _partition, _leader, _wanted: None)
+
+
+@wrong_rule
+def members_are_lost_until_one_is_left(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(assign_replicas_to_dirs, "check_resignation", lambda *_: None)
+
+
+@wrong_rule
+def a_lost_replica_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(alter_partition, "lost_by", lambda _partition: ())
 
 
 # Who leads.
