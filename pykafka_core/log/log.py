@@ -226,11 +226,19 @@ class Log:
         return self._core.offsets()[1]
 
     def truncate_to(self, offset: int) -> None:
-        """Give up all records from ``offset`` on; a batch that holds it goes whole, the log ends before."""
+        """Remove all records from ``offset`` on, and the whole batch that holds it.
+
+        Raises:
+            OffsetOutOfRangeError: Below 0 or after the log end; nothing was changed.
+        """
         self._core.truncate_to(offset)
 
     def delete_before(self, offset: int) -> int:
-        """Move the log start up to ``offset`` and drop segments below it; returns the log start offset."""
+        """Move the log start up to ``offset``, drop segments below it, and return it.
+
+        Raises:
+            OffsetOutOfRangeError: Below 0 or after the log end; nothing was changed.
+        """
         return self._core.delete_before(offset)
 
     def enforce_retention(self) -> int:

@@ -344,7 +344,9 @@ pub(crate) fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
 fn storage_error(py: Python<'_>, cause: &StorageError) -> PyErr {
     let class = match cause {
         StorageError::Closed => "ClosedError",
-        StorageError::NegativeOffset { .. } => "OffsetOutOfRangeError",
+        StorageError::NegativeOffset { .. } | StorageError::OffsetOutOfRange { .. } => {
+            "OffsetOutOfRangeError"
+        }
         _ => "StorageError",
     };
     error(py, class, &cause.to_string())

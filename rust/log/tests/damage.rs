@@ -417,7 +417,7 @@ fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch()
 
 #[test]
 fn log_starts_that_are_malformed_are_named_with_a_remedy() {
-    for content in [&b"?"[..], b"0\n1\nt 0\n", b"0\n2\nt 0 3\n", b"\xff"] {
+    for content in [&b"?"[..], b"0\n1\nt 0\n", b"0\n2\nt 0 3\n", b"\xff", b"", b"0\n1\nt 0 3"] {
         let dir = tempfile::tempdir().unwrap();
         let home = on_real_disk(dir.path());
         home.filled(true);
@@ -950,6 +950,7 @@ fn a_read_of_any_size_is_answered() {
 fn empty_checkpoints_have_no_entries() {
     let home = Home::new(1);
     home.filled(false);
+    home.disk.create_anew(&home.dir.join("meta.properties")).unwrap();
     for name in ["recovery-point", "log-start", "replication"] {
         let path = home.dir.join(format!("{name}-offset-checkpoint"));
         home.disk.create_anew(&path).unwrap();

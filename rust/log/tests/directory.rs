@@ -15,7 +15,7 @@ use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId};
 
 const ID: [u8; 16] = [7; 16];
 
-fn open(disk: &Arc<dyn Disk>) -> LogDirectory {
+fn try_open(disk: &Arc<dyn Disk>) -> Result<LogDirectory, OpenError> {
     let options = DirectoryOptions {
         dir: Path::new("/data"),
         disk: disk.clone(),
@@ -24,7 +24,11 @@ fn open(disk: &Arc<dyn Disk>) -> LogDirectory {
         random_seed: 1,
         buffers: Arc::default(),
     };
-    LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap()
+    LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS)))
+}
+
+fn open(disk: &Arc<dyn Disk>) -> LogDirectory {
+    try_open(disk).unwrap()
 }
 
 fn open_log(directory: &LogDirectory, topic: &str) -> Arc<Log> {
@@ -373,4 +377,32 @@ fn metadata_log_begins_with_its_first_segment_whatever_is_checkpointed() {
     drop((directory, log));
     let log = open_log(&open(&disk), "__cluster_metadata");
     assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 12, 30));
+}
+
+/// Apache Kafka makes empty files at its first start and writes them half a minute later.
+#[test]
+fn empty_log_starts_open_only_where_none_was_ever_written() {
+    let path = |name| Path::new("/data").join(name);
+    let (starts, points) = ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint");
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    drop(directory);
+    let empty = |name| disk.write_atomically(&path(name), b"").unwrap();
+    empty("meta.properties");
+    empty(starts);
+    empty(points);
+    let directory = open(&disk);
+    let told = "log-start-offset-checkpoint is empty: each log begins with its first segment";
+    assert_eq!(directory.warnings(), [told]);
+    assert_eq!(open_log(&directory, "t").log_end_offset(), 3);
+    directory.checkpoint(&[]).unwrap();
+    drop(directory);
+    empty(points);
+    let warnings = open(&disk).warnings();
+    assert!(warnings[0].contains(&format!("{points} is malformed: it is empty; ")), "{warnings:?}");
+    open(&disk).checkpoint(&[]).unwrap();
+    empty(starts);
+    let refused = try_open(&disk).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("it is empty; restore or correct it"), "{refused}");
 }

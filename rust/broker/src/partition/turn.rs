@@ -369,6 +369,7 @@ impl<'a> Turn<'a> {
             }
             StorageError::Damaged { .. }
             | StorageError::NegativeOffset { .. }
+            | StorageError::OffsetOutOfRange { .. }
             | StorageError::ReadOnly
             | StorageError::Closed => KafkaError::KafkaStorageError,
             StorageError::Io { .. } | StorageError::Failed { .. } => self.fail(&error.to_string()),

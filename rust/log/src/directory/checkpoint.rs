@@ -61,6 +61,12 @@ pub enum CheckpointError {
         /// As there are.
         found: usize,
     },
+    /// Its last line has no end: the number in it may have lost digits.
+    #[error("the last line is cut: {0:?}")]
+    Cut(String),
+    /// There are no bytes, where a file was written before.
+    #[error("it is empty")]
+    Empty,
     /// A field that must be there is not.
     #[error("field {0} is missing or malformed")]
     Field(&'static str),
@@ -74,8 +80,8 @@ impl CheckpointError {
 
 /// Reads an offset checkpoint. A partition told twice has its last offset.
 ///
-/// An empty file has no entries: Apache Kafka makes such files when it starts. The topic may hold spaces: a library's
-/// log is named by its directory.
+/// An empty file has no entries: Apache Kafka makes such files at its first start. The topic may
+/// hold spaces: a library's log is named by its directory.
 pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
     if bytes.is_empty() {
         return Ok(PartitionOffsets::new());
@@ -173,6 +179,10 @@ fn read_entries<T>(
     let version = lines.next().unwrap_or_default();
     if version != "0" {
         return Err(CheckpointError::Version(version.chars().take(100).collect()));
+    }
+    if !text.ends_with('\n') {
+        let line = text.lines().last().unwrap_or_default();
+        return Err(CheckpointError::Cut(line.chars().take(100).collect()));
     }
     let told = lines.next().unwrap_or_default();
     let entries = lines

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 
-use super::checkpoint::{self, PartitionOffsets};
+use super::checkpoint::{self, CheckpointError, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::disk::{DirEntry, Disk};
@@ -50,8 +50,9 @@ impl Checkpoints {
     /// # Errors
     /// The log start offsets are unreadable: without them deleted records would come back. `dir` cannot be listed.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Checkpoints, OpenError> {
+        let begun = FilesBegun::of(disk, dir);
         let mut warnings = Vec::new();
-        let mut read_or_warn = |name, what_follows| match read_offsets(disk, dir, name) {
+        let mut read_or_warn = |name, what_follows| match read_offsets(disk, dir, name, begun) {
             Ok(offsets) => Some(offsets),
             Err(error) => {
                 warnings.push(format!("{error}; {what_follows}"));
@@ -73,7 +74,7 @@ impl Checkpoints {
         let mut checkpoints = Checkpoints {
             knows_recovery_points: recovery_points.is_some(),
             recovery_points: recovery_points.unwrap_or_default(),
-            log_starts: read_offsets(disk, dir, checkpoint::LOG_START_OFFSET_FILE)
+            log_starts: read_offsets(disk, dir, checkpoint::LOG_START_OFFSET_FILE, begun)
                 .map_err(with_remedy)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
             cleaner_offsets: cleaner_offsets.unwrap_or_default(),
@@ -84,12 +85,31 @@ impl Checkpoints {
         // A clean stop writes them behind the last deletion.
         if !disk.exists(&dir.join(checkpoint::CLEAN_SHUTDOWN_FILE)) {
             match disk.list(dir) {
-                Ok(entries) => checkpoints.forget_deleted(&entries),
+                Ok(entries) => {
+                    checkpoints.warn_of_new(begun, &entries);
+                    checkpoints.forget_deleted(&entries);
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(StorageError::io("list", dir, error).into()),
             }
         }
         Ok(checkpoints)
+    }
+
+    /// Reports logs whose starts were never checkpointed, as Apache Kafka leaves them in its first
+    /// half minute. A directory of which all checkpoints were emptied looks the same.
+    fn warn_of_new(&mut self, begun: FilesBegun, entries: &[DirEntry]) {
+        let has = |is_wanted: &dyn Fn(&str) -> bool| {
+            entries.iter().filter_map(|entry| entry.name.to_str()).any(is_wanted)
+        };
+        let is_log = |name: &str| {
+            names::parse_partition_dir(name)
+                .is_some_and(|(topic, _)| topic != names::METADATA_TOPIC)
+        };
+        let file = checkpoint::LOG_START_OFFSET_FILE;
+        if begun == FilesBegun::No && has(&|name| name == file) && has(&is_log) {
+            self.warnings.push(format!("{file} is empty: each log begins with its first segment"));
+        }
     }
 
     /// Drops what the files tell of logs that a run deleted which ended before it wrote them. A directory of that name is
@@ -238,12 +258,50 @@ fn with_remedy(error: OpenError) -> OpenError {
     OpenError::Malformed { path, reason: format!("{reason}; {remedy}") }
 }
 
+/// Whether the bounds of logs were ever checkpointed in a directory.
+///
+/// Apache Kafka makes empty files at its first start. It writes both half a minute later, the
+/// others only once they have a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FilesBegun {
+    /// A data directory that was not stopped cleanly, without a byte in either file.
+    No,
+    Yes,
+}
+
+impl FilesBegun {
+    fn of(disk: &dyn Disk, dir: &Path) -> FilesBegun {
+        let exists = |name| disk.exists(&dir.join(name));
+        let has_bytes = |name: &&str| disk.read(&dir.join(name)).is_ok_and(|it| !it.is_empty());
+        let is_new = exists(checkpoint::META_PROPERTIES_FILE)
+            && !exists(checkpoint::CLEAN_SHUTDOWN_FILE)
+            && !LOG_BOUNDS.iter().any(has_bytes);
+        if is_new { FilesBegun::No } else { FilesBegun::Yes }
+    }
+
+    /// Whether the file `name` had bytes once: an empty one lost them.
+    fn has_content(self, name: &str) -> bool {
+        self == FilesBegun::Yes && LOG_BOUNDS.contains(&name)
+    }
+}
+
 /// A checkpoint's offsets; none if there is no file.
-fn read_offsets(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PartitionOffsets, OpenError> {
+fn read_offsets(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+    begun: FilesBegun,
+) -> Result<PartitionOffsets, OpenError> {
     let path = dir.join(name);
+    let malformed = |error: CheckpointError| OpenError::Malformed {
+        path: dir.join(name),
+        reason: error.to_string(),
+    };
     match disk.read(&path) {
-        Ok(bytes) => checkpoint::read_offsets(&bytes)
-            .map_err(|error| OpenError::Malformed { path, reason: error.to_string() }),
+        Ok(bytes) if bytes.is_empty() && begun.has_content(name) => {
+            Err(malformed(CheckpointError::Empty))
+        }
+        Ok(bytes) => checkpoint::read_offsets(&bytes).map_err(malformed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PartitionOffsets::new()),
         Err(error) => Err(StorageError::io("read", &path, error).into()),
     }

@@ -228,7 +228,11 @@ impl LibraryLog {
     }
 
     /// As [`LogDirectory::truncate_log`].
+    ///
+    /// # Errors
+    /// As that; [`StorageError::OffsetOutOfRange`] below 0 or beyond the log end.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
+        self.log().check_within(offset)?;
         match &self.home {
             Home::Disk(directory) => directory.truncate_log(&self.log(), offset),
             Home::Memory(_) | Home::Foreign(_) => self.log().truncate_to(offset),
@@ -236,7 +240,11 @@ impl LibraryLog {
     }
 
     /// As [`LogDirectory::delete_before`].
+    ///
+    /// # Errors
+    /// As that; [`StorageError::OffsetOutOfRange`] below 0 or beyond the log end.
     pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
+        self.log().check_within(offset)?;
         match &self.home {
             Home::Disk(directory) => directory.delete_before(&self.log(), offset),
             Home::Memory(_) | Home::Foreign(_) => self.log().delete_before(offset),

@@ -67,6 +67,14 @@ pub enum StorageError {
         /// As given.
         offset: i64,
     },
+    /// The library moves no bound of a log beyond its end, or below 0.
+    #[error("offset {offset} is not within the log, which ends at {log_end_offset}")]
+    OffsetOutOfRange {
+        /// Offset that was given.
+        offset: i64,
+        /// Exclusive end of the log.
+        log_end_offset: i64,
+    },
     /// The log was opened for reading only.
     #[error("log was opened read-only")]
     ReadOnly,

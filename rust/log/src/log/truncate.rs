@@ -45,6 +45,17 @@ impl Log {
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
+    /// Checks that `offset` is between 0 and the log end. Only replicas may pass their own end.
+    pub(crate) fn check_within(&self, offset: i64) -> Result<(), StorageError> {
+        let state = self.write();
+        state.check_writable()?;
+        let log_end_offset = state.log_end_offset;
+        if (0..=log_end_offset).contains(&offset) {
+            return Ok(());
+        }
+        Err(StorageError::OffsetOutOfRange { offset, log_end_offset })
+    }
+
     /// Gives up everything; the log is empty and begins at `offset`, with an empty segment there, as in Apache Kafka: of
     /// the metadata log nothing else tells where it begins.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
