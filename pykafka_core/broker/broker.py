@@ -2,7 +2,6 @@
 
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pykafka_core._core import Core
+from pykafka_core.broker import native
 from pykafka_core.broker.arguments import (
     QUICK,
     as_text,
@@ -154,11 +154,11 @@ class Broker:
         self._identity = planned.identity
         self._path = path
         self._core = core
-        self._lock = threading.Lock()
+        self._lock = native.Lock()
         self._pid = os.getpid()
         self._endpoints = self._started.endpoints
         self._bound = self._started.bound
-        self._closing = threading.RLock()
+        self._closing = native.RLock()
         """Held by the thread that closes."""
         self._is_closing = False
         """Whether that thread is within `close`, which a signal handler may call in the middle of it."""
@@ -515,7 +515,7 @@ def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> Non
 
 def _leave(core: Core, membership: "Membership") -> None:
     """Have the controller move what is led here; one that does not answer holds up no stop for long."""
-    left = threading.Event()
+    left = native.Event()
     membership.leave(left.set)
     core.wake()
     left.wait(LEAVE_S)

@@ -7,14 +7,15 @@ of the broker's threads it costs the line, because no caller could catch it. On 
 
 import logging
 import sys
-import threading
 import traceback
 from contextlib import suppress
+
+from pykafka_core.broker import native
 
 SURVIVED = (Exception, SystemExit)
 """What an item may raise without ending the thread. An ``exit()`` in a callback is a fault like others."""
 
-_thread = threading.local()
+_thread = native.local()
 
 
 def never_raise_here() -> None:

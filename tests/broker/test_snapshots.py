@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,7 +153,7 @@ def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
         shutil.copytree(data, copy, ignore=shutil.ignore_patterns(".lock", "*-checkpoint.tmp"))
         killed.append((copy, acknowledged))
 
-    monkeypatch.setattr(snapshots, "Thread", Inline)
+    monkeypatch.setattr(snapshots, "native", SimpleNamespace(Thread=Inline))
     with Broker(data, config=EACH_COMMIT | {"log.retention.check.interval.ms": "1"}) as broker:
         make_topics(broker, 0, 1)
         for owner, step in ((os, "fsync"), (os, "replace"), (Path, "unlink")):

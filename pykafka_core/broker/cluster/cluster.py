@@ -10,14 +10,13 @@ cut off from everybody while its control thread stands still, so its timers go o
 """
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Self
 
+from pykafka_core.broker import native
 from pykafka_core.broker.arguments import as_text, check_type
 from pykafka_core.broker.broker import Broker
 from pykafka_core.broker.cluster.network import Network
@@ -80,7 +79,7 @@ class Cluster:
         self._closed = False
         self._starting: list[Latch] = []
         """Gives up each start that is under way, in whichever thread. With `_closed`, guarded by `_starts`."""
-        self._starts = threading.Condition()
+        self._starts = native.Condition()
         try:
             self.start(*range(brokers))
         except BaseException:
@@ -487,8 +486,8 @@ def _at_once(
             failed()
 
     # An executor's threads are joined before `main_thread` reports the interpreter's exit.
-    threads = [Thread(target=guarded, args=(n,), name=f"pykafka-cluster-{n}") for n in nodes]
-    started: list[Thread] = []
+    threads = [native.Thread(target=guarded, args=(n,), name=f"pykafka-cluster-{n}") for n in nodes]
+    started: list[native.Thread] = []
     try:
         for thread in threads:
             thread.start()

@@ -5,7 +5,6 @@ A machine that fails ends the thread: it catches itself what may be survived (`f
 """
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core._core import Core
+from pykafka_core.broker import native
 from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
@@ -70,16 +70,16 @@ class ControlLoop:
         self._timers = timers
         self._on_failure = on_failure
         self._asked: deque[Asked] = deque()
-        self._goes_on = threading.Event()
+        self._goes_on = native.Event()
         self._goes_on.set()
-        self._paused = threading.Event()
+        self._paused = native.Event()
         self._stopping = False
         self._ended = False
         self._is_busy = False
         self.failure: BaseException | None = None
         """Why the thread ended by itself; None as long as it is healthy, and after `stop`."""
         self.waits = WaitStatistics()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = native.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Begin; once."""
@@ -121,7 +121,7 @@ class ControlLoop:
     @property
     def is_current(self) -> bool:
         """Whether the caller is on the loop's thread."""
-        return self._thread is threading.current_thread()
+        return self._thread.ident == native.get_ident() and self._thread.is_alive()
 
     def _run(self) -> None:
         never_raise_here()

@@ -11,6 +11,8 @@ import weakref
 from enum import Enum, auto
 from typing import Protocol
 
+from pykafka_core.broker import native
+
 _EXIT_CHECK_MS = 100
 
 
@@ -62,8 +64,7 @@ def wait_joined(joined: Latch, give_up: "int | HasFileno | None", timeout_ms: in
     A signal's handler runs, and may raise. In another thread than the main one the wait also ends
     at the interpreter's exit, which joins all threads.
     """
-    import select  # not before: a broker that is alone has no use for it
-
+    select = native.unpatched("select")  # eventlet removes poll
     poll = select.poll()
     poll.register(joined, select.POLLIN)
     if give_up is not None:

@@ -16,9 +16,9 @@ later: the log still holds everything.
 """
 
 from collections.abc import Callable
-from threading import Thread
 
 from pykafka_core._core import Core
+from pykafka_core.broker import native
 from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
@@ -83,7 +83,7 @@ class Snapshots:
         self._not_before_ms = 0
         self._last_ms = core.time_ms()
         self._last_offset = -1
-        self._writing: Thread | None = None
+        self._writing: native.Thread | None = None
         self._error: BaseException | None = None
         """Why the thread that ended could not write; the control thread has not seen it yet."""
 
@@ -113,7 +113,7 @@ class Snapshots:
         if snapshot_id is None:
             return
         what = image, snapshot_id, self._quorum(snapshot_id.offset), now_ms
-        self._writing = Thread(
+        self._writing = native.Thread(
             target=self._run, args=what, name="pykafka-core-snapshot", daemon=True
         )
         self._writing.start()

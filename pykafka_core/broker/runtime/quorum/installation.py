@@ -14,9 +14,9 @@ What is no snapshot, or cannot be written, changes nothing: it is logged, and fe
 
 from collections.abc import Callable
 from functools import partial
-from threading import Thread
 
 from pykafka_core._core import Core
+from pykafka_core.broker import native
 from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
@@ -51,7 +51,7 @@ class Installation:
         self._installed = installed
         self._lost: OffsetAndEpoch | None = None
         """A snapshot of which a part could not be written; those that follow are not, until it begins again."""
-        self._thread: Thread | None = None
+        self._thread: native.Thread | None = None
         self._loaded: tuple[OffsetAndEpoch, LoadedSnapshot | BaseException] | None = None
         """What the thread has come to; the control thread has not seen it yet."""
 
@@ -72,7 +72,7 @@ class Installation:
         """Put a snapshot, all of which is written, in place of the log; unless that a part was lost was told."""
         if self._lost == snapshot_id:
             return
-        self._thread = Thread(
+        self._thread = native.Thread(
             target=self._load, args=(snapshot_id,), name="pykafka-core-snapshot", daemon=True
         )
         self._thread.start()

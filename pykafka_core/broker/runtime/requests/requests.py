@@ -1,10 +1,10 @@
 """Where a request comes from and where its answer goes: a client's connection, or this process."""
 
-import threading
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core._core import Core, EncodedMessage
+from pykafka_core.broker import native
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices, Steps
@@ -200,7 +200,7 @@ class LocalRequest:
         self._decide = decide
         self._answered = answered
         self.sent_as = sent_as
-        self._done = threading.Event()
+        self._done = native.Event()
         self._answer: Message | None = None
         self._error: Exception | None = None
 
