@@ -17,7 +17,7 @@ from pykafka_core.broker.storage.data_directory import (
     METADATA_DIRECTORY,
     DataDirectory,
 )
-from pykafka_core.broker.storage.identity import Identity, encode_identity
+from pykafka_core.broker.storage.identity import Identity, StoredIdentity, encode_identity
 from pykafka_core.broker.storage.reserve import RESERVE_FILE
 from pykafka_core.errors import LocalError, MetadataError, StorageError
 from pykafka_core.metadata.image.replay import Replay
@@ -103,7 +103,7 @@ def test_what_stands_where_a_file_is_written_first_is_replaced(
     written.create(IDENTITY)
     written.write_election(ElectionState(3, 1))
     written.write_snapshot(0, 0, WHOLE[SNAPSHOT])
-    assert (written.identity(), written.election().epoch) == (IDENTITY, 3)
+    assert (written.identity(), written.election().epoch) == (StoredIdentity(*IDENTITY), 3)
     assert not os.path.lexists(data / name)
 
 

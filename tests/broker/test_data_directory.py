@@ -5,7 +5,7 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core._core import build_batch
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.identity import Identity, StoredIdentity
 from pykafka_core.errors import LocalError, StorageError
 from pykafka_core.quorum.values import ElectionState, ReplicaKey
 from pykafka_core.types import id_bytes
@@ -13,6 +13,7 @@ from pykafka_core.types import id_bytes
 IDENTITY = Identity(
     cluster_id="2EmZYW-FRB2ZlZqcy_R5Fw", node_id=7, directory_id=id_bytes("PiNoeOXmQxe1tAMLO2R12w")
 )
+STORED = StoredIdentity(*IDENTITY)
 
 
 def test_a_new_directory_has_no_identity(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_new_directory_has_no_identity(tmp_path: Path) -> None:
 def test_an_identity_is_read_back(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     directory.create(IDENTITY)
-    assert directory.identity() == IDENTITY
+    assert directory.identity() == STORED
     assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
 
 
@@ -34,7 +35,7 @@ def test_what_kafka_wrote_is_read(tmp_path: Path) -> None:
         "#\n#Sat Nov 21 01:31:30 UTC 2026\nnode.id=7\ndirectory.id=PiNoeOXmQxe1tAMLO2R12w\n"
         "version=1\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
     )
-    assert DataDirectory(tmp_path).identity() == IDENTITY
+    assert DataDirectory(tmp_path).identity() == STORED
 
 
 @pytest.mark.parametrize(
@@ -181,3 +182,50 @@ def test_a_metadata_log_that_cannot_be_used_is_one_error_that_says_what_to_do(
         (tmp_path / ".kafka_cleanshutdown").unlink()
     with pytest.raises(LocalError, match=r"restore|repair"):
         Broker(tmp_path, durability="os")
+
+
+OLDER = "#\nnode.id=7\nversion=1\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
+"""As Kafka 3.3 to 3.6 write it: a directory had no id before KIP-858."""
+ZOOKEEPER = "version=0\nbroker.id=7\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
+
+
+def test_a_directory_without_an_id_gets_one_at_its_first_start(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        broker.create_topic("orders")
+    file = tmp_path / "meta.properties"
+    kept = [line for line in file.read_text().splitlines() if not line.startswith("directory.id")]
+    file.write_text("\n".join(kept) + "\n")
+    with Broker(tmp_path) as broker:
+        assert "orders" in broker.topics()
+    given = file.read_text()
+    assert "directory.id=" in given
+    with Broker(tmp_path):
+        assert file.read_text() == given
+
+
+def test_a_look_gives_no_id(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(OLDER)
+    found = DataDirectory(tmp_path).identity()
+    assert found == StoredIdentity("2EmZYW-FRB2ZlZqcy_R5Fw", 7, None)
+    assert (tmp_path / "meta.properties").read_text() == OLDER
+
+
+def test_a_directory_of_zookeeper_mode_is_named(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(ZOOKEEPER)
+    (tmp_path / "orders-0").mkdir()
+    with pytest.raises(StorageError, match=r"ZooKeeper mode.*migrate"):
+        Broker(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"meta.properties", "orders-0"}
+
+
+def test_version_0_with_a_metadata_log_is_of_kraft(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(ZOOKEEPER)
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    found = DataDirectory(tmp_path).identity()
+    assert found == StoredIdentity("2EmZYW-FRB2ZlZqcy_R5Fw", 7, None)
+
+
+def test_a_directory_of_a_newer_kafka_is_named(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text(OLDER.replace("version=1", "version=2"))
+    with pytest.raises(StorageError, match=r"newer Kafka: version is '2'.*start the version"):
+        Broker(tmp_path)

@@ -132,8 +132,8 @@ def test_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys: Capture
 @pytest.mark.parametrize(
     ("meta", "said"),
     [
-        ("version=2\n", "version is '2'"),
-        ("version=0\nbroker.id=1\ncluster.id=x\n", "directory.id is missing"),
+        ("version=2\n", "newer Kafka: version is '2'"),
+        ("version=x\n", "version is 'x'"),
         (None, "no meta.properties"),
     ],
 )
@@ -147,6 +147,25 @@ def test_a_directory_of_another_format_is_a_problem(
     found = about(diagnosed(capsys, "--data-dir", killed, code=1), "identity")
     assert found.level is Level.PROBLEM
     assert said in found.text
+
+
+def test_a_directory_of_zookeeper_mode_is_named(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=x\n")
+    (tmp_path / "orders-0").mkdir()
+    found = about(diagnosed(capsys, "--data-dir", tmp_path, code=1), "identity")
+    assert "ZooKeeper mode" in found.text
+    assert found.advice == "migrate its cluster to KRaft with Apache Kafka 3.9 (KIP-866) first"
+
+
+def test_a_directory_without_an_id_is_reported_as_ok(killed: Path, capsys: Capture) -> None:
+    file = killed / "meta.properties"
+    kept = [line for line in file.read_text().splitlines() if not line.startswith("directory.id")]
+    file.write_text("\n".join(kept) + "\n")
+    (identity,) = (
+        one for one in diagnosed(capsys, "--data-dir", killed, code=1) if one.subject == "identity"
+    )
+    assert identity.level is Level.OK
+    assert "directory.id" not in file.read_text()
 
 
 def test_a_file_is_no_directory(capsys: Capture) -> None:

@@ -265,6 +265,7 @@ def as_of_formatting(data: DataDirectory, cluster: Growing) -> None:
     """A snapshot as `format --initial-controllers` leaves it, with this node among the voters."""
     identity = data.identity()
     assert identity is not None
+    assert identity.directory_id is not None
     voters = [
         VoterNode(ReplicaKey(2, identity.directory_id), "127.0.0.1", cluster.controller_port(2))
     ]

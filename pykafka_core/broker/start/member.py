@@ -83,8 +83,7 @@ class _MemberStart:
     def run(self) -> Started:
         core, start = self._core, self._plan.settings.start
         self._directory.make_room()
-        if self._directory.identity() is None:
-            self._directory.create(self._identity)
+        self._directory.claim(self._identity)
         self._directory.prepare_metadata()
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()

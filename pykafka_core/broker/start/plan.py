@@ -94,7 +94,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     found = directory.identity() if directory else None
     if found is not None and node_id not in (None, found.node_id):
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
-    identity = found or new_identity(node_id, new_id)
+    identity = found.completed(new_id) if found else new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
     # A single static voter, too: its disk may have been lost, or is not mounted.
     names_others = len(settings.start.bootstrap_servers) > 1 or bool(settings.start.voters)

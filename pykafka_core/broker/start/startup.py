@@ -85,8 +85,7 @@ class _Startup:
         directory = self._plan.directory
         if directory is not None:
             directory.make_room()
-            if directory.identity() is None:
-                directory.create(self._identity)
+            directory.claim(self._identity)
             directory.prepare_metadata()
         epoch = 1 if directory is None else directory.last_epoch() + 1
         on_disk = directory is not None

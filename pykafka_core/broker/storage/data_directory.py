@@ -21,6 +21,7 @@ from pykafka_core.broker.storage.files import (
 from pykafka_core.broker.storage.identity import (
     SIZE_MAX,
     Identity,
+    StoredIdentity,
     decode_identity,
     encode_identity,
 )
@@ -93,10 +94,11 @@ class DataDirectory:
         self.reserve = Reserve(path / RESERVE_FILE)
         self._metadata = path / METADATA_DIRECTORY
 
-    def identity(self) -> Identity | None:
+    def identity(self) -> StoredIdentity | None:
         """Who the directory belongs to, None if it is new.
 
         Raises:
+            OtherReleaseError: The directory is of ZooKeeper mode, or of a newer Kafka.
             StorageError: meta.properties cannot be understood.
         """
         file = self.path / "meta.properties"
@@ -104,7 +106,7 @@ class DataDirectory:
         if content is None:
             return None
         try:
-            return decode_identity(content)
+            return decode_identity(content, file, has_metadata=self._metadata.is_dir())
         except ValueError as error:
             raise StorageError(
                 f"{file} is not a meta.properties of Kafka: {error}; restore it"
@@ -128,6 +130,16 @@ class DataDirectory:
             path = self.path / name
             if _DELETED.fullmatch(name) and path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
+
+    def claim(self, identity: Identity) -> None:
+        """Write what meta.properties lacks of the identity; the caller holds the lock.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        stored = self.identity()
+        if stored is None or stored.directory_id is None:
+            self.create(identity)
 
     def create(self, identity: Identity) -> None:
         """Write who the directory belongs to; the caller holds its lock.

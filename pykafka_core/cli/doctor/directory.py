@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import OtherReleaseError
 from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import compacted_of, look_at, stored_image, what_is_wrong
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
@@ -102,6 +103,8 @@ def _check_space(path: Path) -> Finding:
 def _check_identity(path: Path) -> Finding:
     try:
         identity = DataDirectory(path).identity()
+    except OtherReleaseError as error:
+        return problem("identity", error.what, error.advice)
     except (LocalError, OSError) as error:
         return problem("identity", str(error), _RESTORE)
     if identity is not None:

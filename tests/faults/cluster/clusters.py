@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import format_cluster, format_directory
-from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.identity import Identity, StoredIdentity
 from pykafka_core.types import id_text, random_id
 from tests.faults.cluster.checker import Replica, split
 from tests.faults.cluster.clocks import Clocks
@@ -361,7 +361,7 @@ class Cluster(ABC):
         """Where its partitions are."""
         return self._folder / str(node)
 
-    def _identity(self) -> Identity:
+    def _identity(self) -> StoredIdentity:
         """Of the first node: it says which cluster this is."""
         identity = DataDirectory(self.data(NODES[0])).identity()
         assert identity is not None, "all nodes are formatted"
