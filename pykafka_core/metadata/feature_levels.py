@@ -22,6 +22,33 @@ _NEEDS = {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
 """What a level of a feature needs: another feature's level."""
 
 
+class UnsupportedFeatures(NamedTuple):
+    """Finalized levels that this version does not support.
+
+    Attributes:
+        text: The features with their levels.
+        advice: The command of Apache Kafka that lowers them.
+    """
+
+    text: str
+    advice: str
+
+
+def unsupported(finalized: Mapping[str, int]) -> UnsupportedFeatures | None:
+    """The finalized levels that this version does not support, None if it supports all of them."""
+    highest = {name: SUPPORTED_FEATURES.get(name, (0, 0))[1] for name in sorted(finalized)}
+    foreign = [name for name in highest if finalized[name] > highest[name]]
+    if not foreign:
+        return None
+    levels = ", ".join(f"{name}={finalized[name]}" for name in foreign)
+    lower = " ".join(f"--feature {name}={highest[name]}" for name in foreign)
+    return UnsupportedFeatures(
+        f"this version does not support {levels}",
+        "lower them with Apache Kafka first: "
+        f"kafka-features.sh --bootstrap-server HOST:PORT downgrade {lower}",
+    )
+
+
 class UpgradeType(Enum):
     """What a client allows; the numbers are those of UpdateFeatures."""
 

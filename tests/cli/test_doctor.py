@@ -168,6 +168,13 @@ def test_a_directory_without_an_id_is_reported_as_ok(killed: Path, capsys: Captu
     assert "directory.id" not in file.read_text()
 
 
+def test_features_that_are_not_supported_are_named(killed: Path, capsys: Capture) -> None:
+    warned = about(diagnosed(capsys, "--data-dir", killed, code=1), "features")
+    assert warned.level is Level.WARNING
+    assert "does not support share.version=1, streams.version=1" in warned.text
+    assert "downgrade --feature share.version=0 --feature streams.version=0" in warned.advice
+
+
 def test_a_file_is_no_directory(capsys: Capture) -> None:
     found = about(diagnosed(capsys, "--data-dir", __file__, code=1), "directory")
     assert found.text.endswith("is not a directory")

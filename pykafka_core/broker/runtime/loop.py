@@ -17,7 +17,7 @@ from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.errors import BrokerNotAvailableError
+from pykafka_core.errors import BrokerNotAvailableError, ClusterError
 
 if TYPE_CHECKING:
     from pykafka_core import _core
@@ -146,8 +146,11 @@ class ControlLoop:
     ) -> bool:
         if failure is not None:
             self.failure = failure
-            text = "the control thread failed; this broker stops and serves nothing any more"
-            _log.log(logging.CRITICAL, text, error=failure)
+            text = "this broker stops and serves nothing any more"
+            if isinstance(failure, ClusterError):
+                _log.log(logging.CRITICAL, f"{text}: %s", failure)
+            else:
+                _log.log(logging.CRITICAL, f"the control thread failed; {text}", error=failure)
         return True
 
     def _after_failure(self, step: Callable[[BaseException], object]) -> None:

@@ -5,6 +5,7 @@ committed. So the start only puts the parts together: the control thread has the
 controller has unfenced it. One that is a controller only has joined once its metadata are those of its leader.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 from pykafka_core._core import Core
@@ -40,6 +41,7 @@ from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import voter_set_of
 from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.inter_broker import listener_name
+from pykafka_core.metadata.feature_levels import unsupported
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.quorum import replica
@@ -277,7 +279,7 @@ class _MemberStart:
             channel=channel,
             joining=joining,
             metadata_offset=lambda: publisher.image.offset,
-            refused=_refuse,
+            refused=lambda reason: _refuse_registration(reason, publisher.image.features),
         )
 
     def _serve(self) -> None:
@@ -293,3 +295,9 @@ def _controllers(place: QuorumPlace) -> tuple[BrokerEndpoint, ...]:
 
 def _refuse(reason: str) -> None:
     raise ClusterError(reason)
+
+
+def _refuse_registration(reason: str, features: Mapping[str, int]) -> None:
+    """End the start, and name features that this version lacks: a refusal has only a code."""
+    foreign = unsupported(features)
+    _refuse(f"{reason}; {foreign.text}; {foreign.advice}" if foreign else reason)

@@ -16,6 +16,7 @@ from pykafka_core.broker.storage.identity import OtherReleaseError
 from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import compacted_of, look_at, stored_image, what_is_wrong
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
+from pykafka_core.metadata.feature_levels import unsupported
 
 from .finding import Finding, ok, problem, warning
 from .processes import command_of, lock_holder
@@ -147,6 +148,10 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
         yield problem("metadata", str(error), f"see `pykafka-core repair {path}`")
         return
     yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
+    foreign = unsupported(image.features)
+    if foreign is not None:
+        text = f"{foreign.text}: a node of a cluster is refused, a broker alone serves without them"
+        yield warning("features", text, foreign.advice)
     partitions = core.partitions()
     cuts = look_at(core, partitions, compacted_of(partitions, image))
     for cut in cuts:
