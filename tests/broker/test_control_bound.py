@@ -66,6 +66,7 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
+    UnregisterControllerRequest,
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
@@ -483,6 +484,7 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (30, lambda: CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()] * 10_000)),
     (31, lambda: DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()] * 10_000)),
     (64, lambda: UnregisterBrokerRequest(broker_id=7)),
+    (94, lambda: UnregisterControllerRequest(controller_id=7)),
     (80, lambda: AddRaftVoterRequest(voter_id=7, listeners=[VOTER_LISTENER] * 10_000)),
     (81, lambda: RemoveRaftVoterRequest(voter_id=7)),
     (34, alter_replica_log_dirs),

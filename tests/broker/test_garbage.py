@@ -63,6 +63,7 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
+    UnregisterControllerRequest,
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
@@ -227,6 +228,7 @@ def cluster_requests() -> Iterator[Message]:
     wrong = DescribeClientQuotasRequest.ComponentData(entity_type="missing")
     yield DescribeClientQuotasRequest(components=[wrong])
     yield from (DescribeAclsRequest(), UnregisterBrokerRequest(broker_id=7))
+    yield UnregisterControllerRequest(controller_id=7)
     yield from (AddRaftVoterRequest(voter_id=7), RemoveRaftVoterRequest(voter_id=7))
     yield CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()])
     yield DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()])

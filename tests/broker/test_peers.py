@@ -145,7 +145,7 @@ def test_a_listener_of_controllers_has_its_own_apis_and_gives_python_each_reques
     told = decode_response(API_VERSIONS, 4, reply.body)
     assert isinstance(told, ApiVersionsResponse)
     versions = [(api.api_key, api.min_version, api.max_version) for api in told.api_keys]
-    assert versions == [(FETCH, 17, 18), (API_VERSIONS, 0, 4), (52, 0, 2)]
+    assert versions == [(FETCH, 17, 18), (API_VERSIONS, 0, 5), (52, 0, 2)]
     core.send(2, peer, FETCH, 18, b"as it is", PATIENCE_MS)
     request = request_at(node)
     assert (request.listener, request.api_key, request.body) == ("CONTROLLER", FETCH, b"as it is")

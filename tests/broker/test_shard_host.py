@@ -21,7 +21,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import Deadlines
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter, Within
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
@@ -265,7 +265,7 @@ def test_an_operation_that_needs_more_than_a_batch_is_refused_and_changes_nothin
     world.run()
     waiter = world.submit(partial(put, b"k", bytes(1000)))
     world.run()
-    assert world.refusals == {waiter: 18}
+    assert world.refusals == {waiter: TurnFullError.code}
     assert world.ask(b"k") is None
     assert not world.log.batches
 

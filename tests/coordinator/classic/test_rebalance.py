@@ -9,7 +9,7 @@ from pykafka_core.coordinator.group.classic.join import PENDING_MEMBERS_MAX
 from pykafka_core.coordinator.group.classic.session import NEW_MEMBER_TIMEOUT_MS, touch
 from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import Turn, TurnFullError, Waiter
 from pykafka_core.protocol.messages import JoinGroupResponse
 from tests.coordinator.classic.world import (
     CHANGED,
@@ -334,7 +334,7 @@ def test_a_group_that_nobody_is_left_in_is_stored_empty() -> None:
 
 def test_a_new_group_is_stored_before_its_first_member_is_answered() -> None:
     world = World(bytes_max=10)
-    assert world.ask(join(api_version=4)) == 18
+    assert world.ask(join(api_version=4)) == TurnFullError.code
     assert not world.state.groups
     world = World()
     world.submit(join(api_version=4))

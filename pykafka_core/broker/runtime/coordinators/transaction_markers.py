@@ -38,7 +38,7 @@ from pykafka_core.broker.runtime.interbroker.outbox import Outbox
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.markers_written import markers_written
 from pykafka_core.coordinator.transaction.state import Transactions
@@ -49,6 +49,7 @@ from pykafka_core.errors import (
     InvalidProducerEpochError,
     NotCoordinatorError,
     NotLeaderOrFollowerError,
+    RecordListTooLargeError,
     TransactionCoordinatorFencedError,
     UnknownServerError,
     UnknownTopicIdError,
@@ -352,7 +353,11 @@ class TransactionMarkers:
             raise CoordinatorNotAvailableError
         effect = ending.effect
         producer = effect.producer_id, effect.producer_epoch
-        markers_written(effect.transactional_id, *producer, state, waiter, turn)
+        try:
+            markers_written(effect.transactional_id, *producer, state, waiter, turn)
+        except TurnFullError:
+            # Not UNKNOWN_SERVER_ERROR, which a dropped shard answers: this one is tried again.
+            raise RecordListTooLargeError from None
 
     def _try_again(self, ending: _Ending) -> None:
         due_ns = self._core.now_ns() + ending.pause_ns
