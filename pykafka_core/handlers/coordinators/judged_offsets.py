@@ -1,17 +1,18 @@
 """Which offsets of a request can be committed at all: what OffsetCommit and TxnOffsetCommit have in common."""
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from pykafka_core.coordinator.group.offsets.commit import NewOffset, StoredOffset, stored_offset
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.errors import (
     NONE,
     OffsetMetadataTooLargeError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.outcome import Slices
-from pykafka_core.metadata.image.image import Topic
+from pykafka_core.metadata.image.image import Topic, Topics
 
 
 class AskedOffset(Protocol):
@@ -21,6 +22,17 @@ class AskedOffset(Protocol):
     committed_offset: int
     committed_leader_epoch: int
     committed_metadata: str | None
+
+
+class AskedTopic(Protocol):
+    """A topic of a request. Its version decides whether ``name`` or ``topic_id`` is set."""
+
+    name: str
+    topic_id: bytes
+
+    @property
+    def partitions(self) -> Sequence[AskedOffset]:
+        """The partitions to commit, with their offsets."""
 
 
 class ResultRow(Protocol):
@@ -33,6 +45,24 @@ R = TypeVar("R", bound=ResultRow)
 
 ROWS_A_SLICE = 16
 """A row takes some ten microseconds, a yield two."""
+
+
+class TopicLookup(NamedTuple):
+    """Topics of an image as a version of a request names them."""
+
+    topics: Topics
+    by_id: bool
+
+    @property
+    def unknown_code(self) -> int:
+        """The error of each partition of an unknown topic."""
+        return (UnknownTopicIdError if self.by_id else UnknownTopicOrPartitionError).code
+
+    def find(self, asked: AskedTopic) -> Topic | None:
+        """The topic that a request names, None if it does not exist."""
+        if self.by_id:
+            return self.topics.by_id.get(asked.topic_id)
+        return self.topics.by_name.get(asked.name)
 
 
 class JudgedOffsets:
@@ -57,27 +87,26 @@ class JudgedOffsets:
 
     def judge(
         self,
-        topic: Topic | None,
-        partitions: Iterable[AskedOffset],
+        lookup: TopicLookup,
+        asked: AskedTopic,
         length_max: int,
         row: Callable[[int, int], R],
-        unknown_code: int = UnknownTopicOrPartitionError.code,
     ) -> Slices[list[R]]:
         """One topic's rows as they are if the group takes the commit.
 
         Args:
-            topic: None if it does not exist: ``unknown_code``.
-            partitions: Of the request.
+            lookup: Finds the topic.
+            asked: Of the request.
             length_max: ``offset.metadata.max.bytes``.
             row: Makes a row of a partition's index and an error code.
-            unknown_code: Of each partition of an unknown topic.
         """
         rows = []
+        topic = lookup.find(asked)
         records = None if topic is None else OffsetRecords(self._group_id, topic.name)
-        for number, one in enumerate(partitions):
+        for number, one in enumerate(asked.partitions):
             if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
                 yield
-            code = unknown_code if topic is None else _code(topic, one, length_max)
+            code = lookup.unknown_code if topic is None else _code(topic, one, length_max)
             result = row(one.partition_index, code)
             rows.append(result)
             if code in (NONE, OffsetMetadataTooLargeError.code):

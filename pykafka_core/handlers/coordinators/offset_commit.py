@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.offsets.commit import Commit, commit_offsets
-from pykafka_core.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
-from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets
+from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets, TopicLookup
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
 from pykafka_core.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -46,14 +45,11 @@ def _judge(
     context: Context, request: OffsetCommitRequest, judged: JudgedOffsets
 ) -> Slices[list[OffsetCommitResponse.OffsetCommitResponseTopic]]:
     length_max = context.settings.int("offset.metadata.max.bytes")
-    by_id = context.caller.api_version >= IDS_VERSION
-    unknown = (UnknownTopicIdError if by_id else UnknownTopicOrPartitionError).code
-    topics = context.image.topics
+    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     rows: list[OffsetCommitResponse.OffsetCommitResponseTopic] = []
     for asked in request.topics:
         yield
-        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-        partitions = yield from judged.judge(topic, asked.partitions, length_max, _row, unknown)
+        partitions = yield from judged.judge(lookup, asked, length_max, _row)
         rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
     return rows
 

@@ -26,11 +26,10 @@ from pykafka_core.errors import (
     ProducerFencedError,
     StaleMemberEpochError,
     TransactionAbortableError,
-    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets
+from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets, TopicLookup
 from pykafka_core.handlers.coordinators.shards import shard_of
 from pykafka_core.handlers.outcome import (
     Coordinate,
@@ -139,14 +138,11 @@ def _judge(
     context: Context, request: TxnOffsetCommitRequest, judged: JudgedOffsets
 ) -> Slices[list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]]:
     length_max = context.settings.int("offset.metadata.max.bytes")
-    by_id = context.caller.api_version >= IDS_VERSION
-    unknown = (UnknownTopicIdError if by_id else UnknownTopicOrPartitionError).code
-    topics = context.image.topics
+    lookup = TopicLookup(context.image.topics, context.caller.api_version >= IDS_VERSION)
     rows: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
     for asked in request.topics:
         yield
-        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
-        partitions = yield from judged.judge(topic, asked.partitions, length_max, _row, unknown)
+        partitions = yield from judged.judge(lookup, asked, length_max, _row)
         rows.append(_TopicRow(name=asked.name, topic_id=asked.topic_id, partitions=partitions))
     return rows
 
