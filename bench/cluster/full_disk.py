@@ -69,9 +69,8 @@ class Writer:
     def _run(self) -> None:
         while not self._ends.is_set():
             if len(self._producer) < IN_FLIGHT_MAX:
-                with suppress(
-                    Exception
-                ):  # a producer that failed permanently; `failed` has the errors
+                # A producer that failed permanently raises; `failed` has the errors.
+                with suppress(Exception):
                     self._producer.produce(
                         TOPIC, VALUE, partition=self._partition, on_delivery=self._told
                     )

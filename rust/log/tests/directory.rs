@@ -393,8 +393,8 @@ fn empty_log_starts_open_only_where_none_was_ever_written() {
     empty(starts);
     empty(points);
     let directory = open(&disk);
-    let told = "log-start-offset-checkpoint is empty: each log begins with its first segment";
-    assert_eq!(directory.warnings(), [told]);
+    let warning = "log-start-offset-checkpoint is empty: each log begins with its first segment";
+    assert_eq!(directory.warnings(), [warning]);
     assert_eq!(open_log(&directory, "t").log_end_offset(), 3);
     directory.checkpoint(&[]).unwrap();
     drop(directory);
