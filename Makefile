@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside wheel settings verify guards ceilings fix clean
+.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -167,6 +167,9 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 	python -m tests.faults.cluster.run --on ours --steps 12 --minutes $${CLUSTER_MINUTES:-20} --workloads java-copier
 	python -m tests.faults.cluster.run --on kafka --steps 12 --minutes $${CLUSTER_MINUTES:-20}
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0}
+
+copies-beside: need-test-all .venv/built ## histories of copied and compacted partitions, and moves of the internal topics, on nodes of both kinds; COPIES_BESIDE="--histories 100" picks
+	python -m tests.cluster.copies.run $(COPIES_BESIDE)
 
 beside: need-test-all .venv/built ## clusters of our nodes and Apache Kafka's under load: kill -9, leaders moved between kinds, zombies; BESIDE_SEED (0), BESIDE="--scenario voter" picks
 	python -m tests.cluster.beside.run --seed $${BESIDE_SEED:-0} $(BESIDE)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka
@@ -92,8 +93,16 @@ class Mixed(Cluster):
     name = "mixed"
     has_transactions = True
 
-    def __init__(self, folder: Path, layout: Layout, network: Network, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        layout: Layout,
+        network: Network,
+        stack: ExitStack,
+        settings: Mapping[str, object],
+    ) -> None:
         self.layout, self.processes = layout, layout.nodes
+        self._own_settings = settings
         self._cluster_id = id_text(random_id(os.urandom))
         self._directories = {node: random_id(os.urandom) for node in layout.nodes}
         super().__init__(folder, network, stack)
@@ -138,7 +147,7 @@ class Mixed(Cluster):
             # Apache Kafka's nodes end themselves when that is over, which a busy machine must not bring about.
             "initial.broker.registration.timeout.ms": 600_000,
         }
-        settings = {**SETTINGS, **given}
+        settings = {**SETTINGS, **self._own_settings, **given}
         if node not in NODES:
             del settings["inter.broker.listener.name"]
         if not self.is_ours(node):
@@ -217,12 +226,17 @@ def _listed(listeners: Mapping[str, int]) -> str:
 
 
 @contextmanager
-def mixed(layout: str, folder: Path, network: type[Network] = Direct) -> Iterator[Mixed]:
-    """A formatted cluster that does not run yet; what runs at the end is killed."""
+def mixed(
+    layout: str,
+    folder: Path,
+    network: type[Network] = Direct,
+    settings: Mapping[str, object] = MappingProxyType({}),
+) -> Iterator[Mixed]:
+    """A formatted cluster that is not started; nodes that run at the end are killed."""
     with ExitStack() as stack:
         chosen = LAYOUTS[layout]
         network_of_all = stack.enter_context(network(2 * len(chosen.nodes)))
-        made = Mixed(folder, chosen, network_of_all, stack)
+        made = Mixed(folder, chosen, network_of_all, stack, settings)
         try:
             yield made
         finally:

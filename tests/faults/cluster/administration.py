@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pykafka_core.protocol import messages as m
@@ -23,7 +23,21 @@ def reassign(cluster: Cluster, replicas: Sequence[int]) -> None:
     Raises:
         NotBackError: No node takes it within `PATIENCE_S`.
     """
-    _until_taken(cluster, lambda connection, address: _reassigned(connection, address, replicas))
+
+    def taken(connection: Connection, address: str) -> int:
+        names = (row.name for row in partitions(address, None))
+        return _reassigned(connection, ((name, replicas) for name in names))
+
+    _until_taken(cluster, taken)
+
+
+def reassign_each(cluster: Cluster, wanted: Mapping[str, Sequence[int]]) -> None:
+    """Put each partition, by the name of its directory, on its nodes; return once that is decided.
+
+    Raises:
+        NotBackError: As of `reassign`.
+    """
+    _until_taken(cluster, lambda connection, _: _reassigned(connection, wanted.items()))
 
 
 def elect_preferred(cluster: Cluster) -> None:
@@ -61,11 +75,11 @@ def _until_taken(cluster: Cluster, ask: Callable[[Connection, str], int]) -> Non
     raise NotBackError(f"no node takes what an administrator asks: {said!r}")
 
 
-def _reassigned(connection: Connection, address: str, replicas: Sequence[int]) -> int:
+def _reassigned(connection: Connection, wanted: Iterable[tuple[str, Sequence[int]]]) -> int:
     of = m.AlterPartitionReassignmentsRequest
     rows: dict[str, list[Any]] = defaultdict(list)
-    for partition in partitions(address, None):
-        topic, _, index = partition.name.rpartition("-")
+    for name, replicas in wanted:
+        topic, _, index = name.rpartition("-")
         rows[topic].append(
             of.ReassignablePartition(partition_index=int(index), replicas=list(replicas))
         )
