@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from pykafka_core import Broker
-from pykafka_core.errors import StorageError
+from pykafka_core.errors import MetadataError, StorageError
 from tests.support.patience import PATIENCE_S
 
 METADATA = "__cluster_metadata-0"
+KAFKAS = Path(__file__).parent.parent / "formats" / "golden"
 CHILD = """
 import sys
 from pykafka_core import Broker
@@ -73,3 +75,93 @@ def test_a_start_without_its_metadata_log_is_refused_every_time(
     for _ in range(2):
         with pytest.raises(StorageError, match="metadata log"):
             Broker(data)
+
+
+@pytest.fixture(params=["clean", "killed"])
+def kafkas(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A directory that Apache Kafka wrote: its recovery points have no row of the metadata log."""
+    data = tmp_path / "data"
+    shutil.copytree(KAFKAS / request.param / "data", data, copy_function=shutil.copyfile)
+    for directory in (data, *(path for path in data.rglob("*") if path.is_dir())):
+        directory.chmod(0o755)
+    return data
+
+
+def _fill(data: Path) -> None:
+    with Broker(data) as broker:
+        broker.create_topic("orders")
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("orders", b"order 1")
+        assert producer.flush(PATIENCE_S) == 0
+
+
+def _names(data: Path) -> set[str]:
+    return {path.name for path in data.iterdir() if path.is_dir() and path.name != METADATA}
+
+
+@pytest.mark.parametrize("damage", [_directory_gone, _log_gone, _log_empty, _log_zeroed])
+def test_a_kafka_directory_without_its_metadata_log_is_refused_and_loses_no_partition(
+    kafkas: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(kafkas)
+    names, identity = _names(kafkas), (kafkas / "meta.properties").read_bytes()
+    for _ in range(2):
+        with pytest.raises(
+            MetadataError, match=rf"{kafkas} holds {len(names)} partitions"
+        ) as error:
+            Broker(kafkas)
+        assert f"move their directories out of {kafkas}" in str(error.value)
+    assert _names(kafkas) == names
+    assert (kafkas / "meta.properties").read_bytes() == identity
+
+
+def test_a_start_succeeds_after_the_metadata_log_was_restored(kafkas: Path) -> None:
+    log = _log(kafkas)
+    kept = log.read_bytes()
+    log.write_bytes(b"")
+    with pytest.raises(MetadataError):
+        Broker(kafkas)
+    log.write_bytes(kept)
+    with Broker(kafkas) as broker:
+        assert "grouped" in broker.topics() or "bad-crc-early" in broker.topics()
+    assert not [name for name in _names(kafkas) if name.endswith("-stray")]
+
+
+def test_the_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    _fill(one)
+    _close(other)
+    shutil.rmtree(one / METADATA)
+    for checkpoint in one.glob("re*-offset-checkpoint"):
+        checkpoint.unlink()
+    shutil.copytree(other / METADATA, one / METADATA)
+    with pytest.raises(MetadataError, match="such as orders-0"):
+        Broker(one)
+
+
+def test_partitions_without_any_identity_begin_no_cluster(kafkas: Path) -> None:
+    (kafkas / "meta.properties").unlink()
+    shutil.rmtree(kafkas / METADATA)
+    with pytest.raises(MetadataError, match="holds"):
+        Broker(kafkas)
+    assert not (kafkas / "meta.properties").exists()
+
+
+@pytest.mark.parametrize("has_identity", [True, False])
+def test_the_directory_of_a_deleted_topic_is_set_aside(tmp_path: Path, has_identity: bool) -> None:
+    """As after a power cut that undid its renaming: the metadata log contains the topic."""
+    data, kept = tmp_path / "data", tmp_path / "kept"
+    _fill(data)
+    shutil.copytree(data / "orders-0", kept)
+    with Broker(data) as broker:
+        broker.delete_topic("orders")
+    shutil.copytree(kept, data / "orders-0")
+    if not has_identity:
+        (data / "orders-0" / "partition.metadata").unlink()
+    Broker(data).close()
+    assert [name for name in _names(data) if name.startswith("orders-0.") and "-stray" in name]
+
+
+def test_a_folder_without_a_log_is_not_taken_for_a_partition(tmp_path: Path) -> None:
+    (tmp_path / "notes-2026").mkdir()
+    Broker(tmp_path).close()

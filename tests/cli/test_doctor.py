@@ -83,6 +83,20 @@ def test_damage_is_named_with_the_command_that_shows_it_and_nothing_is_changed(
     assert content(killed) == before
 
 
+def test_partitions_of_which_the_metadata_contains_none_are_a_problem_before_the_start(
+    killed: Path, capsys: Capture
+) -> None:
+    shutil.rmtree(killed / "__cluster_metadata-0")
+    before = content(killed)
+    found = diagnosed(capsys, "--data-dir", killed, code=1)
+    lost = about(found, "metadata")
+    assert lost.level is Level.PROBLEM
+    assert f"{killed} holds " in lost.text
+    assert "contains none of their topics" in lost.text
+    assert f"move their directories out of {killed}" in lost.advice
+    assert content(killed) == before
+
+
 def test_people_see_a_line_for_each_finding_and_its_advice(killed: Path, capsys: Capture) -> None:
     assert run("doctor", "--data-dir", killed) == 1
     out, errors = capsys.readouterr()

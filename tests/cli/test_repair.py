@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.errors import StorageError
+from pykafka_core import Broker
+from pykafka_core.errors import MetadataError, StorageError
 from pykafka_core.log import Log
 from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
 DAMAGED = "bad-crc-early-0"
+CUT_AT = 4800
+"""In the golden metadata log, between two records of topics."""
 
 
 @pytest.fixture
@@ -209,7 +212,7 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     metadata = data / "__cluster_metadata-0"
     path = metadata / f"{0:020}.log"
     before = path.read_bytes()
-    path.write_bytes(before[:100] + bytes([before[100] ^ 1]) + before[101:])
+    path.write_bytes(before[:CUT_AT] + bytes([before[CUT_AT] ^ 1]) + before[CUT_AT + 1 :])
     assert run("repair", metadata) == 1
     out = capsys.readouterr().out
     assert "topics created behind the cut will be unknown" in out
@@ -220,9 +223,31 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     assert {"untouched-0", "grouped-2"} <= set(cuts[metadata.name]["strays"])
     assert cuts[DAMAGED]["strays"] == []
     # A lost tail, of which nothing is left to cut, takes topics too.
-    path.write_bytes(before[:100])
+    path.write_bytes(before[:CUT_AT])
     run("repair", metadata)
     assert "    untouched-0 would be set aside\n" in capsys.readouterr().out
     path.write_bytes(before)
     run("repair", data)
     assert "unknown" not in capsys.readouterr().out
+
+
+def test_a_cut_that_leaves_no_topic_says_that_the_next_start_is_refused(
+    data: Path, capsys: Capture
+) -> None:
+    metadata = data / "__cluster_metadata-0"
+    path = metadata / f"{0:020}.log"
+    before = path.read_bytes()
+    path.write_bytes(before[:100] + bytes([before[100] ^ 1]) + before[101:])
+    assert run("repair", metadata) == 1
+    out = capsys.readouterr().out
+    assert f"the next start will be refused: {data} holds " in out
+    assert f"move their directories out of {data}" in out
+    assert "-stray" not in out
+    assert run("repair", data, "--json") == 1
+    cuts = {cut["partition"]: cut for cut in json.loads(capsys.readouterr().out)}
+    assert cuts[metadata.name]["strays"] == []
+    assert cuts[metadata.name]["start_refused"].startswith(f"{data} holds ")
+    assert cuts[DAMAGED]["start_refused"] is None
+    run("repair", metadata, "--yes")
+    with pytest.raises(MetadataError, match="contains none of their topics"):
+        Broker(data)

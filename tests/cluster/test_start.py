@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from pykafka_core import Broker
 from pykafka_core.broker.runtime.quorum.other_clusters import OtherClusters
@@ -238,6 +240,46 @@ def test_a_damaged_newest_snapshot_is_named_and_nothing_gives_way_to_it(
             with pytest.raises(MetadataError, match=re.escape(str(file))):
                 Broker(cluster.data(1), config=cluster.config(1))
             assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_node_with_partitions_that_its_cluster_never_had_does_not_join(tmp_path: Path) -> None:
+    with nodes(tmp_path) as cluster:
+        cluster.start(1, 2)
+        data = cluster.data(3)
+        (data / "orders-0").mkdir(parents=True)
+        (data / "orders-0" / "partition.metadata").write_text(
+            "version: 0\ntopic_id: PiNoeOXmQxe1tAMLO2R12w\n"
+        )
+        for _ in range(2):
+            with pytest.raises(ClusterError, match=f"{data} holds 1 partitions, such as orders-0"):
+                cluster.start(3)
+        assert (data / "orders-0").is_dir()
+        shutil.rmtree(data / "orders-0")
+        cluster.start(3)
+
+
+def test_a_node_that_forgot_the_metadata_of_its_cluster_does_not_begin_it_again(
+    tmp_path: Path,
+) -> None:
+    """It is the only voter. The checkpoints that name the metadata log are lost too."""
+    with nodes(tmp_path, 1) as cluster:
+        cluster.start(1)
+        cluster.up[1].create_topic("orders")
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("orders", b"order 1")
+        assert producer.flush(PATIENCE_S) == 0
+        cluster.stop(1)
+        (log,) = cluster.data(1).glob("__cluster_metadata-0/*.log")
+        kept = log.read_bytes()
+        log.write_bytes(b"")
+        for checkpoint in cluster.data(1).glob("re*-offset-checkpoint"):
+            checkpoint.unlink()
+        for _ in range(2):
+            with pytest.raises(ClusterError, match="holds 1 partitions, such as orders-0"):
+                cluster.start(1)
+        log.write_bytes(kept)
+        cluster.start(1)
+        assert cluster.up[1].topics() == {"orders": 1}
 
 
 def _damaged(whole: bytes) -> Iterator[bytes]:

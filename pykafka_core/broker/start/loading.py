@@ -13,7 +13,7 @@ from pykafka_core.broker.storage.data_directory import Content, DataDirectory
 from pykafka_core.errors import CorruptMessageError, MetadataError
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.codec import Decoded, decode_batches, decoded
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
 
@@ -114,6 +114,16 @@ def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end
         offset = batches.next_offset
         size += len(data)
     return Loaded(replay, size, quorum)
+
+
+def whole_log(core: Core) -> Iterator[Decoded]:
+    """The metadata log's records, also those that the newest snapshot stands for.
+
+    Raises:
+        MetadataError: They are damaged, or not known to this version.
+    """
+    start = core.offsets(METADATA_PARTITION).log_start_offset
+    return decoded(lambda at: core.read(METADATA_PARTITION, at, READ_BYTES, "log_end"), start)
 
 
 def _check_no_gap(core: Core, snapshot_end: int) -> None:

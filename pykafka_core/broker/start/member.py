@@ -30,7 +30,8 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.broker.start.listeners import address_of, listen
-from pykafka_core.broker.start.loading import formatted_records, report_kept
+from pykafka_core.broker.start.loading import formatted_records, report_kept, whole_log
+from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.start.member_checks import check_broker_only, check_member
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state, newest_snapshot
@@ -43,6 +44,7 @@ from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.feature_levels import unsupported
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
+from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.quorum import replica
 from pykafka_core.quorum.events import LogCleaned, SnapshotTaken
@@ -129,6 +131,7 @@ class _MemberStart:
                 channel=channel,
                 role=self._role(driver, publisher),
                 registration=self._registration(channel, place),
+                check=self._check_not_lost,
                 serve=self._serve,
             ),
         )
@@ -281,6 +284,11 @@ class _MemberStart:
             metadata_offset=lambda: publisher.image.offset,
             refused=lambda reason: _refuse_registration(reason, publisher.image.features),
         )
+
+    def _check_not_lost(self, image: MetadataImage) -> None:
+        lost = find_lost(self._directory, image, whole_log(self._core))
+        if lost is not None:
+            _refuse(f"{lost.text}: {lost.advice}")
 
     def _serve(self) -> None:
         self._core.serve()

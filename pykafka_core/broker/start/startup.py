@@ -2,8 +2,10 @@
 
 1. Identity from meta.properties, or a new one; the core takes the directory's lock.
 2. The reserve for a full disk is filled; where space is short, what was deleted is removed first.
-3. The core opens the metadata log alone; snapshot and log are replayed into an image.
-4. A new epoch, remembered in quorum-state before anything is written in it.
+3. The core opens the metadata log alone; snapshot and log are replayed into an image. If there are
+   partitions on the disk, the image must contain one of them.
+4. A new identity is written; then a new epoch, remembered in quorum-state before anything is
+   written in it.
 5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
    records of a new directory, this broker's registration, and the elections of its partitions.
 6. The core takes in the whole image, and serves.
@@ -22,13 +24,20 @@ from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import listen
-from pykafka_core.broker.start.loading import Loaded, formatted_records, load, report_kept
+from pykafka_core.broker.start.loading import (
+    Loaded,
+    formatted_records,
+    load,
+    report_kept,
+    whole_log,
+)
+from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.start.plan import Plan, Started, among_several
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.errors import ClusterError, KafkaError, StorageError, error_of
+from pykafka_core.errors import ClusterError, KafkaError, MetadataError, StorageError, error_of
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
@@ -85,7 +94,6 @@ class _Startup:
         directory = self._plan.directory
         if directory is not None:
             directory.make_room()
-            directory.claim(self._identity)
             directory.prepare_metadata()
         epoch = 1 if directory is None else directory.last_epoch() + 1
         on_disk = directory is not None
@@ -93,6 +101,8 @@ class _Startup:
         loaded = load(self._core, directory)
         if directory is not None:
             self._check_alone(directory, loaded)
+            self._check_not_lost(directory, loaded)
+            directory.claim(self._identity)
             directory.write_election(ElectionState(epoch, self._identity.node_id))
         end = self._core.offsets(METADATA_PARTITION).log_end_offset
         voter = SingleVoter(self._identity.node_id, epoch, end)
@@ -161,6 +171,11 @@ class _Startup:
             is_one_of_several = has_others(loaded.quorum, own)
         if is_one_of_several:
             raise ClusterError(among_several(directory))
+
+    def _check_not_lost(self, directory: DataDirectory, loaded: Loaded) -> None:
+        lost = find_lost(directory, loaded.replay.image(), whole_log(self._core))
+        if lost is not None:
+            raise MetadataError(f"{lost.text}: {lost.advice}")
 
     def _first_records(
         self, quorum: QuorumDriver, replay: Replay, endpoints: tuple[Endpoint, ...]

@@ -11,10 +11,17 @@ from contextlib import closing
 from pathlib import Path
 
 from pykafka_core._core import Repair
+from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import OtherReleaseError
 from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
-from pykafka_core.cli.files.repair import compacted_of, look_at, stored_image, what_is_wrong
+from pykafka_core.cli.files.repair import (
+    compacted_of,
+    look_at,
+    stored_image,
+    stored_log,
+    what_is_wrong,
+)
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 from pykafka_core.metadata.feature_levels import unsupported
 
@@ -140,6 +147,7 @@ def _locked(path: Path) -> Finding:
 def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
     try:
         image = stored_image(path)
+        lost = find_lost(DataDirectory(path), image, stored_log(path))
     except MetadataError as error:
         advice = "start the version that wrote it: another Kafka may have records that this one does not know"
         yield problem("metadata", str(error), advice)
@@ -147,7 +155,10 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
     except LocalError as error:
         yield problem("metadata", str(error), f"see `pykafka-core repair {path}`")
         return
-    yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
+    if lost is None:
+        yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
+    else:
+        yield problem("metadata", *lost)
     foreign = unsupported(image.features)
     if foreign is not None:
         text = f"{foreign.text}: a node of a cluster is refused, a broker alone serves without them"

@@ -6,13 +6,14 @@ all the while.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
+from pykafka_core.broker.start.lost_metadata import Lost, find_lost
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.file_systems import lock_advice
@@ -21,7 +22,7 @@ from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.codec import Decoded, decoded
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 from .batches import last_offset_behind
@@ -86,11 +87,12 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
     compacted = compacted_of(partitions, image)
     cuts = look_at(core, partitions, compacted)
     is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
-    strays = _unknown(data, image) if is_metadata_cut else []
+    lost = find_lost(DataDirectory(data), image, stored_log(data)) if is_metadata_cut else None
+    strays = _unknown(data, image) if is_metadata_cut and lost is None else []
     if as_json:
-        print_json([_as_json(cut, strays) for cut in cuts])
+        print_json([_as_json(cut, strays, lost) for cut in cuts])
     else:
-        _show(cuts, len(partitions), strays)
+        _show(cuts, len(partitions), strays, lost)
     if not cuts:
         return
     has_gap = any(cut.gap_end is not None for cut in cuts)
@@ -157,10 +159,15 @@ def _cut(
     )
 
 
-def _show(cuts: Sequence[Cut], partitions_count: int, strays: Sequence[str]) -> None:
+def _show(
+    cuts: Sequence[Cut], partitions_count: int, strays: Sequence[str], lost: Lost | None
+) -> None:
     for cut in cuts:
         print(f"{cut.partition}: {what_is_wrong(cut)}")
-        if cut.partition.name == METADATA_DIRECTORY:
+        if cut.partition.name == METADATA_DIRECTORY and lost is not None:
+            print(f"  WARNING: the next start will be refused: {lost.text}")
+            print(f"    {lost.advice}")
+        elif cut.partition.name == METADATA_DIRECTORY:
             _warn_of_strays(strays)
         if cut.log_start is not None:
             print(
@@ -217,7 +224,8 @@ def _answer(*, may_keep: bool) -> str:
     return known.get(answer.strip().lower(), "n")
 
 
-def _as_json(cut: Cut, strays: Sequence[str]) -> dict[str, object]:
+def _as_json(cut: Cut, strays: Sequence[str], lost: Lost | None) -> dict[str, object]:
+    is_metadata = cut.partition.name == METADATA_DIRECTORY
     return {
         "partition": cut.partition.name,
         "damaged": cut.damage is not None,
@@ -231,7 +239,8 @@ def _as_json(cut: Cut, strays: Sequence[str]) -> dict[str, object]:
         "offsets": cut.count,
         "log_start": cut.log_start,
         "kept_from": cut.gap_end,
-        "strays": list(strays) if cut.partition.name == METADATA_DIRECTORY else [],
+        "strays": list(strays) if is_metadata else [],
+        "start_refused": lost.text if lost is not None and is_metadata else None,
     }
 
 
@@ -267,13 +276,17 @@ def stored_image(data: Path) -> MetadataImage:
     """What the data directory's metadata says, up to where it is damaged itself."""
     replay = Replay()
     snapshot = DataDirectory(data).latest_snapshot()
+    end = 0
     if snapshot is not None:
         apply_snapshot(replay, snapshot)
+        end = snapshot.end_offset
+    for batches in stored_log(data, end):
+        replay.apply((at, record) for at, record in batches.records if at >= end)
+    return replay.image()
+
+
+def stored_log(data: Path, offset: int = 0) -> Iterator[Decoded]:
+    """The records of a data directory's metadata log from ``offset`` up to its damage, if any."""
     if (data / METADATA_DIRECTORY).is_dir():
         with Log.open(data / METADATA_DIRECTORY, read_only=True, on_damage="stop") as log:
-            offset = max(log.log_start_offset, 0 if snapshot is None else snapshot.end_offset)
-            while batches := log.read(offset):
-                decoded = decode_batches(batches)
-                replay.apply((at, record) for at, record in decoded.records if at >= offset)
-                offset = decoded.next_offset
-    return replay.image()
+            yield from decoded(log.read, max(log.log_start_offset, offset))

@@ -1,6 +1,6 @@
 """Metadata records as the log holds them: bytes ↔ messages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pykafka_core.errors import InvalidRecordError, KafkaError, MetadataError
@@ -54,6 +54,23 @@ def decode_batches(batches: bytes) -> Decoded:
         return Decoded(decode_metadata_records(batches), _next_offset(batches))
     except (ValueError, InvalidRecordError) as error:
         raise MetadataError(_refusal(batches) or str(error)) from error
+
+
+def decoded(read: Callable[[int], bytes], offset: int) -> Iterator[Decoded]:
+    """The records of a metadata log from ``offset`` on.
+
+    Args:
+        read: Returns whole batches from an offset on, empty at the log's end.
+
+    Raises:
+        MetadataError: They are damaged, or not known to this version.
+    """
+    while data := read(offset):
+        batches = decode_batches(data)
+        if batches.next_offset <= offset:
+            raise MetadataError(f"it cannot be read at offset {offset}")
+        yield batches
+        offset = batches.next_offset
 
 
 def split_batches(batches: bytes) -> Iterator[bytes]:

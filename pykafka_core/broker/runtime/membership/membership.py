@@ -26,6 +26,7 @@ from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest
 from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers.context import ProducerIds
+from pykafka_core.metadata.image.image import MetadataImage
 
 
 class Membership:
@@ -40,6 +41,8 @@ class Membership:
         channel: To the active controller.
         role: This node's part as a controller; None where it is a broker only.
         registration: Likewise.
+        check: Called once with the first image, before the core applies it. Raises if it cannot be
+            that of this node's partitions.
         serve: Called once, when this broker's own metadata have it as unfenced: what it tells clients names itself.
             Of a controller only, when it has its first image.
     """
@@ -55,6 +58,7 @@ class Membership:
         channel: ControllerChannel,
         role: ControllerRole | None,
         registration: ControllerRegistration | None,
+        check: Callable[[MetadataImage], object],
         serve: Callable[[], object],
     ) -> None:
         self._foundation = foundation
@@ -65,6 +69,7 @@ class Membership:
         self._lifecycle = lifecycle
         self._forwarding = forwarding
         self._registration = registration
+        self._check = check
         self._serve: Callable[[], object] | None = serve
         self.isr = IsrChanges(
             foundation,
@@ -175,6 +180,7 @@ class Membership:
         if end is None or not image.features:
             return
         if image.offset + 1 >= end or self._driver.has_taken(end):
+            self._check(image)
             self._publisher.publish_whole()
             if self._lifecycle is None:
                 self._serve_once()

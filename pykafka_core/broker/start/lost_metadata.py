@@ -1,0 +1,101 @@
+"""Whether the metadata contains any of the partitions in a data directory.
+
+A start renames the directory of a partition that the metadata does not contain to ``-stray``. That
+is right for a topic that was deleted where its directory could not be renamed. Where the metadata
+contains none of the partitions, and its log never did, it was lost or is that of another cluster:
+the start is refused, whichever program wrote the directory.
+"""
+
+import re
+from collections.abc import Container, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core.broker.storage.files import read_file, storage_errors
+from pykafka_core.errors import CorruptMessageError, MetadataError
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.records.codec import Decoded
+from pykafka_core.protocol.messages import RemoveTopicRecord, TopicRecord
+from pykafka_core.types import id_bytes
+
+IDENTITY = "partition.metadata"
+_SIZE_MAX = 4096
+_TOPIC_ID = re.compile(rb"version: 0\r?\ntopic_id: ([A-Za-z0-9_-]{22})(?:\r?\n|$)")
+
+
+class Lost(NamedTuple):
+    """The problem, and how to proceed."""
+
+    text: str
+    advice: str
+
+
+class _Topic(NamedTuple):
+    """The topic of a directory; ``topic_id`` is None if its file is missing or damaged."""
+
+    name: str
+    topic_id: bytes | None
+
+    def is_among(self, ids: Container[bytes], names: Container[str]) -> bool:
+        return self.name in names if self.topic_id is None else self.topic_id in ids
+
+
+def find_lost(
+    directory: DataDirectory, image: MetadataImage, log: Iterable[Decoded]
+) -> Lost | None:
+    """Return the problem of a directory if the metadata contains none of its partitions.
+
+    Args:
+        directory: The data directory.
+        image: All of the metadata.
+        log: The metadata log from its start on; it is read only if the image contains no partition.
+
+    Raises:
+        StorageError: The directory cannot be read.
+    """
+    names, topics = [], []
+    for name in directory.partitions():
+        if (topic := _topic_of(directory.path / name)) is None:
+            continue
+        if topic.is_among(image.topics.by_id, image.topics.by_name):
+            return None
+        names.append(name)
+        topics.append(topic)
+    if not names:
+        return None
+    ids, known_names = _ever_contained(log)
+    if any(topic.is_among(ids, known_names) for topic in topics):
+        return None
+    return Lost(
+        f"{directory.path} holds {len(names):,} partitions, such as {names[0]}, and the metadata contains none of "
+        "their topics",
+        f"restore the files of {METADATA_DIRECTORY}, of a cluster those of its controllers; or, to begin without these "
+        f"partitions, move their directories out of {directory.path}",
+    )
+
+
+def _topic_of(path: Path) -> _Topic | None:
+    """None for a directory that holds no log."""
+    content = read_file(path / IDENTITY, _SIZE_MAX)
+    if content is None:
+        with storage_errors("read", path):
+            if not any(file.suffix == ".log" for file in path.iterdir()):
+                return None
+    found = _TOPIC_ID.match(content or b"")
+    return _Topic(
+        path.name.rpartition("-")[0], id_bytes(found[1].decode()) if found is not None else None
+    )
+
+
+def _ever_contained(log: Iterable[Decoded]) -> tuple[set[bytes], set[str]]:
+    """Ids and names of the log's topics, removed ones too, up to where it can be decoded."""
+    ids, names = set(), set()
+    with suppress(MetadataError, CorruptMessageError):
+        for _, record in (pair for batches in log for pair in batches.records):
+            if isinstance(record, TopicRecord | RemoveTopicRecord):
+                ids.add(record.topic_id)
+            if isinstance(record, TopicRecord):
+                names.add(record.name)
+    return ids, names
