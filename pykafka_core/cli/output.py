@@ -131,3 +131,25 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise CliError("nothing was done")
+
+
+def agree(question: str, *, refused: str, option: str) -> None:
+    """Ask a person at a terminal; without a terminal the answer is no.
+
+    Args:
+        question: Names the action.
+        refused: The error if the answer is not yes.
+        option: How scripts agree.
+
+    Raises:
+        CliError: The answer is not yes.
+    """
+    if not is_terminal():
+        raise CliError(refused, option)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        print()
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CliError(refused)

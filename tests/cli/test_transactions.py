@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
-from pykafka_core import Broker
-from pykafka_core.cli import main
+from pykafka_core import Broker, _core
+from pykafka_core.cli import main, output
+from pykafka_core.protocol.messages import DescribeProducersRequest, ProduceRequest
+from pykafka_core.types import RESOURCE_BROKER
 from tests.support.patience import PATIENCE_S
+from tests.support.wire import ALTER, Connection, alteration
 
 Capture = pytest.CaptureFixture[str]
 TOPIC = "accounts"
+PRODUCE, DESCRIBE_PRODUCERS = 0, 61
 
 
 @pytest.fixture
@@ -21,6 +25,16 @@ def bootstrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         broker.create_topic(TOPIC, 2)
         monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
         yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def unverified(bootstrap: str) -> str:
+    """A broker that appends records of transactions without asking their coordinator."""
+    name = "transaction.partition.verification.enable"
+    with Connection(bootstrap) as connection:
+        answer = connection.ask(ALTER, 1, alteration(RESOURCE_BROKER, "", name, "false"))
+    assert answer.responses[0].error_code == 0
+    return bootstrap
 
 
 def run(*arguments: str) -> int:
@@ -35,6 +49,14 @@ def rows(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:
     assert run(*arguments, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert isinstance(found, list)
+    return found
+
+
+def report(capsys: Capture, *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(*arguments, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
     return found
 
 
@@ -65,24 +87,90 @@ def test_open_and_ended_transactions_are_listed_and_described(
     kept.abort_transaction(PATIENCE_S)
 
 
-def test_a_transaction_that_hangs_is_aborted(bootstrap: str, capsys: Capture) -> None:
-    kept = begin(bootstrap, "hanging")
-    assert run("abort", f"{TOPIC}:0", "--yes") == 0
-    assert "aborted the transaction of producer" in capsys.readouterr().out
+def hang(bootstrap: str, producer_id: int) -> None:
+    """Append a record of a transaction that no coordinator has."""
+    batch = _core.build_batch(
+        [(None, b"1")],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+        timestamp_default=1,
+    )
+    with Connection(bootstrap) as connection:
+        partition = ProduceRequest.PartitionProduceData(index=0, records=batch)
+        data = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[partition])
+        request = ProduceRequest(
+            transactional_id="hangs", acks=-1, timeout_ms=5_000, topic_data=[data]
+        )
+        answer = connection.ask(PRODUCE, 9, request)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+def open_starts(bootstrap: str, partition: int) -> list[int]:
+    """First offsets of the transactions that are open in a partition."""
+    asked = DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[partition])
+    with Connection(bootstrap) as connection:
+        answer = connection.ask(DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]))
+    producers = answer.topics[0].partitions[0].active_producers
+    starts = [one.current_txn_start_offset for one in producers]
+    return [start for start in starts if start >= 0]
+
+
+def test_a_transaction_that_hangs_is_aborted_in_its_partition(
+    unverified: str, capsys: Capture
+) -> None:
+    hang(unverified, producer_id=7)
+    row = report(capsys, "abort", f"{TOPIC}:0", "--yes")
+    assert (row["producer_id"], row["hangs"]) == (7, True)
+    assert (row["transactional_id"], row["partitions"]) == (None, [f"{TOPIC}:0"])
+    assert open_starts(unverified, 0) == []
     assert run("abort", f"{TOPIC}:0", "--yes") == 1
     assert f"no transaction is open in {TOPIC}:0" in capsys.readouterr().err
-    del kept
 
 
-def test_which_of_many_is_aborted_has_to_be_said(bootstrap: str, capsys: Capture) -> None:
-    kept = [begin(bootstrap, name) for name in ("a", "b")]
+def test_a_commit_fails_whose_transaction_was_aborted(bootstrap: str, capsys: Capture) -> None:
+    """A marker of the command aborted a part of it, and the producer's commit succeeded."""
+    producer = begin(bootstrap, "healthy")
+    producer.produce(TOPIC, b"2", partition=1)
+    assert producer.flush(PATIENCE_S) == 0
+    row = report(capsys, "abort", f"{TOPIC}:0", "--yes")
+    assert (row["transactional_id"], row["hangs"]) == ("healthy", False)
+    assert sorted(row["partitions"]) == [f"{TOPIC}:0", f"{TOPIC}:1"]
+    assert 0 <= row["open_ms"] < row["timeout_ms"]
+    with pytest.raises(KafkaException) as caught:
+        producer.commit_transaction(PATIENCE_S)
+    assert caught.value.args[0].fatal(), "it is fenced"
+    assert open_starts(bootstrap, 0) == open_starts(bootstrap, 1) == []
+    (described,) = rows(capsys, "describe", "healthy")
+    assert described["partitions"] == []
+
+
+def test_nothing_is_aborted_without_a_yes(
+    bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = begin(bootstrap, "healthy")
+    assert run("abort", f"{TOPIC}:0", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "healthy" in out
+    assert "It does not hang" in out
+    assert run("abort", f"{TOPIC}:0") == 1
+    assert "--yes aborts without asking" in capsys.readouterr().err
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    assert run("abort", f"{TOPIC}:0") == 1
+    assert "nothing was aborted" in capsys.readouterr().err
+    assert open_starts(bootstrap, 0) == [0]
+    producer.commit_transaction(PATIENCE_S)
+
+
+def test_which_of_many_is_aborted_has_to_be_said(unverified: str, capsys: Capture) -> None:
+    for producer_id in (7, 8):
+        hang(unverified, producer_id)
     assert run("abort", f"{TOPIC}:0", "--yes") == 2
     assert "say whose with --producer-id" in capsys.readouterr().err
-    (of_a,) = rows(capsys, "describe", "a")
-    producer_id = str(of_a["producer_id"])
-    assert run("abort", f"{TOPIC}:0", "--yes", "--producer-id", producer_id) == 0
-    for producer in kept[1:]:
-        producer.abort_transaction(PATIENCE_S)
+    assert run("abort", f"{TOPIC}:0", "--yes", "--producer-id", "7") == 0
+    assert open_starts(unverified, 0) == [1]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.cli.arguments import INT64_MAX, time_ms
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.output import is_terminal, print_json, print_table
+from pykafka_core.cli.output import agree, print_json, print_table
 
 from .clients import admin
 from .groups_admin import (
@@ -87,9 +87,12 @@ def reset_offsets(options: ResetOptions) -> None:
         _show(plan, options)
         if options.dry_run:
             return
-        if not options.yes and not _is_agreed():
-            advice = "" if is_terminal() else "--yes commits without asking"
-            raise CliError("nothing was committed", advice)
+        if not options.yes:
+            agree(
+                "Commit these offsets?",
+                refused="nothing was committed",
+                option="--yes commits without asking",
+            )
         commit(client, options.group, {one.partition: one.new_offset for one in plan})
     if not options.as_json:
         count = f"{len(plan):,} partition{'' if len(plan) == 1 else 's'}"
@@ -220,7 +223,7 @@ def _read(path: Path) -> dict[Partition, int]:
     """The lines of a file, as ``kafka-consumer-groups --export`` prints those of one group."""
     asked: dict[Partition, int] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if row:
                     one, offset = _line(path, number, row)
@@ -265,15 +268,3 @@ def _show(plan: Sequence[Reset], options: ResetOptions) -> None:
         print_json(rows)
     else:
         print_table(rows, title=f"group {options.group}", empty="no partitions")
-
-
-def _is_agreed() -> bool:
-    """Whether somebody says so; not where nobody can be asked."""
-    if not is_terminal():
-        return False
-    try:
-        answer = input("Commit these offsets? [y/N] ")
-    except (EOFError, KeyboardInterrupt):
-        print()
-        return False
-    return answer.strip().lower() in ("y", "yes")

@@ -1,0 +1,202 @@
+"""``transactions abort``: end the transaction that is open in a partition.
+
+The coordinators are asked first. If one of them has the transaction open, that coordinator ends it,
+in all its partitions: it fences the producer, whose commit then fails. A marker that the command
+wrote into one partition would abort a part of the transaction, and the producer's commit would
+succeed. So only a transaction that no coordinator has, which hangs, gets a marker from here.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import typer
+
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
+from pykafka_core.cli.output import agree, print_json, print_table
+from pykafka_core.errors import ConcurrentTransactionsError
+from pykafka_core.protocol.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+from .clients import TIMEOUT_S
+from .transactional_ids import Described, described, listed
+from .wire import Cluster, check, cluster
+
+INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION = 22, 4
+WRITE_TXN_MARKERS, DESCRIBE_PRODUCERS = 27, 61
+_ONGOING = "Ongoing"
+_RETRY_S = 0.1
+
+
+class Open(NamedTuple):
+    """A transaction that is open in a partition.
+
+    Attributes:
+        start_offset: The offset of its first record in the partition.
+        owner: Its transactional id, if a coordinator has the transaction; else it hangs.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    owner: Described | None
+
+
+def abort(
+    partition: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION", parser=not_empty)],
+    producer_id: Annotated[
+        int | None,
+        typer.Option(min=0, help="Whose transaction; needed if there is more than one."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would end.")] = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Abort the transaction that is open in a partition: readers of committed records continue.
+
+    For transactions that hang. If its coordinator has it open, its producer is fenced, and the
+    transaction is aborted in all its partitions. Shows first what would end, and asks.
+    """
+    topic, _, number = partition.rpartition(":")
+    if not topic or not number.isdigit():
+        raise CliError(f"{partition!r} is not TOPIC:PARTITION", exit_code=USAGE)
+    with cluster(bootstrap, f"cannot abort in {partition}") as found:
+        one = _open_transaction(found, topic, int(number), producer_id)
+        _show(one, as_json=as_json)
+        if dry_run:
+            return
+        if not yes:
+            agree("Abort it?", refused="nothing was aborted", option="--yes aborts without asking")
+        _end(found, one)
+    if not as_json:
+        print(f"aborted the transaction of producer {one.producer_id} in {partition}")
+
+
+def _open_transaction(found: Cluster, topic: str, partition: int, producer_id: int | None) -> Open:
+    state = _open_in_partition(found, topic, partition, producer_id)
+    owner = next(_owners(found, f"{topic}:{partition}", state.producer_id), None)
+    if owner is not None and owner.state != _ONGOING:
+        raise CliError(
+            f"broker {owner.coordinator} is ending the transaction of {owner.transactional_id!r}: "
+            f"{owner.state}",
+            "it ends when the leaders of all its partitions have its markers",
+        )
+    return Open(
+        topic=topic,
+        partition=partition,
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        coordinator_epoch=max(state.coordinator_epoch, 0),
+        start_offset=state.current_txn_start_offset,
+        owner=owner,
+    )
+
+
+def _owners(found: Cluster, partition: str, producer_id: int) -> Iterator[Described]:
+    """Ids whose coordinators have a transaction of this producer in the partition; one at most."""
+    for one in listed(found, producer_ids=[producer_id]):
+        of_coordinator = described(found, one.transactional_id)
+        if partition in of_coordinator.partitions:
+            yield of_coordinator
+
+
+def _show(one: Open, *, as_json: bool) -> None:
+    owner, at = one.owner, f"{one.topic}:{one.partition}"
+    row = {
+        "producer_id": one.producer_id,
+        "start_offset": one.start_offset,
+        "partitions": [at] if owner is None else list(owner.partitions),
+        "hangs": owner is None,
+        "transactional_id": None if owner is None else owner.transactional_id,
+        "coordinator": None if owner is None else owner.coordinator,
+        "open_ms": None if owner is None else owner.open_ms,
+        "timeout_ms": None if owner is None else owner.timeout_ms,
+    }
+    if as_json:
+        print_json(row)
+        return
+    print_table([row], title=f"transaction in {at}", empty="")
+    if owner is None:
+        print("No coordinator has it: it is aborted in this partition.")
+    else:
+        print(
+            "It does not hang: its producer is fenced, and it is aborted in all these partitions."
+        )
+
+
+def _end(found: Cluster, one: Open) -> None:
+    if one.owner is None:
+        _write_marker(found, one)
+    else:
+        _fence(found, one.owner)
+
+
+def _fence(found: Cluster, owner: Described) -> None:
+    """Begin another epoch of the id, as a new producer would: its coordinator aborts."""
+    request = InitProducerIdRequest(
+        transactional_id=owner.transactional_id, transaction_timeout_ms=owner.timeout_ms
+    )
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        answer = found.node(owner.coordinator).ask(
+            INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request, InitProducerIdResponse
+        )
+        if answer.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
+            check(answer.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
+            return
+        time.sleep(_RETRY_S)  # it writes markers
+
+
+def _open_in_partition(
+    found: Cluster, topic: str, partition: int, producer_id: int | None
+) -> DescribeProducersResponse.ProducerState:
+    asked = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=[partition])
+    answer = found.leader(topic, partition).ask(
+        DESCRIBE_PRODUCERS, 0, DescribeProducersRequest(topics=[asked]), DescribeProducersResponse
+    )
+    row = answer.topics[0].partitions[0]
+    check(row.error_code, f"cannot see who writes to {topic}:{partition}")
+    open_ones = [
+        state
+        for state in row.active_producers
+        if state.current_txn_start_offset >= 0 and producer_id in (None, state.producer_id)
+    ]
+    if len(open_ones) == 1:
+        return open_ones[0]
+    if not open_ones:
+        raise CliError(f"no transaction is open in {topic}:{partition}")
+    ids = ", ".join(str(state.producer_id) for state in open_ones)
+    raise CliError(
+        f"producers {ids} have transactions open in {topic}:{partition}",
+        "say whose with --producer-id",
+        exit_code=USAGE,
+    )
+
+
+def _write_marker(found: Cluster, one: Open) -> None:
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        coordinator_epoch=one.coordinator_epoch,
+        transaction_result=False,
+        topics=[
+            WriteTxnMarkersRequest.WritableTxnMarkerTopic(
+                name=one.topic, partition_indexes=[one.partition]
+            )
+        ],
+    )
+    answer = found.leader(one.topic, one.partition).ask(
+        WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse
+    )
+    check(answer.markers[0].topics[0].partitions[0].error_code, f"cannot abort in {one.topic}")
