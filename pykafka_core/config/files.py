@@ -24,7 +24,7 @@ def read_settings(path: Path) -> dict[str, str]:
         SettingsFileError: Not readable, not UTF-8, not well-formed, or a value that is no setting.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsFileError(f"cannot read {path}: {error}") from error
     if path.suffix != ".toml":

@@ -92,9 +92,13 @@ def test_offsets_are_reset(
     assert lag(capsys, group) == expected
 
 
-def test_offsets_are_reset_from_a_file(group: str, capsys: Capture, tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_offsets_are_reset_from_a_file(
+    group: str, capsys: Capture, tmp_path: Path, encoding: str
+) -> None:
+    """Spreadsheets begin a file with a byte order mark, which became a part of the first topic."""
     plan = tmp_path / "plan.csv"
-    plan.write_text(f"{group},0,0\n{group},1,0\n{group},2,0\n")
+    plan.write_text(f"{group},0,0\n{group},1,0\n{group},2,0\n", encoding=encoding)
     assert run("groups", "reset-offsets", group, "--from-file", str(plan), "--yes") == 0
     assert lag(capsys, group) == RECORDS
 

@@ -68,7 +68,8 @@ def test_a_topic_gets_more_replicas_by_a_plan_of_kafkas_form(
     create_placed(cluster, "growing", [0])
     file = tmp_path / "plan.json"
     wanted = {"topic": "growing", "partition": 0, "replicas": [0, 2, 1]}
-    file.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    text = json.dumps({"version": 1, "partitions": [wanted]})
+    file.write_text(text, encoding="utf-8-sig")  # as editors write it that mark the byte order
     assert run("topics", "reassign", "--plan", str(file), "-b", cluster.bootstrap_servers) == 0
     assert cluster.wait_isr("growing") == (0, 1, 2)
     more = "topics", "reassign", "growing", "--replication-factor", "2"

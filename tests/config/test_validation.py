@@ -205,6 +205,15 @@ def test_unreadable_files_are_refused_with_their_name(
         read_settings(file)
 
 
+@pytest.mark.parametrize(("name", "content"), [("a.toml", "x.y = 1"), ("b.properties", "x.y=1")])
+def test_a_byte_order_mark_is_not_part_of_a_setting(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(content, encoding="utf-8-sig")
+    assert read_settings(file) == {"x.y": "1"}
+
+
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsFileError, match=r"gone\.properties"):
         read_settings(tmp_path / "gone.properties")

@@ -232,7 +232,7 @@ def _of_file(cluster: wire.Cluster, file: Path) -> list[Move]:
     try:
         wanted = {
             PartitionOf(str(one["topic"]), int(one["partition"])): [int(n) for n in one["replicas"]]
-            for one in json.loads(file.read_text())["partitions"]
+            for one in json.loads(file.read_bytes())["partitions"]
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
         advice = (
