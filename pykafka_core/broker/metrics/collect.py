@@ -7,10 +7,13 @@ first question after a start opens that log, in about a millisecond and without 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState
 from pykafka_core.coordinator.group.summary import GroupSummary
 from pykafka_core.errors import KafkaError, LocalError
 from pykafka_core.metadata.image.image import MetadataImage
@@ -21,7 +24,11 @@ from .questions import Ask, ask_sizes, ask_summaries
 if TYPE_CHECKING:
     from pykafka_core._core import Core, LogOffsets
 
+T = TypeVar("T")
+
 NS_PER_S = 10**9
+SERIES_MAX = 50_000
+"""Series of one metric of partitions or groups: about 4 MB. Clients decide the number of groups."""
 LEVELS = frozenset(
     {
         "answers_held_bytes",
@@ -49,6 +56,35 @@ class Sources(NamedTuple):
     ask: Ask
 
 
+class _Limited:
+    """Makes metrics of at most `SERIES_MAX` series, and counts the series that it omits."""
+
+    def __init__(self) -> None:
+        self._omitted: dict[str, int] = {}
+
+    def family(
+        self,
+        name: str,
+        text: str,
+        rows: Iterable[T],
+        sample: Callable[[T], Sample],
+        omitted: int = 0,
+    ) -> Family:
+        """Make a metric of the first rows; a row that is omitted costs no sample.
+
+        ``omitted`` series have no row.
+        """
+        rest = iter(rows)
+        samples = [sample(row) for row in islice(rest, SERIES_MAX)]
+        self._omitted[name] = omitted + sum(1 for _ in rest)
+        return Family(name, "gauge", text, samples)
+
+    def omitted(self) -> Family:
+        """How many series each of the metrics lacks."""
+        samples = [Sample({"metric": name}, count) for name, count in self._omitted.items()]
+        return Family("series_omitted", "gauge", "series that a metric lacks", samples)
+
+
 class Partition(NamedTuple):
     """A partition that this node leads. ``high_watermark`` and ``log_end_offset`` are exclusive."""
 
@@ -68,13 +104,17 @@ def collect(sources: Sources) -> str:
     """
     partitions, unread_count = _partitions(sources)
     groups, shards_unread = ask_summaries(sources.ask, sources.node_id)
+    limited = _Limited()
     families = [
         *_counters(sources.statistics()),
-        *_of_partitions(partitions, unread_count),
+        *_of_partitions(limited, partitions, unread_count),
         _single(
             "group_shards_unread", "gauge", "partitions of groups that it loads", shards_unread
         ),
-        *_of_groups(groups, {(one.topic, one.number): one.high_watermark for one in partitions}),
+        *_of_groups(
+            limited, groups, {(one.topic, one.number): one.high_watermark for one in partitions}
+        ),
+        limited.omitted(),
     ]
     found = []
     for count, line in enumerate(lines(families)):
@@ -163,13 +203,12 @@ def _offsets(core: "Core", partition: tuple[bytes, int]) -> tuple[int, int, int]
     return found.log_start_offset, found.high_watermark, found.log_end_offset
 
 
-def _of_partitions(partitions: Sequence[Partition], unread_count: int) -> Iterator[Family]:
+def _of_partitions(
+    limited: _Limited, partitions: Sequence[Partition], unread_count: int
+) -> Iterator[Family]:
     yield _single("partitions", "gauge", "partitions that this node leads", len(partitions))
     text = "partitions that it leads and could not read"
     yield _single("partitions_unread", "gauge", text, unread_count)
-    labels: list[dict[str, str | int]] = [
-        {"topic": one.topic, "partition": one.number} for one in partitions
-    ]
     texts = {
         "log_start_offset": "first offset that is kept",
         "high_watermark": "end of what is committed, exclusive",
@@ -177,27 +216,42 @@ def _of_partitions(partitions: Sequence[Partition], unread_count: int) -> Iterat
         "size": "bytes of the log's segments",
     }
     for name, text in texts.items():
-        pairs = zip(labels, partitions, strict=True)
-        samples = [Sample(label, getattr(one, name)) for label, one in pairs]
         shown = "partition_size_bytes" if name == "size" else f"partition_{name}"
-        yield Family(shown, "gauge", text, samples)
+        yield limited.family(shown, text, partitions, partial(_of_partition, name))
+
+
+def _of_partition(name: str, one: Partition) -> Sample:
+    return Sample({"topic": one.topic, "partition": one.number}, getattr(one, name))
 
 
 def _of_groups(
-    groups: Sequence[GroupSummary], ends: Mapping[tuple[str, int], int]
+    limited: _Limited, groups: Sequence[GroupSummary], ends: Mapping[tuple[str, int], int]
 ) -> Iterator[Family]:
     states = Counter(one.state for one in groups)
-    by_state = [Sample({"state": one.value}, states[one.value]) for one in ClassicGroupState]
+    names = dict.fromkeys(one.value for one in (*ClassicGroupState, *ConsumerGroupState))
+    by_state = [Sample({"state": name}, states[name]) for name in names]
     yield Family("groups", "gauge", "groups by state", by_state)
-    members = [Sample({"group": one.group_id}, one.members_count) for one in groups]
-    yield Family("group_members", "gauge", "members of a group", members)
-    lags = [
-        Sample(
-            {"group": one.group_id, "topic": topic, "partition": partition},
-            max(0, ends[topic, partition] - offset),
-        )
+    yield limited.family(
+        "group_members",
+        "members of a group",
+        groups,
+        lambda one: Sample({"group": one.group_id}, one.members_count),
+    )
+    lags = (
+        (one.group_id, topic, partition, max(0, ends[topic, partition] - offset))
         for one in groups
         for topic, partition, offset in one.offsets
         if (topic, partition) in ends
-    ]
-    yield Family("group_lag", "gauge", "offsets between committed and high watermark", lags)
+    )
+    yield limited.family(
+        "group_lag",
+        "offsets between committed and high watermark",
+        lags,
+        _lag_sample,
+        omitted=sum(one.offsets_omitted for one in groups),
+    )
+
+
+def _lag_sample(row: tuple[str, str, int, int]) -> Sample:
+    group_id, topic, partition, lag = row
+    return Sample({"group": group_id, "topic": topic, "partition": partition}, lag)

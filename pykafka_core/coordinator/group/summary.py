@@ -10,12 +10,13 @@ from pykafka_core.coordinator.group.why import OFFSETS_MAX
 
 
 class GroupSummary(NamedTuple):
-    """A group. ``offsets`` are (topic, partition, committed offset), at most `OFFSETS_MAX`."""
+    """A group. ``offsets`` are (topic, partition, committed offset), the first `OFFSETS_MAX`."""
 
     group_id: str
     state: str
     members_count: int
     offsets: Sequence[tuple[str, int, int]]
+    offsets_omitted: int
 
 
 class Page(NamedTuple):
@@ -43,10 +44,16 @@ def summarize(state: GroupState, start: int, weight_max: int) -> Page:
 def _summary(state: GroupState, group_id: str) -> GroupSummary:
     group = state.any_group(group_id)
     assert group is not None, "its id is one of theirs"
+    topics = list(current_offsets(state, group_id))
     offsets = (
         (topic, partition, one.offset)
-        for topic, partitions in current_offsets(state, group_id)
+        for topic, partitions in topics
         for partition, one in partitions.items()
     )
-    name = str(group.state.value)
-    return GroupSummary(group_id, name, len(group.members), tuple(islice(offsets, OFFSETS_MAX)))
+    return GroupSummary(
+        group_id,
+        str(group.state.value),
+        len(group.members),
+        tuple(islice(offsets, OFFSETS_MAX)),
+        offsets_omitted=max(0, sum(len(found) for _, found in topics) - OFFSETS_MAX),
+    )

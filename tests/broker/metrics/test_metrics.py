@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from pykafka_core import Broker
-from pykafka_core.broker.metrics import questions, server
+from pykafka_core.broker.metrics import collect, questions, server
 from pykafka_core.broker.metrics.collect import LEVELS
 from pykafka_core.broker.metrics.exposition import Family, Sample, lines
 from pykafka_core.broker.metrics.server import MetricsServer
@@ -85,6 +90,7 @@ def test_partitions_and_groups_are_as_clients_left_them(broker: Broker, group: s
         assert found["partition_log_end_offset", label] == RECORDS / 3
         assert found["partition_size_bytes", label] > 0
     assert found["groups", 'state="Empty"'] == 1
+    assert found["groups", 'state="Reconciling"'] == 0, "a state of consumer groups alone"
     lags = {label: lag for (name, label), lag in found.items() if name == "group_lag"}
     ((label, lag),) = lags.items()
     assert label.startswith('group="a \\"group\\"\\\\",topic="t",partition=')
@@ -223,3 +229,24 @@ def test_labels_and_help_are_escaped() -> None:
         "pykafka_core_x 0.5\n",
     ]
     assert list(lines([Family("x", "gauge", "none", [])])) == []
+
+
+def test_a_metric_of_too_many_series_is_cut_and_the_rest_is_counted(
+    broker: Broker, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients make groups: a page of a million series took seconds, and 65 MB."""
+    found = metrics(broker.metrics())
+    assert found["series_omitted", 'metric="group_lag"'] == 0
+    monkeypatch.setattr(collect, "SERIES_MAX", 2)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for name in ("b", "c"):
+        offsets = [TopicPartition("t", number, 0) for number in range(3)]
+        request = ConsumerGroupTopicPartitions(name, offsets)
+        admin.alter_consumer_group_offsets([request])[name].result(PATIENCE_S)
+    found = metrics(broker.metrics())
+    for name, whole in (("group_lag", 7), ("group_members", 3), ("partition_size_bytes", None)):
+        shown = [value for (one, _), value in found.items() if one == name]
+        assert len(shown) == 2
+        if whole is not None:
+            assert found["series_omitted", f'metric="{name}"'] == whole - 2
+    assert found["groups", 'state="Empty"'] == 3
