@@ -3,7 +3,7 @@
 Kafka has no API for it: DescribeGroups tells the state, neither who is waited for nor what came before.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ MEMBERS_MAX = 1_000
 OFFSETS_MAX = 10_000
 """Of one group. A view that leaves some out says so."""
 NAMED_MAX = 5
+NAMES_MAX = 10_000
+"""Topics and regular expressions of one group that are looked up."""
 _OFTEN = 3
 
 
@@ -56,6 +58,7 @@ class GroupView(NamedTuple):
         pending_members: How many were given a member id, and have not joined with it.
         due_in_ms: When the rebalance goes on without who is waited for; None if nobody is.
         is_initial: An empty group's first rebalance waits for more members.
+        missing: What members subscribe to and there is not, in words.
         is_whole: All members and offsets are in here.
     """
 
@@ -71,6 +74,7 @@ class GroupView(NamedTuple):
     rebalance_reason: str
     history: Sequence[Event]
     offsets: Sequence[OffsetView]
+    missing: Sequence[str]
     is_whole: bool
 
 
@@ -86,7 +90,7 @@ def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> Gr
         for partition, one in partitions.items()
     ]
     if isinstance(group, ConsumerGroup):
-        return _of_consumers(group, found)
+        return _of_consumers(state, group, found)
     if group is None:
         group = ClassicGroup(group_id)
     since_ms = group.state_timestamp_ms
@@ -103,12 +107,15 @@ def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> Gr
         rebalance_reason=group.rebalance_reason,
         history=list(group.history),
         offsets=found[:OFFSETS_MAX],
+        missing=_missing_topics(state, group.subscribed_topics() or ()),
         is_whole=len(group.members) <= MEMBERS_MAX and len(found) <= OFFSETS_MAX,
     )
 
 
-def _of_consumers(group: ConsumerGroup, found: Sequence[OffsetView]) -> GroupView:
-    """A group of the consumer protocol. It has no history; who is waited for has partitions to give up."""
+def _of_consumers(
+    state: GroupState, group: ConsumerGroup, found: Sequence[OffsetView]
+) -> GroupView:
+    """A group of the consumer protocol. Members that are waited for have partitions to give up."""
     members = [
         MemberView(
             member_id=one.member_id,
@@ -132,10 +139,26 @@ def _of_consumers(group: ConsumerGroup, found: Sequence[OffsetView]) -> GroupVie
         due_in_ms=None,
         is_initial=False,
         rebalance_reason="",
-        history=[],
+        history=list(group.history),
         offsets=found[:OFFSETS_MAX],
+        missing=[
+            *_missing_topics(state, islice(group.subscribed_names(), NAMES_MAX)),
+            *_unmatched(group),
+        ],
         is_whole=len(group.members) <= MEMBERS_MAX and len(found) <= OFFSETS_MAX,
     )
+
+
+def _missing_topics(state: GroupState, names: Iterable[str]) -> list[str]:
+    return [f"topic {name}" for name in sorted(set(names)) if state.topic_id(name) is None]
+
+
+def _unmatched(group: ConsumerGroup) -> list[str]:
+    return [
+        f"a topic that matches {regex}"
+        for regex in sorted(islice(group.own_regexes(), NAMES_MAX))
+        if regex in group.regexes and not group.regexes[regex].topics
+    ]
 
 
 def _view(group: ClassicGroup, member: Member) -> MemberView:
@@ -172,7 +195,7 @@ def _due_in_ms(state: GroupState, group: ClassicGroup, now_ns: int) -> int | Non
 
 def explain(view: GroupView) -> list[str]:
     """Say in sentences what goes on, and what could be done about it."""
-    return [*_now(view), *_lately(view)]
+    return [*_now(view), *_nowhere(view), *_lately(view)]
 
 
 def _now(view: GroupView) -> Iterator[str]:
@@ -220,6 +243,13 @@ def _leader_missing(waited_for: Sequence[MemberView]) -> Iterator[str]:
         yield f"The leader {leader} makes the assignment; all others wait for it."
 
 
+def _nowhere(view: GroupView) -> Iterator[str]:
+    if view.missing:
+        yield (
+            f"Its members subscribe to what does not exist, and read nothing there: {_some(view.missing)}."
+        )
+
+
 def _lately(view: GroupView) -> Iterator[str]:
     rebalances = [one for one in view.history if one.what is What.REBALANCE]
     if len(rebalances) >= _OFTEN:
@@ -240,8 +270,12 @@ def _lately(view: GroupView) -> Iterator[str]:
 
 
 def _named(members: Sequence[MemberView]) -> str:
-    more = len(members) - NAMED_MAX
-    return ", ".join(map(str, members[:NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
+    return _some([str(one) for one in members])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -187,8 +187,15 @@ class ClassicGroup:
         """
         if not self.members or not topics:
             return frozenset()
-        known = self._subscribed_topics() if self.protocol_type == CONSUMER_PROTOCOL else None
+        known = self.subscribed_topics()
         return frozenset(topics) if known is None else known.intersection(topics)
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Topics that members may read; None if unknown, as for other protocols' groups."""
+        if self.protocol_type != CONSUMER_PROTOCOL:
+            return None
+        name = self.protocol_name
+        return topics_of(member.metadata(name) for member in self.members.values())
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether who supports those protocols can be a member besides those there are."""
@@ -270,10 +277,6 @@ class ClassicGroup:
         self.protocol_name = _liked_best(members, common) if members else None
         states = ClassicGroupState
         self.move_to(states.COMPLETING_REBALANCE if members else states.EMPTY, now_ms)
-
-    def _subscribed_topics(self) -> frozenset[str] | None:
-        name = self.protocol_name
-        return topics_of(member.metadata(name) for member in self.members.values())
 
     def _withdraw(self, member: Member) -> None:
         for name in _names(member.protocols):

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
-from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX
 from pykafka_core.coordinator.group.classic.rebalance import rebalance_or_complete, remove_member
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.consumer.leave_group import leave_consumer_group
+from pykafka_core.coordinator.group.consumer.leave_group import leave_consumer_group, reason_of
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
@@ -39,7 +38,7 @@ def leave_group(
     turn.answer(waiter, codes)
     left = [one for one, code in zip(leaving, codes, strict=True) if not code]
     if left and group.state is not ClassicGroupState.EMPTY:
-        rebalance_or_complete(state, group, _reason(left), turn)
+        rebalance_or_complete(state, group, reason_of(left), turn)
 
 
 def _leave(
@@ -57,10 +56,3 @@ def _leave(
         return error.code
     remove_member(state, group, group.members[member_id], turn)
     return NONE
-
-
-def _reason(left: Sequence[LeaveGroupRequest.MemberIdentity]) -> str:
-    first = left[0]
-    name = first.member_id or first.group_instance_id
-    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return f"{name}{others} left: {(first.reason or '')[:REASON_LENGTH_MAX]}"

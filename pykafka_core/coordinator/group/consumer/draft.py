@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.replay import apply
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.takeover import take_over
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue, Turn
@@ -24,6 +25,7 @@ class Draft:
     def __init__(self, group: ConsumerGroup, first: Sequence[KeyValue] = ()) -> None:
         self._origin = self.group = group
         self._records = list(first)
+        self._events: list[tuple[What, str]] = []
 
     def add(self, records: Sequence[KeyValue]) -> None:
         """Change it."""
@@ -32,6 +34,10 @@ class Draft:
         self._records += records
         for record in records:
             apply(self.group, *record)
+
+    def note(self, what: What, text: str) -> None:
+        """Have an event in the group's history once the draft is committed."""
+        self._events.append((what, text))
 
     def commit(self, state: GroupState, turn: Turn, last: Sequence[KeyValue] = ()) -> None:
         """Append all records; from now on the group is as drafted, with ``last`` applied to it.
@@ -42,6 +48,8 @@ class Draft:
         turn.append([*self._records, *last])
         for record in last:
             apply(self.group, *record)
+        for what, text in self._events:
+            self.group.history.note(what, text, turn.now_ms)
         group_id = self.group.group_id
         if state.consumer_groups.get(group_id) is not self.group:
             classic = state.groups.pop(group_id, None)

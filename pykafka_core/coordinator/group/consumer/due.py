@@ -6,6 +6,7 @@ from pykafka_core.coordinator.group.consumer.keys import DueInConsumerGroup as D
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.consumer.member import MemberState
 from pykafka_core.coordinator.group.consumer.session import touch, watch_revocation
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, TurnFullError
 
@@ -19,13 +20,30 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
     member = None if group is None else group.members.get(key.member_id)
     if group is None or member is None:
         return
-    is_revocation = key.consumer_due is ConsumerDue.REBALANCE
-    if not is_revocation or member.state is MemberState.UNREVOKED_PARTITIONS:
-        try:
-            remove_members(state, group, [key.member_id], None, turn)
-        except TurnFullError:
-            # Out of here it would cost all groups of the shard, which would be loaded again.
-            state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
+    due = key.consumer_due
+    if due is ConsumerDue.REBALANCE and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        return
+    cause = _cause(due, key.member_id)
+    try:
+        remove_members(state, group, [key.member_id], None, cause, turn)
+    except TurnFullError:
+        # Out of here it would cost all groups of the shard, which would be loaded again.
+        state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
+        return
+    if due is not ConsumerDue.SESSION:
+        group.history.note(What.REMOVED, cause, turn.now_ms)
+
+
+def _cause(due: ConsumerDue, member_id: str) -> str:
+    match due:
+        case ConsumerDue.SESSION:
+            return f"the session of member {member_id} ended"
+        case ConsumerDue.REBALANCE:
+            return f"member {member_id} did not give up its partitions in time"
+        case ConsumerDue.JOIN:
+            return f"member {member_id} did not join again in time"
+        case ConsumerDue.SYNC:
+            return f"member {member_id} did not sync in time"
 
 
 def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:

@@ -12,6 +12,7 @@ from pykafka_core.coordinator.group.consumer.member import (
     is_subset,
 )
 from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH
+from pykafka_core.coordinator.group.history import History
 from pykafka_core.coordinator.group.member_memory import MemberMemory, Share
 from pykafka_core.errors import (
     FencedInstanceIdError,
@@ -60,6 +61,7 @@ class ConsumerGroup:
         static_members: Member ids by instance id.
         targets: What members are to have in the end, by member id.
         holders: Member ids by topic id and partition: who may read it, or has not given it up.
+        history: What happened lately; not stored.
         regexes: What the members' regular expressions matched.
         regexes_seen: Since when that is so.
         topics_version: The topics for which ``metadata_hash`` was judged last; not stored.
@@ -73,6 +75,7 @@ class ConsumerGroup:
         "assignment_epoch",
         "epoch",
         "group_id",
+        "history",
         "holders",
         "members",
         "metadata_hash",
@@ -83,8 +86,9 @@ class ConsumerGroup:
         "topics_version",
     )
 
-    def __init__(self, group_id: str, memory: MemberMemory) -> None:
+    def __init__(self, group_id: str, memory: MemberMemory, history: History | None = None) -> None:
         self.group_id = group_id
+        self.history = History() if history is None else history
         self._share = Share(memory)
         self.epoch = 0
         self.metadata_hash = NO_METADATA_HASH
@@ -274,8 +278,8 @@ class ConsumerGroup:
             raise StaleMemberEpochError if member.classic is None else IllegalGenerationError
 
     def copy(self) -> "ConsumerGroup":
-        """Another group that is the same so far; neither changes the other."""
-        other = ConsumerGroup(self.group_id, self._share.memory)
+        """Another group that is the same so far, with the same history; else neither changes the other."""
+        other = ConsumerGroup(self.group_id, self._share.memory, self.history)
         other._share.grow(self._share.size)
         for name in (
             "epoch",

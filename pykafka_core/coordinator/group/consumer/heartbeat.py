@@ -20,8 +20,10 @@ from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile,
 from pykafka_core.coordinator.group.consumer.topics import (
     TopicsView,
 )
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import FencedInstanceIdError, UnreleasedInstanceIdError
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 
 T = TypeVar("T")
@@ -49,7 +51,12 @@ def consumer_heartbeat(
     draft = opened(beat.group_id, beat.member_epoch, view, state)
     check_regex(beat.topic_regex, beat.member_id, draft.group)
     member_id = beat.member_id or (state.new_uuid() if beat.member_epoch == JOIN_EPOCH else "")
-    before, replaced = admitted(beat, member_id, draft, state)
+    try:
+        before, replaced = admitted(beat, member_id, draft, state)
+    except (UnreleasedInstanceIdError, FencedInstanceIdError):
+        text = f"member {member_id}: another one has the instance id {beat.instance_id}"
+        draft.group.history.note(What.FENCED, text, turn.now_ms)
+        raise
     changed = put_member(draft, before, _updated(beat, before), state)
     renew(draft, view, state, changed, turn.now_ms)
     after = reconcile(draft, member_id, beat.owned, state, turn)

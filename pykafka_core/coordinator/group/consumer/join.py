@@ -17,6 +17,7 @@ from pykafka_core.coordinator.group.consumer.records import (
     target_record,
 )
 from pykafka_core.coordinator.group.consumer.topics import TopicsView
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.upgrade import upgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.errors import (
@@ -41,7 +42,8 @@ def opened(group_id: str, member_epoch: int, view: TopicsView, state: GroupState
     if classic is not None and classic.state is not ClassicGroupState.EMPTY:
         return upgraded(classic, view, state)
     first = [] if classic is None else [group_tombstone(group_id)]
-    return Draft(ConsumerGroup(group_id, state.member_memory), first)
+    history = None if classic is None else classic.history
+    return Draft(ConsumerGroup(group_id, state.member_memory, history), first)
 
 
 def admitted(
@@ -96,4 +98,5 @@ def replaced_static(existing: ConsumerMember, member_id: str, draft: Draft) -> C
             current_record(group_id, member),
         ]
     )
+    draft.note(What.MEMBER, f"static member {existing.instance_id} came back as {member_id}")
     return member

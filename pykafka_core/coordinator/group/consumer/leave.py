@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
-from pykafka_core.coordinator.group.consumer.epochs import epoch_after_removal
+from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, epoch_after_removal
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
@@ -12,7 +12,6 @@ from pykafka_core.coordinator.group.consumer.member import (
 )
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
-    epoch_record,
     member_tombstones,
 )
 from pykafka_core.coordinator.group.consumer.regexes import unused_regexes
@@ -23,6 +22,7 @@ from pykafka_core.coordinator.group.consumer.topics import (
     found_topics,
     metadata_hash,
 )
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -48,7 +48,8 @@ def consumer_leave(
     if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
         _go_away(state, group, member, turn)
     else:
-        remove_members(state, group, [member.member_id], view, turn)
+        cause = f"member {member.member_id} left"
+        remove_members(state, group, [member.member_id], view, cause, turn)
     turn.answer(
         waiter,
         ConsumerGroupHeartbeatResponse(
@@ -60,7 +61,9 @@ def consumer_leave(
 def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
     """Keep its partitions for the static member until its session ends; it has given up what it was to."""
     away = member._replace(epoch=LEAVE_STATIC_EPOCH, revoking=NOTHING)
-    Draft(group).commit(state, turn, [current_record(group.group_id, away)])
+    draft = Draft(group)
+    draft.note(What.MEMBER, f"static member {member.instance_id} went away")
+    draft.commit(state, turn, [current_record(group.group_id, away)])
     watch_revocation(state, group.group_id, away, turn.now_ns)
 
 
@@ -69,6 +72,7 @@ def remove_members(
     group: ConsumerGroup,
     member_ids: Iterable[str],
     view: TopicsView | None,
+    cause: str,
     turn: Turn,
 ) -> None:
     """Remove members; the group comes to a new epoch, and is assigned again with the next heartbeat.
@@ -80,16 +84,18 @@ def remove_members(
         group: With these members.
         member_ids: At least one.
         view: None if the topics are not known now; the next heartbeat looks at them.
+        cause: What happened to them, for the history.
         turn: Of now.
     """
     group_id, draft = group.group_id, Draft(group)
     for member_id in member_ids:
         draft.add(member_tombstones(group_id, member_id))
-    if is_downgraded(state, draft.group, group, turn):
+    if is_downgraded(state, draft.group, group, cause, turn):
         return
     draft.add(unused_regexes(draft.group))
     found = _hash(draft.group, view)
-    draft.commit(state, turn, [epoch_record(group_id, epoch_after_removal(group), found)])
+    begin_epoch(draft, epoch_after_removal(group), found, cause)
+    draft.commit(state, turn)
     draft.group.topics_version = None if view is None else view.version
     for member_id in member_ids:
         forget_deadlines(state, group_id, member_id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.state import GroupState
@@ -26,7 +27,9 @@ def leave_consumer_group(
     # One that is named twice leaves once.
     member_ids = list(dict.fromkeys(one for one in found if isinstance(one, str)))
     if member_ids:
-        remove_members(state, group, member_ids, None, turn)
+        pairs = zip(leaving, found, strict=True)
+        cause = reason_of([identity for identity, one in pairs if isinstance(one, str)])
+        remove_members(state, group, member_ids, None, cause, turn)
     turn.answer(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
 
 
@@ -45,3 +48,11 @@ def _member_id(group: ConsumerGroup, member_id: str, instance_id: str | None) ->
     if member is None:
         raise UnknownMemberIdError
     return member.member_id
+
+
+def reason_of(left: Sequence[LeaveGroupRequest.MemberIdentity]) -> str:
+    """Why members have left, for the history; there is at least one."""
+    first = left[0]
+    name = first.member_id or first.group_instance_id
+    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f"{name}{others} left: {(first.reason or '')[:REASON_LENGTH_MAX]}"

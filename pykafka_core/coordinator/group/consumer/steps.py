@@ -6,12 +6,15 @@ step towards its own target.
 """
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
-from pykafka_core.coordinator.group.consumer.epochs import next_epoch
-from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, next_epoch
+from pykafka_core.coordinator.group.consumer.member import (
+    Assignment,
+    ConsumerGroupState,
+    ConsumerMember,
+)
 from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
-    epoch_record,
     member_record,
 )
 from pykafka_core.coordinator.group.consumer.regexes import resolve_regexes
@@ -22,14 +25,17 @@ from pykafka_core.coordinator.group.consumer.topics import (
     found_topics,
     metadata_hash,
 )
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
+
+_TOPICS_CHANGED = "the topics that its members subscribe to changed"
 
 
 def put_member(
     draft: Draft, before: ConsumerMember, after: ConsumerMember, state: GroupState
-) -> bool:
-    """Take in what a member says of itself; whether the group needs another assignment.
+) -> str | None:
+    """Take in what a member says of itself; why the group needs another assignment, if it does.
 
     Raises:
         CoordinatorNotAvailableError: All groups together hold as much as they may.
@@ -39,7 +45,10 @@ def put_member(
         growth = after.size - (0 if known is None else known.size)
         state.member_memory.check_join(growth, is_new=known is None)
         draft.add([member_record(draft.group.group_id, after)])
-    return _subscription(after) != _subscription(before)
+    if _subscription(after) == _subscription(before):
+        return None
+    what = "joined" if known is None else "changed its subscription"
+    return f"member {after.member_id} {what}"
 
 
 def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
@@ -48,28 +57,29 @@ def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
 
 
 def renew(
-    draft: Draft, view: TopicsView, state: GroupState, is_new_epoch: bool, now_ms: int
+    draft: Draft, view: TopicsView, state: GroupState, cause: str | None, now_ms: int
 ) -> None:
     """Come to a new epoch if there is a reason, and to a new target assignment with it.
 
     Raises:
         UnknownServerError: The group is in the last epoch.
     """
-    is_new_epoch |= resolve_regexes(draft, view, now_ms)
-    _refresh_epoch(view, draft, is_new_epoch)
+    if resolve_regexes(draft, view, now_ms) and cause is None:
+        cause = _TOPICS_CHANGED
+    _refresh_epoch(view, draft, cause)
     if draft.group.epoch > draft.group.assignment_epoch:
         draft.add(target_records(draft.group, view, state.settings.consumer.assignors[0]))
 
 
-def _refresh_epoch(view: TopicsView, draft: Draft, is_new_epoch: bool) -> None:
+def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:
     """Come to a new epoch if the subscription has changed, or the topics that the group is subscribed to."""
     group = draft.group
-    is_new_epoch |= group.epoch == 0
+    is_new_epoch = cause is not None or group.epoch == 0
     if not is_new_epoch and group.topics_version is view.version:
         return
     found = metadata_hash(found_topics(view, set(group.subscribed_names())).values())
     if is_new_epoch or found != group.metadata_hash:
-        draft.add([epoch_record(group.group_id, next_epoch(group), found)])
+        begin_epoch(draft, next_epoch(group), found, cause or _TOPICS_CHANGED)
 
 
 def reconcile(
@@ -89,5 +99,8 @@ def reconcile(
         draft.commit(state, turn)
     else:
         draft.commit(state, turn, [current_record(group.group_id, after)])
+        if draft.group.state is ConsumerGroupState.STABLE:
+            text = f"all members have their partitions of epoch {group.epoch}"
+            draft.group.history.note(What.ASSIGNED, text, turn.now_ms)
         watch_revocation(state, group.group_id, after, turn.now_ns)
     return after

@@ -25,6 +25,7 @@ def is_downgraded(
     state: GroupState,
     left: ConsumerGroup,
     before: ConsumerGroup,
+    cause: str,
     turn: Turn,
     *,
     rebalances: bool = True,
@@ -38,6 +39,7 @@ def is_downgraded(
         state: Of the shard.
         left: The group without those who go.
         before: The same with them.
+        cause: What happened to the members, for the history.
         turn: Of now.
         rebalances: Whether the members have to share the partitions again.
     """
@@ -61,7 +63,7 @@ def is_downgraded(
     for member in classic.members.values():
         touch_member(state, member, turn.now_ns)
     if rebalances:
-        prepare_rebalance(state, classic, _REASON, turn)
+        prepare_rebalance(state, classic, f"{cause}; {_REASON}", turn)
     return True
 
 
@@ -77,6 +79,7 @@ def _is_due(state: GroupState, left: ConsumerGroup) -> bool:
 
 def _classic(state: GroupState, group: ConsumerGroup, now_ms: int) -> ClassicGroup:
     classic = ClassicGroup(group.group_id)
+    classic.history = group.history
     for member in group.members.values():
         classic.add(_member(state, group, member))
     classic.state = ClassicGroupState.STABLE

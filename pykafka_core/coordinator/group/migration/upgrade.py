@@ -57,7 +57,8 @@ def upgraded(classic: ClassicGroup, view: TopicsView, state: GroupState) -> Draf
         raise GroupIdNotFoundError from None
     names = frozenset[str]().union(*(member.topic_names for member in members))
     found = metadata_hash(found_topics(view, names).values())
-    draft = Draft(ConsumerGroup(group_id, state.member_memory), [group_tombstone(group_id)])
+    group = ConsumerGroup(group_id, state.member_memory, classic.history)
+    draft = Draft(group, [group_tombstone(group_id)])
     draft.add(
         [
             *(member_record(group_id, member) for member in members),

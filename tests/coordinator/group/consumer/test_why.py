@@ -1,8 +1,18 @@
 """What monitoring and `groups why` say of a consumer group."""
 
+from functools import partial
+
+from pykafka_core.coordinator.group.classic.leave import leave_group
+from pykafka_core.coordinator.group.consumer.group import REFRESH_INTERVAL_MS
+from pykafka_core.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.summary import summarize
 from pykafka_core.coordinator.group.why import explain, view_group
-from tests.coordinator.group.consumer.world import GROUP, MS, World
+from pykafka_core.coordinator.shard import TurnFullError
+from pykafka_core.protocol.messages import LeaveGroupRequest
+from tests.coordinator.group.consumer.world import GROUP, MS, SESSION_MS, World
+
+LEAVING = LeaveGroupRequest.MemberIdentity
 
 
 def told(world: World) -> list[str]:
@@ -35,3 +45,96 @@ def test_both_kinds_of_groups_are_on_the_pages() -> None:
     (group,) = summarize(world.shard, 0, 100).groups
     assert (group.group_id, group.state, group.members_count) == (GROUP, "Stable", 1)
     assert summarize(world.shard, 1, 100).groups == []
+
+
+def history(world: World) -> list[tuple[What, str]]:
+    view = view_group(world.shard, GROUP, world.now_ms * MS, world.now_ms)
+    assert view is not None
+    return [(one.what, one.text) for one in view.history]
+
+
+def test_a_stable_group_names_the_topics_that_do_not_exist() -> None:
+    """Its members wait for records that no producer can write; the state reports no problem."""
+    world = World()
+    world.join("a", "t", "ordres", topic_regex="pay.*")
+    expected = (
+        "Its members subscribe to what does not exist, and read nothing there: "
+        "topic ordres, a topic that matches pay.*."
+    )
+    assert expected in told(world)
+    world.topics.set("ordres", 1)
+    world.topics.set("payments", 1)
+    world.pass_ms(REFRESH_INTERVAL_MS)
+    world.beat("a", 1)
+    assert expected not in told(world)
+    assert "what does not exist" not in " ".join(told(world))
+
+
+def test_joins_and_new_topics_are_remembered_with_the_epochs_they_began() -> None:
+    world = World()
+    epoch = world.join("a").member_epoch
+    world.topics.set("t", 7)
+    world.beat("a", epoch)
+    world.join("a", "u")
+    assert history(world) == [
+        (What.REBALANCE, "member a joined"),
+        (What.GENERATION, "epoch 1 began with 1 members"),
+        (What.ASSIGNED, "all members have their partitions of epoch 1"),
+        (What.REBALANCE, "the topics that its members subscribe to changed"),
+        (What.GENERATION, "epoch 2 began with 1 members"),
+        (What.ASSIGNED, "all members have their partitions of epoch 2"),
+        (What.REBALANCE, "member a changed its subscription"),
+        (What.GENERATION, "epoch 3 began with 1 members"),
+        (What.ASSIGNED, "all members have their partitions of epoch 3"),
+    ]
+
+
+def test_a_heartbeat_that_changes_nothing_leaves_no_event() -> None:
+    world = World()
+    epoch = world.join("a").member_epoch
+    before = history(world)
+    world.beat("a", epoch)
+    assert history(world) == before
+
+
+def test_members_that_go_are_remembered_with_the_reason() -> None:
+    world = World()
+    for member_id in ("a", "b", "c"):
+        world.join(member_id)
+    world.leave("a")
+    world.ask(partial(leave_group, GROUP, [LEAVING(member_id="b", reason="replaced")]))
+    world.pass_ms(SESSION_MS)
+    causes = [text for what, text in history(world) if what is What.REBALANCE]
+    assert causes[3:] == ["member a left", "b left: replaced", "the session of member c ended"]
+    assert any("session ended without a word" in sentence for sentence in told(world))
+
+
+def test_a_member_that_keeps_partitions_too_long_is_remembered_as_removed() -> None:
+    world = World()
+    epoch = world.join("slow", rebalance_timeout_ms=1_000).member_epoch
+    world.join("new")
+    world.beat("slow", epoch)
+    world.pass_ms(1_000)
+    text = "member slow did not give up its partitions in time"
+    assert (What.REMOVED, text) in history(world)
+    assert any("too slow" in sentence for sentence in told(world))
+
+
+def test_static_members_are_remembered_as_they_go_return_and_are_fenced() -> None:
+    world = World()
+    epoch = world.join("first", instance_id="i").member_epoch
+    world.join("second", instance_id="i")
+    assert (What.FENCED, "member second: another one has the instance id i") in history(world)
+    assert any("Members were fenced" in sentence for sentence in told(world))
+    world.leave("first", LEAVE_STATIC_EPOCH, "i")
+    world.join("second", instance_id="i")
+    texts = [text for _, text in history(world)]
+    assert "static member i went away" in texts
+    assert "static member i came back as second" in texts
+    assert epoch == world.group.epoch
+
+
+def test_a_refused_change_is_not_remembered() -> None:
+    world = World(bytes_max=1)
+    assert world.join("a") == TurnFullError.code
+    assert view_group(world.shard, GROUP, 0, 0) is None
