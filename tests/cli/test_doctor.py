@@ -72,6 +72,21 @@ def test_a_directory_that_a_broker_closed_is_whole(tmp_path: Path, capsys: Captu
     assert {one.level for one in found} <= {Level.OK, Level.WARNING}
 
 
+def test_a_changed_node_id_is_named_with_the_one_that_is_right(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """A start with it leads none of the partitions that are there."""
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("t")
+    properties = tmp_path / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id=5"))
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=1)
+    (bad,) = (one for one in found if one.level is Level.PROBLEM)
+    assert bad.subject == "identity"
+    assert "node.id=5" in bad.text
+    assert bad.advice == f"set node.id=1 in {properties}"
+
+
 def test_damage_is_named_with_the_command_that_shows_it_and_nothing_is_changed(
     killed: Path, capsys: Capture
 ) -> None:

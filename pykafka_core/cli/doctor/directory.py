@@ -24,6 +24,7 @@ from pykafka_core.cli.files.repair import (
 )
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 from pykafka_core.metadata.feature_levels import unsupported
+from pykafka_core.metadata.image.image import MetadataImage
 
 from .finding import Finding, ok, problem, warning
 from .processes import command_of, lock_holder
@@ -159,6 +160,7 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
         yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
     else:
         yield problem("metadata", *lost)
+    yield from _check_node(path, image)
     foreign = unsupported(image.features)
     if foreign is not None:
         text = f"{foreign.text}: a node of a cluster is refused, a broker alone serves without them"
@@ -174,3 +176,17 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
             yield problem("logs", text, advice)
     if len(cuts) < len(partitions) or not partitions:
         yield ok("logs", f"{len(partitions) - len(cuts):,} partitions are whole")
+
+
+def _check_node(path: Path, image: MetadataImage) -> Iterator[Finding]:
+    """Yield a problem if the metadata has this directory as another node's, which leads in it."""
+    identity = DataDirectory(path).identity()
+    if identity is None:
+        return
+    for node_id, broker in image.brokers.items():
+        if identity.directory_id in broker.directories and node_id != identity.node_id:
+            text = (
+                f"meta.properties has node.id={identity.node_id}, and the metadata has registered "
+                f"this directory for node {node_id}"
+            )
+            yield problem("identity", text, f"set node.id={node_id} in {path / 'meta.properties'}")
