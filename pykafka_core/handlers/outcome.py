@@ -23,10 +23,13 @@ class Propose(NamedTuple):
         records: Empty when there is nothing to change; then ``reply(0)`` comes at once.
         reply: Called with 0 once they are committed and applied, or with the error code with which
             they were refused; nothing was changed then. What takes long is made in slices.
+        kraft_version: What ``kraft.version`` is raised to before ``records``, of which there are
+            some; None if it stays as it is.
     """
 
     records: Sequence[Message]
     reply: Callable[[int], "Reply"]
+    kraft_version: int | None = None
 
 
 class DeleteBefore(NamedTuple):

@@ -22,6 +22,10 @@ _NEEDS = {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
 """What a level of a feature needs: another feature's level."""
 
 
+_NOT_BUILT = {"share.version": "share groups", "streams.version": "streams groups"}
+"""Features of groups that are not built; ``kafka-features --release-version`` asks for both."""
+
+
 class UnsupportedFeatures(NamedTuple):
     """Finalized levels that this version does not support.
 
@@ -102,7 +106,7 @@ class FeatureLevels:
         problem = self._problem(name, level, current, upgrade_type)
         if problem is not None:
             raise InvalidUpdateVersionError(
-                f"Invalid update version {level} for feature {name}. {problem}"
+                f"Invalid update version {level} for feature {name}. {problem}{self._advice(name)}"
             )
         if name == METADATA_VERSION and level < current:
             _check_downgrade(level, current, upgrade_type)
@@ -128,8 +132,17 @@ class FeatureLevels:
         if level > current and not upgrades:
             return "Can't downgrade to a newer version."
         if name == KRAFT_VERSION:
-            return _kraft_problem(level, current)
+            return "Can't downgrade the version of this feature." if level < current else None
         return self._missing(name, level)
+
+    def _advice(self, name: str) -> str:
+        """How to make the other changes without a feature that is not built."""
+        if name not in _NOT_BUILT:
+            return ""
+        supported = sorted(SUPPORTED_FEATURES.keys() & self._wanted.keys())
+        others = "".join(f" --feature {other}={self._wanted[other]}" for other in supported)
+        advice = f"; leave it out: kafka-features.sh upgrade{others}" if others else ""
+        return f" This version has no {_NOT_BUILT[name]}{advice}"
 
     def _missing(self, name: str, level: int) -> str | None:
         other, needed = _NEEDS.get((name, level), (name, 0))
@@ -146,13 +159,6 @@ def _not_supported(node: Supporter, name: str, level: int) -> str | None:
         return None
     reason = f"only supports versions {low}-{high}" if high else "does not support this feature."
     return f"{node.name} {reason}"
-
-
-def _kraft_problem(level: int, current: int) -> str | None:
-    if level < current:
-        return "Can't downgrade the version of this feature."
-    # The voters of a quorum that may change are control records, which are not written here.
-    return None if level == current else "Raising it is not built yet."
 
 
 def _check_downgrade(level: int, current: int, upgrade_type: UpgradeType) -> None:

@@ -24,6 +24,7 @@ from pykafka_core.errors import (
 from pykafka_core.quorum.events import Answer
 from pykafka_core.quorum.log.voters import VOTERS_KEY, encode_voters, recorded, updated, without
 from pykafka_core.quorum.quorum import Append
+from pykafka_core.quorum.raising import description, take_description
 from pykafka_core.quorum.roles import NEVER, Follower, Leader, VoterSetRequest
 from pykafka_core.quorum.rpc import (
     AddVoter,
@@ -50,7 +51,11 @@ Refusal = tuple[type[KafkaError], str]
 
 def on_voter_request(turn: Turn, number: int, asked: VoterRequest) -> None:
     """Begin a change, or say why not."""
-    refusal = _leader_refusal(turn, asked) or change_refusal(turn)
+    refusal = _leader_refusal(turn, asked)
+    if refusal is None and isinstance(asked, UpdateVoter) and not has_changeable_voters(turn):
+        _answer(turn, number, take_description(turn, asked.voter))
+        return
+    refusal = refusal or change_refusal(turn)
     if refusal is None:
         refusal = _request_refusal(turn, asked)
     if refusal is not None:
@@ -87,12 +92,17 @@ def change_refusal(turn: Turn) -> Refusal | None:
         return RequestTimedOutError, "the leader has another change of the voters to end first"
     if not has_committed_in_epoch(turn):
         return RequestTimedOutError, "the leader has not committed a record of its epoch yet"
-    if turn.log.voter_set.kraft_version < 1:
+    if not has_changeable_voters(turn):
         text = (
             f"kraft.version is {turn.log.voter_set.kraft_version}; voters can be changed from 1 on"
         )
         return UnsupportedVersionError, text
     return None
+
+
+def has_changeable_voters(turn: Turn) -> bool:
+    """Whether the voters are in the log, where they can be changed."""
+    return turn.log.voter_set.kraft_version >= 1
 
 
 def is_change_pending(turn: Turn) -> bool:
@@ -279,13 +289,11 @@ def ask_to_join(turn: Turn) -> bool:
 def _joining(turn: Turn, role: Follower) -> VoterRequest | None:
     own, known = turn.own, turn.log.voter_set
     is_behind = turn.high_watermark < max(1, role.leader_high_watermark)
-    if (
-        own is None
-        or known.kraft_version < 1
-        or not role.has_fetched
-        or is_behind
-        or turn.log.writes
-    ):
+    if own is None or not role.has_fetched:
+        return None
+    if not has_changeable_voters(turn):
+        return description(turn, role)
+    if is_behind or turn.log.writes:
         return None
     epoch = turn.election.epoch
     if turn.is_voter:
@@ -305,5 +313,11 @@ def on_voter_answer(turn: Turn, asked: VoterRequest, answer: VoterAnswer) -> Non
     if isinstance(asked, UpdateVoter):
         hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
-    if isinstance(role, Follower) and asked.epoch == turn.election.epoch:
-        turn.role = role._replace(joins_ms=turn.now_ms + turn.config.fetch_timeout_ms)
+    if not isinstance(role, Follower) or asked.epoch != turn.election.epoch:
+        return
+    # A leader that takes no descriptions cannot raise the version either: it is not asked again.
+    is_described = answer.error_code in (0, UnsupportedVersionError.code)
+    turn.role = role._replace(
+        joins_ms=turn.now_ms + turn.config.fetch_timeout_ms,
+        is_described=role.is_described or (is_described and isinstance(asked, UpdateVoter)),
+    )

@@ -7,11 +7,12 @@ from pykafka_core.errors import (
     UnknownLeaderEpochError,
 )
 from pykafka_core.quorum.changing import end_change
-from pykafka_core.quorum.events import Advanced, Answer
+from pykafka_core.quorum.events import Advanced, Answer, InDoubt
 from pykafka_core.quorum.quorum import Append, Committed, Proposal
+from pykafka_core.quorum.raising import raising
 from pykafka_core.quorum.roles import Leader, Progress, WaitingFetch
 from pykafka_core.quorum.rpc import Fetch, FetchAnswer, FetchSnapshot, SnapshotAnswer
-from pykafka_core.quorum.transitions import append, refuse_fetch
+from pykafka_core.quorum.transitions import append, put_in_log, refuse_fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
@@ -24,8 +25,21 @@ OBSERVERS_MAX = 100
 def on_proposal(turn: Turn, proposal: Proposal) -> None:
     """The controller's batch goes to the log."""
     assert proposal.values, "a batch holds at least one record"
+    if proposal.kraft_version is not None and not _raise(turn, proposal.kraft_version):
+        turn.outputs.append(InDoubt())
+        return
     append(turn, Append(turn.election.epoch, proposal.values), proposal.records)
     answer_waiting(turn)
+
+
+def _raise(turn: Turn, level: int) -> bool:
+    """Raise ``kraft.version``; False if the descriptions are of an earlier epoch."""
+    if level <= turn.log.voter_set.kraft_version:
+        return True
+    command = raising(turn, level)
+    if command is not None:
+        put_in_log(turn, command)
+    return command is not None
 
 
 # Fetches.

@@ -40,10 +40,15 @@ class BeginEpoch(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The controller wants ``records`` committed, atomically; ``values`` are the same as bytes."""
+    """The controller wants ``records`` committed, atomically; ``values`` are the same as bytes.
+
+    Attributes:
+        kraft_version: What ``kraft.version`` is raised to before them; None if it stays as it is.
+    """
 
     records: Sequence[Message]
     values: Sequence[bytes]
+    kraft_version: int | None = None
 
 
 class Appended(NamedTuple):
@@ -149,7 +154,13 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
 
     @property
     def kraft_version(self) -> int:
-        """0 with static voters, and of a node that is alone; 1 where the voters are in the log (KIP-853)."""
+        """0 with static voters; 1 where the voters are in the log (KIP-853)."""
+
+    def kraft_version_problem(self, level: int) -> str | None:
+        """Why ``kraft.version`` cannot be raised to a supported level, None if it can.
+
+        Only of a quorum that can propose.
+        """
 
     @property
     def is_voter(self) -> bool:

@@ -52,6 +52,7 @@ from pykafka_core.quorum.leading import (
 )
 from pykafka_core.quorum.log.state import TRUNCATION, LogState
 from pykafka_core.quorum.quorum import Appended, Proposal, VoterState
+from pykafka_core.quorum.raising import raising_problem
 from pykafka_core.quorum.roles import (
     NEVER,
     Leader,
@@ -154,6 +155,10 @@ class Replica(NamedTuple):
     def kraft_version(self) -> int:
         """0 with static voters, which never change; 1 where they are in the log."""
         return self.log.voter_set.kraft_version
+
+    def kraft_version_problem(self, level: int) -> str | None:
+        """Why ``kraft.version`` cannot be raised to a level, None if it can."""
+        return raising_problem(self.log.voter_set, self.own, self.role, level)
 
     @property
     def is_voter(self) -> bool:

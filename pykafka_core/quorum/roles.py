@@ -113,6 +113,7 @@ class Leader(NamedTuple):
     Attributes:
         voters: The others of the voter set.
         observers: Whoever else has fetched lately.
+        described: Static voters as they described themselves; no log has that.
     """
 
     epoch_start: int
@@ -122,6 +123,7 @@ class Leader(NamedTuple):
     waiting: tuple[WaitingFetch, ...] = ()
     observers: tuple[Progress, ...] = ()
     change: VoterSetRequest | None = None
+    described: tuple[Voter, ...] = ()
 
 
 class Download(NamedTuple):
@@ -145,6 +147,7 @@ class Follower(NamedTuple):
         leader_high_watermark: As the leader had it when it answered last.
         download: What takes the place of fetches as long as it lasts; another state begins another one.
         joins_ms: Not to ask the leader before then to have this node in the voter set as it is now.
+        is_described: Whether the leader has the description of a static voter.
     """
 
     leader_id: int
@@ -153,6 +156,7 @@ class Follower(NamedTuple):
     leader_high_watermark: int = 0
     download: Download | None = None
     joins_ms: int = 0
+    is_described: bool = False
 
 
 class Resigned(NamedTuple):

@@ -21,7 +21,21 @@ from pykafka_core.quorum.quorum import (
     Rejected,
     VoterState,
 )
-from pykafka_core.quorum.values import VoterEndpoint
+from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint
+from pykafka_core.types import ZERO_ID
+
+
+class Raising(NamedTuple):
+    """A control batch that puts the voter in the log.
+
+    Attributes:
+        values: Of its two records, the version and the voters.
+        proposal: Goes to the log after it.
+    """
+
+    kraft_version: int
+    values: Sequence[bytes]
+    proposal: Proposal
 
 
 class InFlight(NamedTuple):
@@ -29,6 +43,14 @@ class InFlight(NamedTuple):
 
     records: Sequence[Message]
     offsets_count: int
+    raising: Raising | None = None
+
+
+class Raised(NamedTuple):
+    """The records by which the voter came into the log, and the exclusive end of their batch."""
+
+    end: int
+    values: Sequence[bytes]
 
 
 class SingleVoter(NamedTuple):
@@ -39,12 +61,18 @@ class SingleVoter(NamedTuple):
         leader_epoch: Higher than every epoch in the log and in quorum-state.
         log_end_offset: Everything below it is committed.
         in_flight: What the log was asked for and has not answered.
+        directory_id: Of this node's directory.
+        kraft_version: 1 once its voter is in the log.
+        raised: The records that put it there; None if an earlier process did, or it is 0.
     """
 
     leader_id: int
     leader_epoch: int
     log_end_offset: int
     in_flight: InFlight | None = None
+    directory_id: bytes = ZERO_ID
+    kraft_version: int = 0
+    raised: Raised | None = None
 
     @property
     def high_watermark(self) -> int:
@@ -55,11 +83,6 @@ class SingleVoter(NamedTuple):
     def can_propose(self) -> bool:
         """Whether no batch is in flight."""
         return self.in_flight is None
-
-    @property
-    def kraft_version(self) -> int:
-        """Its voter is not in the log."""
-        return 0
 
     @property
     def is_voter(self) -> bool:
@@ -81,6 +104,10 @@ class SingleVoter(NamedTuple):
         """It has no listener of controllers."""
         return {}
 
+    def kraft_version_problem(self, _level: int) -> str | None:
+        """None: it has no other voters."""
+        return None
+
     def handle(self, event: Event) -> tuple["SingleVoter", Sequence[Output]]:
         """The value after an event, and what follows from it."""
         match event:
@@ -88,6 +115,8 @@ class SingleVoter(NamedTuple):
                 values = [leader_change(self.leader_id, [self.leader_id], [self.leader_id])]
                 control = Append(self.leader_epoch, values, (LEADER_CHANGE_KEY,), LEADER_CHANGE)
                 return self._sent(InFlight((), 1)), (control,)
+            case Proposal(kraft_version=level) if level is not None and level > self.kraft_version:
+                return self._raise(level, event)
             case Proposal(records, values):
                 assert values, "a batch holds at least one record"
                 sent = self._sent(InFlight(records, len(values)))
@@ -96,6 +125,16 @@ class SingleVoter(NamedTuple):
                 return self._appended(error_code, offset)
             case _:
                 assert_never(event)
+
+    def _raise(self, level: int, proposal: Proposal) -> tuple["SingleVoter", Sequence[Output]]:
+        """Put the voter in the log first. It has no listener of controllers to be reached at."""
+        # Not before: few are raised, and a start takes longer with it.
+        from pykafka_core.quorum.log.voters import append_voters
+
+        own = Voter(ReplicaKey(self.leader_id, self.directory_id), (), (0, level))
+        command = append_voters(self.leader_epoch, level, [own])
+        raising = Raising(level, command.values, proposal)
+        return self._sent(InFlight((), len(command.values), raising)), (command,)
 
     def _sent(self, in_flight: InFlight) -> "SingleVoter":
         assert self.in_flight is None, "one batch is in flight at a time"
@@ -109,4 +148,10 @@ class SingleVoter(NamedTuple):
         assert offset >= self.log_end_offset, "the log gives offsets in order"
         end = offset + sent.offsets_count
         after = self._replace(in_flight=None, log_end_offset=end)
-        return after, (Committed(offset, end - 1, sent.records),)
+        committed = Committed(offset, end - 1, sent.records)
+        if sent.raising is None:
+            return after, (committed,)
+        level, values, proposal = sent.raising
+        raised = after._replace(kraft_version=level, raised=Raised(end, values))
+        proposed, outputs = raised.handle(proposal)
+        return proposed, (committed, *outputs)

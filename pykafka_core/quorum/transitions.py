@@ -123,12 +123,18 @@ def _first_voters(turn: Turn) -> list[tuple[bytes, bytes]]:
 
 def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
     """Put a leader's batch on its way. A voter set in it counts from now on."""
-    leader, first, count = turn.role, turn.log.end, len(command.values)
+    leader, first = turn.role, turn.log.end
     assert isinstance(leader, Leader), "leaders append"
     assert leader.in_flight is None, "one batch is in flight at a time"
+    turn.role = leader._replace(in_flight=InFlight(records, first, first + len(command.values) - 1))
+    put_in_log(turn, command)
+
+
+def put_in_log(turn: Turn, command: Append) -> None:
+    """Put a leader's batch on its way; it is committed with the next one that is in flight."""
     change = None if command.keys is None else change_of(command.records)
-    turn.log = turn.log.appending((Batch(first, command.leader_epoch, count, b"", change),))
-    turn.role = leader._replace(in_flight=InFlight(records, first, first + count - 1))
+    batch = Batch(turn.log.end, command.leader_epoch, len(command.values), b"", change)
+    turn.log = turn.log.appending((batch,))
     if change is not None:
         _regroup(turn)
     turn.emit(command)

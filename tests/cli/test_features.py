@@ -71,7 +71,7 @@ def test_a_dry_run_is_judged_and_changes_nothing(
     ("way", "wanted", "why"),
     [
         (Way.UPGRADE, [f"{TRANSACTIONS}=1"], "Can't downgrade the version"),
-        (Way.UPGRADE, ["kraft.version=1"], "not built"),
+        (Way.UPGRADE, ["kraft.version=2"], "only supports versions 0-1"),
         (Way.UPGRADE, ["no.such=1"], "does not support this feature"),
         (Way.UNSAFE_DOWNGRADE, ["metadata.version=7"], "not supported"),
         (Way.UPGRADE, [TRANSACTIONS], "names no level"),

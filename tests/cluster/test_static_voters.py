@@ -1,4 +1,4 @@
-"""``controller.quorum.voters``: a quorum whose voters are named by the settings, and never change."""
+"""``controller.quorum.voters``: a quorum whose voters are named by the settings, until they come into the log."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.cli.cluster import quorum
+from pykafka_core.cli.client import wire
+from pykafka_core.cli.cluster import features, quorum
+from pykafka_core.cli.cluster.features import Way
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from pykafka_core.types import ZERO_ID, id_text
@@ -78,6 +80,48 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
         for node_id in (1, 2, 3):
             with pytest.raises(ClusterError, match="among several"):
                 Broker(cluster.data(node_id), config={"node.id": node_id})
+
+
+@pytest.mark.cluster
+def test_static_voters_come_into_the_log_and_can_be_changed_then(tmp_path: Path) -> None:
+    with static_voters(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        create(cluster.bootstrap, "orders", 3, 3)
+        eventually(lambda: upgrades(cluster))
+        eventually(lambda: {offered(cluster, node) for node in (1, 2, 3)} == {1})
+        found = quorum_of(cluster.bootstrap)
+        assert sorted(one.node for one in found.voters) == [1, 2, 3]
+        assert all(one.listeners for one in found.voters)
+        assert id_text(ZERO_ID) not in {one.directory for one in found.voters}
+        cluster.kill(found.leader)
+        create_once_led(cluster, "while-one-is-away")
+        cluster.start(found.leader)
+        cluster.kill(1, 2, 3)
+        cluster.use_voters({})
+        cluster.start(1, 2, 3)
+        assert {offered(cluster, node) for node in (1, 2, 3)} == {1}
+        quorum.remove(cluster.bootstrap, "3", as_json=True, dry_run=False)
+        assert [one.node for one in quorum_of(cluster.bootstrap).voters] == [1, 2]
+
+
+def upgrades(cluster: StaticVoters) -> bool:
+    """Whether the version was raised; each voter describes itself to the leader first."""
+    try:
+        features.change(
+            cluster.bootstrap, ["kraft.version=1"], Way.UPGRADE, as_json=True, dry_run=False
+        )
+    except CliError as error:
+        if "not all of the voters" not in str(error):
+            raise
+        return False
+    return True
+
+
+def offered(cluster: StaticVoters, node_id: int) -> int:
+    """``kraft.version`` as a node's ApiVersions has it."""
+    with wire.cluster(cluster.bootstrap_of([node_id]), "cannot ask") as found:
+        _, levels = features.look(found.any())
+    return next(one.finalized for one in levels if one.name == "kraft.version")
 
 
 def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_metadata(

@@ -11,7 +11,8 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
-from pykafka_core.cli.cluster import quorum
+from pykafka_core.cli.cluster import features, quorum
+from pykafka_core.cli.cluster.features import Way
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import ClusterError
 from pykafka_core.metadata.records.snapshot import encode_snapshot
@@ -32,9 +33,15 @@ def one_voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.bootstrap
 
 
-def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_raised", [False, True], ids=["kraft.version 0", "kraft.version 1"])
+def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(
+    tmp_path: Path, is_raised: bool
+) -> None:
     with growing(tmp_path) as cluster:
-        with Broker(cluster.data(1), config={"node.id": 1}) as alone:
+        config = {"node.id": 1, "metadata.log.max.record.bytes.between.snapshots": 1}
+        with Broker(cluster.data(1), config=config) as alone:
+            if is_raised:
+                raise_version(alone.bootstrap_servers)
             create(alone.bootstrap_servers, "orders", 1)
             produce(alone.bootstrap_servers, "orders", VALUES)
         cluster.begin()
@@ -57,6 +64,10 @@ def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(tmp_path: 
             Broker(cluster.data(1), config={"node.id": 1})
         cluster.start(1)
         assert cluster.voters() == [1, 2, 3]
+
+
+def raise_version(bootstrap: str) -> None:
+    features.change(bootstrap, ["kraft.version=1"], Way.UPGRADE, as_json=False, dry_run=False)
 
 
 @pytest.mark.parametrize("is_formatted", [True, False], ids=["formatted again", "empty"])

@@ -187,12 +187,52 @@ def test_a_level_needs_another_features_level(broker: SimulatedBroker) -> None:
     assert ask(broker, (ELR, 1, UPGRADE), (METADATA, 23, UPGRADE)).error_code == 0
 
 
-def test_the_voters_version_stays_as_it_is(broker: SimulatedBroker) -> None:
+@pytest.mark.parametrize("others", [[], [(TRANSACTION, 1, SAFE)]], ids=["alone", "with another"])
+def test_the_voters_version_is_raised_and_stays_so(
+    broker: SimulatedBroker, others: list[Update]
+) -> None:
     assert ask(broker, (KRAFT, 0, UPGRADE)).error_code == 0
     assert ask(broker, (KRAFT, 0, SAFE)).error_code == 0
-    refused = refusal(broker, (KRAFT, 1, UPGRADE))
-    assert refused == invalid(KRAFT, 1, "Raising it is not built yet.")
-    assert KRAFT not in broker.image.features
+    assert ask(broker, (KRAFT, 1, UPGRADE), *others, validate_only=True).error_code == 0
+    assert KRAFT not in offered(broker)
+    assert ask(broker, (KRAFT, 1, UPGRADE), *others).error_code == 0
+    assert offered(broker) == {**broker.image.features, KRAFT: 1}
+    assert KRAFT not in broker.image.features, "it is in the quorum's own records"
+    assert broker.image.features[TRANSACTION] == (1 if others else 2)
+    steps = len(broker.core.applied)
+    for kind in (UPGRADE, SAFE):
+        assert ask(broker, (KRAFT, 1, kind)).error_code == 0
+    assert len(broker.core.applied) == steps, "nothing was committed"
+    assert refusal(broker, (KRAFT, 0, UPGRADE)) == invalid(KRAFT, 0, NO_DOWNGRADE)
+    lowered = "Can't downgrade the version of this feature."
+    assert refusal(broker, (KRAFT, 0, SAFE)) == invalid(KRAFT, 0, lowered)
+
+
+def offered(broker: SimulatedBroker) -> dict[str, int]:
+    """As ApiVersions has them."""
+    steps = [step.finalized_features for step in broker.core.applied]
+    _, levels = next(found for found in reversed(steps) if found is not None)
+    return dict(levels)
+
+
+def test_a_release_without_the_features_that_are_not_built_is_finalized(
+    broker: SimulatedBroker,
+) -> None:
+    """``kafka-features upgrade --release-version 4.4`` asks for all of these or none."""
+    release: dict[str, int] = {
+        ELR: 1, "group.version": 1, KRAFT: 1, METADATA: 33, TRANSACTION: 2,
+    }  # fmt: skip
+    updates = [(name, level, UPGRADE) for name, level in release.items()]
+    advice = " ".join(f"--feature {name}={level}" for name, level in release.items())
+    for name, level, what in (("share.version", 2, "share"), ("streams.version", 1, "streams")):
+        refused = refusal(broker, *updates, (name, level, UPGRADE))
+        reason = (
+            f"Local controller 1 does not support this feature. This version has no {what} groups; "
+            f"leave it out: kafka-features.sh upgrade {advice}"
+        )
+        assert refused == invalid(name, level, reason)
+    assert ask(broker, *updates).error_code == 0
+    assert offered(broker) == release
 
 
 def test_with_eligible_leader_replicas_the_least_isr_is_the_clusters() -> None:

@@ -6,6 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pykafka_core.protocol.messages import Message, ProducerIdsRecord
 from pykafka_core.quorum.log.records import leader_change
+from pykafka_core.quorum.log.voters import KRAFT_VERSION_KEY, VOTERS_KEY, decode_voters
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,
@@ -16,6 +17,7 @@ from pykafka_core.quorum.quorum import (
     Rejected,
 )
 from pykafka_core.quorum.single_voter import SingleVoter
+from pykafka_core.quorum.values import ReplicaKey, Voter
 
 KAFKA_STORAGE_ERROR = 56
 START = SingleVoter(leader_id=7, leader_epoch=3, log_end_offset=10)
@@ -58,6 +60,43 @@ def test_an_epoch_begins_as_kafkas_does() -> None:
     # The control record of Kafka 4.2.1 in a log of its own, with node id 1.
     kafka = bytes.fromhex("0000" + "00000001" + "02" + "0000000100" + "02" + "0000000100" + "00")
     assert leader_change(1, [1], [1]) == kafka
+
+
+RAISING = Proposal(RECORDS, [b"a", b"b"], 1)
+NAMED = START._replace(directory_id=bytes(range(16)))
+
+
+def test_the_voter_comes_into_the_log_before_the_records() -> None:
+    raising, (control,) = NAMED.handle(RAISING)
+    assert isinstance(control, Append)
+    assert (control.keys, control.control) == ((KRAFT_VERSION_KEY, VOTERS_KEY), 5)
+    assert decode_voters(control.values[1]) == (Voter(ReplicaKey(7, bytes(range(16)))),)
+    assert (raising.kraft_version, raising.can_propose) == (0, False)
+    proposed, outputs = raising.handle(Appended(0, 10))
+    assert outputs == (Committed(10, 11, ()), Append(3, [b"a", b"b"]))
+    assert (proposed.kraft_version, proposed.can_propose, proposed.high_watermark) == (1, False, 12)
+    after, outputs = proposed.handle(Appended(0, 12))
+    assert outputs == (Committed(12, 13, RECORDS),)
+    assert after.can_propose
+    again, outputs = after.handle(RAISING)
+    assert outputs == (Append(3, [b"a", b"b"]),), "it is raised once"
+    assert again.kraft_version_problem(1) is None
+
+
+def test_a_version_that_cannot_be_appended_is_not_raised() -> None:
+    raising, _ = NAMED.handle(RAISING)
+    assert raising.handle(Appended(KAFKA_STORAGE_ERROR, -1)) == (
+        NAMED,
+        (Rejected(KAFKA_STORAGE_ERROR),),
+    )
+
+
+def test_records_that_cannot_be_appended_leave_the_version_raised() -> None:
+    raising, _ = NAMED.handle(RAISING)
+    proposed, _ = raising.handle(Appended(0, 10))
+    after, outputs = proposed.handle(Appended(KAFKA_STORAGE_ERROR, -1))
+    assert outputs == (Rejected(KAFKA_STORAGE_ERROR),)
+    assert (after.kraft_version, after.can_propose, after.log_end_offset) == (1, True, 12)
 
 
 class Histories(RuleBasedStateMachine):

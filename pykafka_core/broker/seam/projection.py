@@ -35,7 +35,13 @@ class Projection:
         self._node_id = node_id
         self._given = given
         self.kraft_version: Callable[[], int] = lambda: 0
-        """Of the metadata quorum, which no record of the image has; replaced where there is more than a replica."""
+        """Of the metadata quorum, as the image has no record of it; set once there is a quorum."""
+        self._told_kraft_version = 0
+
+    @property
+    def has_new_kraft_version(self) -> bool:
+        """Whether the core offers another level of ``kraft.version`` than the quorum's."""
+        return self.kraft_version() != self._told_kraft_version
 
     def settings(self, image: MetadataImage) -> BrokerConfigs:
         """The broker's settings as ``image`` has altered them."""
@@ -133,9 +139,11 @@ class Projection:
     ) -> "ImageDelta":
         changed = delta.settings_changed
         partitions = _Partitions(self._types)
-        features, level = delta.features, self.kraft_version()
-        if features is not None and level:
-            features = features[0], {**features[1], KRAFT_VERSION: level}
+        features = delta.features
+        if features is not None:
+            level = self._told_kraft_version = self.kraft_version()
+            own = {KRAFT_VERSION: level} if level else {}
+            features = features[0], {**features[1], **own}
         is_broker = self._given.start.is_broker
         topics = delta.topics if is_broker else ()
         return self._types.ImageDelta(

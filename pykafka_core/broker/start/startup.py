@@ -44,6 +44,7 @@ from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.partition_rules import MIN_ISR
 from pykafka_core.metadata.records.bootstrap import bootstrap_records, with_min_isr
 from pykafka_core.metadata.records.codec import encode
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
     Message,
@@ -105,8 +106,15 @@ class _Startup:
             directory.claim(self._identity)
             directory.write_election(ElectionState(epoch, self._identity.node_id))
         end = self._core.offsets(METADATA_PARTITION).log_end_offset
-        voter = SingleVoter(self._identity.node_id, epoch, end)
+        voter = SingleVoter(
+            self._identity.node_id,
+            epoch,
+            end,
+            directory_id=self._identity.directory_id,
+            kraft_version=_kraft_version(loaded),
+        )
         quorum = QuorumDriver(self._core, self._completions, voter)
+        self._projection.kraft_version = lambda: quorum.quorum.kraft_version
         bound, endpoints = listen(self._core, self._plan.settings.start)
         self._first_records(quorum, loaded.replay, endpoints)
         publisher = Publisher(
@@ -115,13 +123,13 @@ class _Startup:
             node_id=self._identity.node_id,
             replay=loaded.replay,
             faults=self._foundation.faults,
-            snapshots=(snapshots := self._snapshots(directory, epoch, loaded)),
+            snapshots=(snapshots := self._snapshots(directory, epoch, loaded, quorum)),
         )
         publisher.publish_whole()
         return self._serve(quorum, publisher, bound, endpoints, snapshots)
 
     def _snapshots(
-        self, directory: DataDirectory | None, epoch: int, loaded: Loaded
+        self, directory: DataDirectory | None, epoch: int, loaded: Loaded, quorum: QuorumDriver
     ) -> Snapshots | None:
         if directory is None:
             return None
@@ -132,7 +140,7 @@ class _Startup:
             id_at=lambda end: OffsetAndEpoch(end, epoch),
             new_token=lambda: self._completions.open(report_kept),
             bytes_before=loaded.log_bytes,
-            quorum=lambda _: loaded.quorum,
+            quorum=partial(_quorum_records, loaded, quorum),
         )
 
     def _serve(
@@ -235,6 +243,23 @@ class _Startup:
                     completed = Completed(done.error_code, done.offset)
                     self._completions.complete(done.token, completed)
         raise StorageError("the metadata log did not take its first records in time")
+
+
+def _kraft_version(loaded: Loaded) -> int:
+    """The level that the log has, if it has any."""
+    if loaded.quorum.kraft_version is None:
+        return 0
+    from pykafka_core.broker.storage.voters import kraft_version_of  # not before: most have none
+
+    return kraft_version_of(loaded.quorum)
+
+
+def _quorum_records(loaded: Loaded, driver: QuorumDriver, end: int) -> QuorumRecords:
+    """The quorum's own records before ``end``: those found, or those of this process."""
+    raised = driver.quorum.raised
+    if raised is None or end < raised.end:
+        return loaded.quorum
+    return QuorumRecords(*raised.values)
 
 
 def _apply(replay: Replay, batch: Committed) -> None:

@@ -51,8 +51,20 @@ def voter_set_of(records: QuorumRecords, end: int) -> VoterSet | None:
     return VoterSet(end, change.voters, change.kraft_version or 0)
 
 
+def kraft_version_of(records: QuorumRecords) -> int:
+    """The level that the records name; 0 where there are none, as with static voters.
+
+    Raises:
+        ValueError: They cannot be understood.
+    """
+    change = change_of(records.records())
+    return 0 if change is None else change.kraft_version or 0
+
+
 def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNode, ...]:
     """The voters; none where they are not in the log, as in a quorum with static voters.
+
+    A voter without any endpoint is left out: a broker that was alone put it into the log.
 
     Args:
         listeners: Names of listeners of controllers; a voter is reached at the first that it has.
@@ -60,7 +72,7 @@ def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNo
     Raises:
         ValueError: The record cannot be understood, or a voter has no such listener.
     """
-    return tuple(_voter(voter, listeners) for voter in _recorded(records))
+    return tuple(_voter(voter, listeners) for voter in _recorded(records) if voter.endpoints)
 
 
 def has_others(records: QuorumRecords, node_id: int) -> bool:

@@ -4,7 +4,7 @@ from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterResponse
 
-ALONE = "this broker has no listener of controllers, so its kraft.version is 0: set controller.listener.names"
+ALONE = "this broker has no listener of controllers: set controller.listener.names"
 
 
 def handle(_context: Context, _request: AddRaftVoterRequest) -> AddRaftVoterResponse:

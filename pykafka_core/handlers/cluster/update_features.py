@@ -17,6 +17,7 @@ from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
     Message,
+    NoOpRecord,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -44,10 +45,30 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
             yield
             # Version 0 has a flag for downgrades instead, which Kafka passes over: its updates are upgrades.
             levels.check(name, UpgradeType.of(update.upgrade_type))
+        raised = _raised(context, wanted)
     except InvalidUpdateVersionError as error:
         return _failed(error)
-    records = [] if request.validate_only else _records(context, wanted)
-    return Propose(records, lambda code: _response(context, request, code))
+    if request.validate_only:
+        return Propose([], lambda code: _response(context, request, code))
+    records = _records(context, wanted)
+    if raised is not None:
+        records.append(NoOpRecord())  # as in Kafka: committed after the quorum's own records
+    return Propose(records, lambda code: _response(context, request, code), raised)
+
+
+def _raised(context: Context, wanted: Mapping[str, int]) -> int | None:
+    """What ``kraft.version`` is raised to, None if it stays.
+
+    Raises:
+        InvalidUpdateVersionError: A voter does not support it, or has not said that it does.
+    """
+    level = wanted.get(KRAFT_VERSION, 0)
+    if level <= context.quorum.kraft_version:
+        return None
+    problem = context.quorum.kraft_version_problem(level)
+    if problem is not None:
+        raise InvalidUpdateVersionError(problem)
+    return level
 
 
 def _supporters(context: Context) -> Iterator[Supporter]:

@@ -8,11 +8,15 @@ from typing import Final, cast
 
 from pykafka_core.protocol import decode_message, encode_message
 from pykafka_core.protocol.messages import KRaftVersionRecord, VotersRecord
+from pykafka_core.quorum.quorum import Append
 from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint, VoterSet, VoterSetChange
 
 KRAFT_VERSION_KEY: Final = b"\0\0\0\x05"
 VOTERS_KEY: Final = b"\0\0\0\x06"
 """Version 0 and the type of a control record (``ControlRecordType``)."""
+
+KRAFT_VERSION_RECORD: Final = 5
+"""Type of the control record (``ControlRecordType``)."""
 
 KRAFT_VERSION: Final = 1
 """The highest ``kraft.version`` of this version: voters are in the log and can be changed."""
@@ -98,6 +102,12 @@ def reached_at(voter: Voter, listeners: Iterable[str]) -> VoterEndpoint | None:
     """Where a voter is reached: at the first of some listeners, named in upper case, that it has."""
     at = {endpoint.listener.upper(): endpoint for endpoint in voter.endpoints}
     return next((at[name] for name in listeners if name in at), None)
+
+
+def append_voters(epoch: int, kraft_version: int, voters: Iterable[Voter]) -> Append:
+    """The control batch that puts the voters in the log."""
+    values = encode_kraft_version(kraft_version), encode_voters(voters)
+    return Append(epoch, values, (KRAFT_VERSION_KEY, VOTERS_KEY), KRAFT_VERSION_RECORD)
 
 
 # Changes.

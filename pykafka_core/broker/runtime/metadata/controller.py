@@ -85,13 +85,14 @@ Parked = Propose | Reply
 class _Batch:
     """Requests whose records travel together, and what the image would be with them."""
 
-    __slots__ = "is_full", "parked", "proposed", "size", "values"
+    __slots__ = "is_full", "kraft_version", "parked", "proposed", "size", "values"
 
     def __init__(self, committed: MetadataImage) -> None:
         self.proposed = ProposedImage(committed)
         self.values: list[bytes] = []
         self.size = 0
         self.is_full = False
+        self.kraft_version: int | None = None
         self.parked: list[tuple[Asked, Parked]] = []
 
     def add(self, records: Sequence[Message]) -> Slices[bool]:
@@ -262,6 +263,8 @@ class Controller:
                 return
             if not fits:
                 parked = outcome.reply(PolicyViolationError.code)
+            elif outcome.kraft_version is not None:
+                batch.kraft_version = outcome.kraft_version
         batch.parked.append((asked, parked))
 
     def _propose(self, batch: _Batch) -> Slices[None]:
@@ -287,7 +290,8 @@ class Controller:
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
-        self._quorum.propose(Proposal(batch.proposed.records, batch.values))
+        proposal = Proposal(batch.proposed.records, batch.values, batch.kraft_version)
+        self._quorum.propose(proposal)
 
     def _commit(self, committed: Committed) -> Slices[None]:
         """Publish a batch: the one in flight, if it has records and one is."""

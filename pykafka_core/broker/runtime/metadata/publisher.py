@@ -114,6 +114,7 @@ class Publisher:
         if not self.is_begun:
             self._image, self._settings = image, self._projection.settings(image)
             return
+        changes.features |= self._projection.has_new_kraft_version
         delta = yield from delta_in_slices(image, changes, self._node_id)
         inherited = yield from self._inherited(delta, image)
         yield from self._projection.report_ignored(delta, self._settings)

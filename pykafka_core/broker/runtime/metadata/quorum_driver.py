@@ -13,11 +13,10 @@ from pykafka_core.quorum.quorum import (
     BeginEpoch,
     Committed,
     Event,
-    MetadataQuorum,
-    Output,
     Proposal,
     Rejected,
 )
+from pykafka_core.quorum.single_voter import SingleVoter
 
 
 class QuorumDriver:
@@ -29,9 +28,7 @@ class QuorumDriver:
         quorum: The value to begin with.
     """
 
-    def __init__(
-        self, core: Core, completions: Completions, quorum: MetadataQuorum[Event, Output]
-    ) -> None:
+    def __init__(self, core: Core, completions: Completions, quorum: SingleVoter) -> None:
         self._core = core
         self._completions = completions
         self._quorum = quorum
@@ -39,7 +36,7 @@ class QuorumDriver:
         self.proposal_end = ProposalEnd()
 
     @property
-    def quorum(self) -> MetadataQuorum[Event, Output]:
+    def quorum(self) -> SingleVoter:
         """The quorum now."""
         return self._quorum
 
