@@ -6,13 +6,15 @@ One line each, ``cargo ARGUMENTS`` or ``pytest FILES``.
 
 Without a commit it takes the newest ancestor of HEAD that was pushed, or else HEAD; work that is
 not committed counts always. A changed test file runs. A changed module runs the test files that
-import it directly, or whose helpers do. A changed conftest or data file of tests runs the tests of
-its folder, and `FOLDERS` lists those of other files. A changed Rust crate runs all its tests. Files
-without tests are listed on stderr.
+import it directly, or whose helpers do. If there are none, it runs `NEAREST_MAX` of those that
+import it through the fewest other modules, or else of those in the folder of its name. A changed
+conftest or data file of tests runs the tests of its folder, and `FOLDERS` lists those of other
+files. A changed Rust crate runs all its tests. Files without tests are listed on stderr.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -23,6 +25,9 @@ import grimp
 from tools.guards.tree import Tree
 
 PACKAGES = ("pykafka_core", "spark_udfs", "tests")
+
+NEAREST_MAX = 8
+"""Test files of a module that no test imports directly; `make check` should take two minutes."""
 
 FOLDERS = {
     "tools/": ("tests/tools",),
@@ -83,24 +88,62 @@ class TestFiles:
 
     def of(self, path: str) -> set[str]:
         """Return the test files that a changed file needs, without deleted ones."""
-        modules = {module_name(path) or ""} & self._graph.modules
-        names = modules.union(*map(self._importers, modules))
-        chosen = {f"{name.replace('.', '/')}.py" for name in names}
-        return {file for file in self._files if file in chosen or _is_below(file, folders(path))}
+        found = self._below(folders(path))
+        module = module_name(path) or ""
+        if module in self._graph.modules:
+            found |= self._importing(module)
+        return found or nearest(path, self._namesakes(path))
 
-    def _importers(self, module: str) -> set[str]:
-        """Return the modules that import a module, and the tests that import helpers among them."""
-        direct = self._graph.find_modules_that_directly_import(module)
+    def _importing(self, module: str) -> set[str]:
+        """Return the test files at the fewest imports from a module, the module included."""
+        modules, reached = {module}, {module}
+        if found := self._among(modules | self._importers(modules)):
+            return found
+        while modules := self._importers(modules) - reached:
+            reached |= modules
+            if found := self._among(modules):
+                return nearest(module, found)
+        return set()
+
+    def _importers(self, modules: set[str]) -> set[str]:
+        """Return the modules that import one of `modules` directly, or through a tests' helper."""
+        direct = self._directly_importing(modules)
         helpers = {name for name in direct if name.startswith("tests.") and not _is_test(name)}
-        return direct.union(*map(self._graph.find_modules_that_directly_import, helpers))
+        return direct | self._directly_importing(helpers)
+
+    def _directly_importing(self, modules: set[str]) -> set[str]:
+        return set[str]().union(*map(self._graph.find_modules_that_directly_import, modules))
+
+    def _among(self, modules: set[str]) -> set[str]:
+        names = {f"{name.replace('.', '/')}.py" for name in modules}
+        return names.intersection(self._files)
+
+    def _below(self, folders: Iterable[str]) -> set[str]:
+        starts = tuple(f"{folder}/" for folder in folders)
+        return {file for file in self._files if file.startswith(starts)}
+
+    def _namesakes(self, path: str) -> set[str]:
+        """Return the tests of the folder of tests with the name of a product's folder."""
+        top, *names = PurePosixPath(path).parts[:-1] or ("",)
+        for count in range(len(names), 0, -1):
+            if top in PACKAGES and (found := self._below(["/".join(["tests", *names[:count]])])):
+                return found
+        return self._below(["tests/spark"]) if top == "spark_udfs" else set()
+
+
+def nearest(name: str, tests: set[str]) -> set[str]:
+    """Return at most `NEAREST_MAX` of `tests`: those whose paths have the most words of `name`."""
+    words = _words(name)
+    ranked = sorted(tests, key=lambda test: (-len(words & _words(test)), test))
+    return set(ranked[:NEAREST_MAX])
+
+
+def _words(name: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", name))
 
 
 def _is_test(module: str) -> bool:
     return module.startswith("tests.") and module.rpartition(".")[2].startswith("test_")
-
-
-def _is_below(path: str, folders: Iterable[str]) -> bool:
-    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def folders(path: str) -> Iterable[str]:

@@ -1,5 +1,6 @@
 """`make check` runs the tests of changed files, and no others."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -7,13 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tools.guards.tree import ROOT
+from tools.changed import NEAREST_MAX, TestFiles
+from tools.guards.tree import ROOT, Tree
+
+PRODUCT = ("pykafka_core/", "spark_udfs/")
+
+WITHOUT_TESTS = {"pykafka_core/__main__.py": "one call of pykafka_core.cli.main, which has tests"}
+"""A module of the product that no test covers → the reason."""
 
 FILES = {
     "pykafka_core/__init__.py": "",
     "pykafka_core/offsets.py": "START = 0\n",
     "pykafka_core/groups.py": "from pykafka_core.offsets import START\n",
     "spark_udfs/__init__.py": "",
+    "pykafka_core/groups_api.py": "from pykafka_core.joins import join\n",
+    "pykafka_core/joins.py": "from pykafka_core.sessions import open_session\n",
+    "pykafka_core/sessions.py": "",
+    "pykafka_core/handlers/__init__.py": "",
+    "pykafka_core/handlers/unused.py": "",
+    "tests/test_groups_api.py": "import pykafka_core.groups_api\n",
     "tests/test_offsets.py": "from pykafka_core.offsets import START\n",
     "tests/test_groups.py": "import pykafka_core.groups\n",
     "tests/support/world.py": "from pykafka_core import groups\n",
@@ -38,9 +51,13 @@ def repository(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     _git(tmp_path, "init", "-q")
-    _git(tmp_path, "add", ".")
-    _git(tmp_path, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
+    _commit(tmp_path)
     return tmp_path
+
+
+def _commit(folder: Path) -> None:
+    _git(folder, "add", ".")
+    _git(folder, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qm", "one")
 
 
 def _git(folder: Path, *arguments: str) -> None:
@@ -71,6 +88,43 @@ def test_tests_that_import_a_module_through_a_helper_run(repository: Path) -> No
     (repository / "pykafka_core/groups.py").write_text("")
     expected = ["pytest", "tests/handlers/test_join.py", "tests/test_groups.py"]
     assert _changed(repository).stdout.split() == expected
+
+
+def test_module_runs_the_nearest_tests_that_import_it_through_others(repository: Path) -> None:
+    (repository / "pykafka_core/sessions.py").write_text("# changed\n")
+    assert _changed(repository).stdout.split() == ["pytest", "tests/test_groups_api.py"]
+
+
+def test_of_many_tests_that_import_a_module_through_others_those_with_its_words_run(
+    repository: Path,
+) -> None:
+    for number in range(30):
+        (repository / f"tests/test_other_{number}.py").write_text("import pykafka_core.joins\n")
+    (repository / "tests/test_sessions.py").write_text("import pykafka_core.joins\n")
+    _commit(repository)
+    (repository / "pykafka_core/sessions.py").write_text("# changed\n")
+    files = _changed(repository).stdout.split()[1:]
+    assert len(files) == NEAREST_MAX
+    assert "tests/test_sessions.py" in files
+
+
+def test_module_that_no_test_imports_runs_the_folder_of_its_name(repository: Path) -> None:
+    (repository / "pykafka_core/handlers/unused.py").write_text("# changed\n")
+    assert _changed(repository).stdout.split() == ["pytest", "tests/handlers/test_join.py"]
+
+
+def test_each_module_of_the_product_has_tests() -> None:
+    tree = Tree(ROOT)
+    tests = TestFiles(tree)
+    modules = [path for path in tree.paths if path.startswith(PRODUCT) and path.endswith(".py")]
+    assert len(modules) > 400
+    without = {path for path in modules if not tests.of(path) and _has_code(tree, path)}
+    assert without == set(WITHOUT_TESTS)
+
+
+def _has_code(tree: Tree, path: str) -> bool:
+    """Return whether a module is more than documentation."""
+    return any(not isinstance(node, ast.Expr) for node in ast.parse(tree.text(path)).body)
 
 
 def test_new_test_and_changed_crate_run(repository: Path) -> None:
@@ -118,7 +172,7 @@ def test_commit_on_a_branch_without_an_upstream_is_checked(
     _git(repository, "clone", "-q", str(repository), str(clone))
     _git(clone, "checkout", "-q", "--detach")
     (clone / "tests/test_groups.py").write_text("# changed\n")
-    _git(clone, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-qam", "two")
+    _commit(clone)
     assert _changed(clone).stdout.split() == ["pytest", "tests/test_groups.py"]
 
 
