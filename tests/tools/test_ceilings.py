@@ -319,6 +319,39 @@ def test_an_edit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:
     assert "the work tree raises the total of sleeps from 2 to 3" in failure
 
 
+def _branches(root: Path, ours: str, theirs: str, merged: str) -> Tree:
+    """A merge of two branches whose tables differ from those of their common parent."""
+    commit(root, {BROKER: "one\n"})
+    common = '[sleeps]\n"tests" = 2\n[wide]\n"a" = 9\n'
+    commit(root, {FILE: _with_base(root, common)})
+    git(root, "checkout", "--quiet", "-b", "theirs")
+    commit(root, {FILE: _with_base(root, theirs)})
+    git(root, "checkout", "--quiet", "-")
+    commit(root, {FILE: _with_base(root, ours)})
+    git(root, "merge", "--quiet", "--no-commit", "--strategy", "ours", "theirs")
+    return commit(root, {FILE: _with_base(root, merged)})
+
+
+LOWER_SLEEPS = '[sleeps]\n"tests" = 1\n[wide]\n"a" = 9\n'
+LOWER_WIDE = '[sleeps]\n"tests" = 2\n[wide]\n"a" = 7\n'
+LOWER_BOTH = '[sleeps]\n"tests" = 1\n[wide]\n"a" = 7\n'
+
+
+def test_branches_that_lower_different_measures_can_be_merged(tmp_path: Path) -> None:
+    assert _raised(_branches(tmp_path, LOWER_SLEEPS, LOWER_WIDE, LOWER_BOTH)) == []
+
+
+@pytest.mark.parametrize(
+    ("merged", "raised"),
+    [(LOWER_SLEEPS, "wide from 7 to 9"), (LOWER_WIDE, "sleeps from 1 to 2")],
+)
+def test_a_merge_may_not_exceed_the_lowest_total_of_its_parents(
+    tmp_path: Path, merged: str, raised: str
+) -> None:
+    (failure,) = _raised(_branches(tmp_path, LOWER_SLEEPS, LOWER_WIDE, merged))
+    assert f"raises the total of {raised}" in failure
+
+
 def test_moved_faults_new_measures_and_missing_histories_are_accepted(tmp_path: Path) -> None:
     commit(tmp_path, {BROKER: "one\n"})
     commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"old" = 2\n')})

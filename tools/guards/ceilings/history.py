@@ -1,47 +1,79 @@
-"""The history of the ceilings: no commit since the base, and no edit by hand, may raise a total."""
+"""The history of the ceilings: no commit, and no edit by hand, may raise a total."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 
 from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, parse
 from tools.guards.tree import Tree
 
 _NOW = "the work tree"
 
+Totals = Mapping[str, int]
+
 
 def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
     """Describe each change of the file that raised the total of a measure.
 
-    A single ceiling may rise where code moved, as long as the total does not. A new measure is not
-    compared, nor is a missing history, as in a shallow clone.
+    A commit is compared with the lowest total among its parents: a merge keeps what each of its
+    branches has lowered. A single ceiling may rise where code moved, as long as the total does not.
+    A new measure is not compared, nor is a missing history, as in a shallow clone.
     """
-    versions = [*_committed(tree, now.base), (_NOW, _totals(now))]
-    return [
-        f"{FILE}: {place} raises the total of {name} from {before[name]:,} to {total:,}; "
-        f"correct the faults and restore the ceilings"
-        for (_, before), (place, after) in pairwise(versions)
-        for name, total in after.items()
-        if total > before.get(name, total)
-    ]
+    found: list[str] = []
+    known: dict[str, Totals] = {}
+    last: Totals = {}
+    for commit, *parents in _commits(tree, now.base):
+        before = _lowest(known.get(parent, {}) for parent in parents)
+        after = _committed(tree, commit)
+        found += _raises(f"commit {commit}", before, after)
+        known[commit] = last = {**before, **after}
+    return [*found, *_raises(_NOW, last, _totals(now))]
 
 
-def _committed(tree: Tree, base: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """The totals at the base and after each commit that changed the file, oldest first."""
+def _raises(place: str, before: Totals, after: Totals) -> Iterator[str]:
+    for name, total in after.items():
+        if total > before.get(name, total):
+            yield (
+                f"{FILE}: {place} raises the total of {name} from {before[name]:,} to {total:,}; "
+                f"correct the faults and restore the ceilings"
+            )
+
+
+def _commits(tree: Tree, base: str) -> Iterator[list[str]]:
+    """Yield the commits that changed the file since the base, each after its parents, and these.
+
+    Parents are the nearest ancestors that changed the file. The base comes first, without any.
+    """
     if not base:
         return
+    simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
     try:
-        changed = tree.git("log", "--reverse", "--format=%h", f"{base}..HEAD", "--", FILE).split()
+        listed = tree.git("log", *simplified, "--format=%h %p", f"{base}..HEAD", "--", FILE)
     except (subprocess.CalledProcessError, OSError):
         return
-    for commit in [base, *changed]:
-        try:
-            yield f"commit {commit}", _totals(parse(tree.git("show", f"{commit}:{FILE}")))
-        except (subprocess.CalledProcessError, CeilingsError):
-            continue  # before the first version, or one that was corrected later
+    lines = [line.split() for line in listed.splitlines()]
+    inside = {commit for commit, *_ in lines}
+    yield [base]
+    for commit, *parents in lines:
+        yield [commit, *(parent if parent in inside else base for parent in parents or [base])]
 
 
-def _totals(ceilings: Ceilings) -> dict[str, int]:
+def _committed(tree: Tree, commit: str) -> Totals:
+    try:
+        return _totals(parse(tree.git("show", f"{commit}:{FILE}")))
+    except (subprocess.CalledProcessError, CeilingsError):
+        return {}  # before the first version, or one that was corrected later
+
+
+def _lowest(parents: Iterable[Totals]) -> Totals:
+    """The lowest total of each measure among those that have it."""
+    lowest: dict[str, int] = {}
+    for totals in parents:
+        for name, total in totals.items():
+            lowest[name] = min(total, lowest.get(name, total))
+    return lowest
+
+
+def _totals(ceilings: Ceilings) -> Totals:
     return {name: sum(table.values()) for name, table in ceilings.tables.items()}
