@@ -9,22 +9,23 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("slow_disk.c")
 SIZE = 256
-"""Of ``struct disk``: every_ms and stall_ms, 4 bytes each, then the part of a path."""
+"""Size of ``struct disk``: every_ms, stall_ms and fails, 4 bytes each, then the part of a path."""
 
 
 class Disk:
     """What a preloaded broker's writes and syncs wait for; as fast as the machine's disk at first.
 
     Args:
-        folder: Where the library is compiled to and shares its state with the broker.
+        folder: Has the library and the state that it shares with the broker; made if missing.
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True)
         library, state = folder / "slow_disk.so", folder / "state"
-        compiler = ["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE), "-ldl"]
-        subprocess.run(compiler, check=True)
-        state.write_bytes(bytes(SIZE))
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            compiler = ["cc", "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE), "-ldl"]
+            subprocess.run(compiler, check=True)
+            state.write_bytes(bytes(SIZE))
         with state.open("r+b") as file:
             self._state = mmap.mmap(file.fileno(), SIZE)
         self.environment: Mapping[str, str] = {
@@ -43,10 +44,22 @@ class Disk:
 
     def stall(self, path_part: str, ms: int) -> None:
         """Have the next write to a file with such a path take ``ms`` longer, once."""
-        struct.pack_into("248s", self._state, 8, path_part.encode())
+        self._name(path_part)
         struct.pack_into("i", self._state, 4, ms)
+
+    def fail(self, path_part: str) -> None:
+        """Make each write and sync of files with such a path fail with EIO from now on."""
+        self._name(path_part)
+        struct.pack_into("i", self._state, 8, 1)
+
+    def heal(self) -> None:
+        """End `fail`."""
+        struct.pack_into("i", self._state, 8, 0)
 
     def stalled(self) -> bool:
         """Whether a write has met the last `stall`."""
         (pending,) = struct.unpack_from("i", self._state, 4)
         return not pending
+
+    def _name(self, path_part: str) -> None:
+        struct.pack_into("244s", self._state, 12, path_part.encode())

@@ -1,10 +1,12 @@
 /* Preloaded into a broker: makes its disk slow while it runs.
  *
  * SLOW_DISK names a file that holds a `struct disk`, which another process changes (disk.py). Each write and sync of a
- * regular file takes every_ms longer. The next write to a file whose path contains `stalled` takes stall_ms longer.
+ * regular file takes every_ms longer. The next write to a file whose path contains `stalled` takes stall_ms longer. If
+ * `fails` is set each write and sync of such a file ends with EIO.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -21,7 +23,8 @@
 struct disk {
     _Atomic int every_ms;
     _Atomic int stall_ms;
-    char stalled[248];
+    _Atomic int fails;
+    char stalled[244];
 };
 
 static struct disk *disk;
@@ -52,15 +55,17 @@ static int is_stalled(int fd)
     return strstr(path, disk->stalled) != NULL;
 }
 
-static void wait_for_disk(int fd)
+static int wait_for_disk(int fd)
 {
     struct stat status;
-    if (!disk || (!disk->every_ms && !disk->stall_ms) || fstat(fd, &status) || !S_ISREG(status.st_mode))
-        return;
-    int ms = disk->every_ms;
-    if (disk->stall_ms && is_stalled(fd))
+    if (!disk || (!disk->every_ms && !disk->stall_ms && !disk->fails) || fstat(fd, &status) ||
+        !S_ISREG(status.st_mode))
+        return 0;
+    int ms = disk->every_ms, is_named = is_stalled(fd);
+    if (disk->stall_ms && is_named)
         ms += atomic_exchange(&disk->stall_ms, 0);
     wait_ms(ms);
+    return disk->fails && is_named;
 }
 
 #define SLOW(result, name, parameters, arguments)                          \
@@ -69,7 +74,10 @@ static void wait_for_disk(int fd)
         static result(*next) parameters;                                   \
         if (!next)                                                         \
             next = (result(*) parameters)dlsym(RTLD_NEXT, #name);          \
-        wait_for_disk(fd);                                                 \
+        if (wait_for_disk(fd)) {                                           \
+            errno = EIO;                                                   \
+            return -1;                                                     \
+        }                                                                  \
         return next arguments;                                             \
     }
 
