@@ -274,6 +274,14 @@ class Core:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
     def enforce_retention(self, token: Token) -> None:
         """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
+    def probe_disk(self, token: Token, *, needs_space: bool) -> None:
+        """Write to the data directory and sync it, on a thread that does nothing else.
+
+        ``Maintained.offset`` is the duration in milliseconds. With ``needs_space`` the probe fails
+        if less than a hundredth of the disk (4 MiB to 1 GiB) is free.
+        """
+    def stalled(self, wait_ns_min: int) -> Sequence[PartitionId]:
+        """Partitions whose clients have waited for longer than this for the disk."""
     # questions that may need the disk: each completes by an event of its own
     def describe_log_dirs(self, token: Token, partitions: Sequence[PartitionId]) -> None:
         """Sizes of logs, and the space of their file system: `LogDirs`."""
@@ -331,7 +339,7 @@ class BrokerEndpoint:
 
 @final
 class PartitionImage:
-    """``replicas`` in assignment order; ``leader`` -1 for none."""
+    """``replicas`` in assignment order; ``leader`` -1 without one; ``lost`` do not fetch."""
 
     def __new__(
         cls,
@@ -344,6 +352,7 @@ class PartitionImage:
         isr: Sequence[int],
         elr: Sequence[int] = ...,
         last_known_elr: Sequence[int] = ...,
+        lost: Sequence[int] = ...,
     ) -> Self: ...
 
 @final
@@ -650,7 +659,7 @@ class PartitionState:
         cls,
         topic_id: bytes,
         partition: int,
-        state: Literal["leader", "offline", "deleted", "read_only"],
+        state: Literal["leader", "offline", "deleted", "read_only", "doubtful"],
         leader_epoch: int,
         offset: int,
         reason: str,
@@ -660,7 +669,7 @@ class PartitionState:
     @property
     def partition(self) -> int: ...
     @property
-    def state(self) -> Literal["leader", "offline", "deleted", "read_only"]: ...
+    def state(self) -> Literal["leader", "offline", "deleted", "read_only", "doubtful"]: ...
     @property
     def leader_epoch(self) -> int: ...
     @property

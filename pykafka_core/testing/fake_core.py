@@ -75,6 +75,7 @@ class PartitionImage:
     isr: Sequence[int]
     elr: Sequence[int] = ()
     last_known_elr: Sequence[int] = ()
+    lost: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -624,6 +625,16 @@ class FakeCore:
             if log is not None and log.batches
         ]
         self.push(LogDirs(token, sizes, -1, -1))
+
+    def probe_disk(self, token: int, *, needs_space: bool) -> None:
+        """There is no disk, so it is quick, and has space."""
+        del needs_space
+        self.push(Maintained(token, 0, 0))
+
+    def stalled(self, wait_ns_min: int) -> Sequence[PartitionId]:
+        """There is no disk to wait for."""
+        del wait_ns_min
+        return ()
 
     def describe_producers(self, token: int, partition: PartitionId) -> None:
         """What the test put there, and the producers of transactions."""

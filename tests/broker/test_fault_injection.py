@@ -43,11 +43,13 @@ ONLY_IN_A_CLUSTER = {
     "append_fetched",
     "cut_off",
     "disconnect",
+    "probe_disk",
     "propose_isr",
     "registered",
     "restart_log",
     "send",
     "settle_isr",
+    "stalled",
     "truncate",
     "watch",
 }

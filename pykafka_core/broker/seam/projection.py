@@ -8,6 +8,7 @@ from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
 from pykafka_core.handlers.outcome import Slices
 from pykafka_core.handlers.registry import API_VERSIONS
+from pykafka_core.metadata.directories import lost_by
 from pykafka_core.metadata.image.delta import Delta
 from pykafka_core.metadata.image.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Broker, MetadataImage, Partition, Topic
@@ -219,6 +220,7 @@ class _Partitions:
             isr=partition.isr,
             elr=partition.elr,
             last_known_elr=partition.last_known_elr,
+            lost=lost_by(partition),
         )
 
 

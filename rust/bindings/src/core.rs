@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use pykafka_broker::{
     Audience, BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome,
-    KafkaError, KeyValue, Marker, PartitionId, StorageOpenError, Unreachable,
+    KafkaError, KeyValue, Marker, PartitionId, ProbeNeeds, StorageOpenError, Unreachable,
 };
 use pykafka_client::{Destination, Request as PeerRequest};
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
@@ -609,6 +609,21 @@ impl PyCore {
     fn enforce_retention(&self, py: Python<'_>, token: u64) -> PyResult<()> {
         self.detached(py, |core| {
             core.enforce_retention(token);
+            Ok(())
+        })
+    }
+
+    fn stalled(&self, py: Python<'_>, wait_ns_min: u64) -> PyResult<Vec<(Py<PyBytes>, i32)>> {
+        let found = self.detached(py, |core| Ok(core.stalled(wait_ns_min)))?;
+        let named = |(topic_id, index): PartitionId| (PyBytes::new(py, &topic_id).unbind(), index);
+        Ok(found.into_iter().map(named).collect())
+    }
+
+    #[pyo3(signature = (token, *, needs_space))]
+    fn probe_disk(&self, py: Python<'_>, token: u64, needs_space: bool) -> PyResult<()> {
+        let needs = if needs_space { ProbeNeeds::Space } else { ProbeNeeds::Nothing };
+        self.detached(py, |core| {
+            core.probe_disk(token, needs);
             Ok(())
         })
     }

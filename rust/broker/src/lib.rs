@@ -24,6 +24,7 @@ pub use kafka_error::KafkaError;
 pub use network::engine::Engine;
 pub use network::gate::{PeerAddress, Unreachable};
 pub use network::listener::Audience;
+pub use partition::partition_table::health::ProbeNeeds;
 pub use partition::partition_table::{
     BatchKind, KeyValue, Marker, PartitionOptions, PartitionTable,
 };

@@ -113,6 +113,8 @@ pub struct Host {
     pub syncer: Pool,
     /// Threads for checkpoints. The stop does not wait for them as for the other pools: they may wait for its end.
     pub checkpointers: Pool,
+    /// The thread of probes of the disk. The stop does not wait for it: the disk may hang.
+    pub(crate) probers: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
     /// The room for batches that are large.
@@ -163,9 +165,9 @@ struct Inner {
     survey: Option<Survey>,
     /// Whether the last attempt to open the log was refused, and the next use tries again.
     is_opening_refused: bool,
-    /// Whether a batch could not be read while it followed: all of them are looked at before it goes on.
-    is_suspect: bool,
-    /// The leader epoch in which it was found damaged though it had followed: fetches from behind the damage may be on their way.
+    /// The leader epoch in which a batch could not be read: the next follower reads the whole log.
+    suspect_in: Option<LeaderEpoch>,
+    /// The epoch of damage that was found so: its fetches from after the damage may still arrive.
     damaged_in: Option<LeaderEpoch>,
     config: Arc<LogConfig>,
     queue: WorkQueue,
@@ -238,7 +240,7 @@ impl Partition {
             log: LogSlot::Unopened,
             survey: None,
             is_opening_refused: false,
-            is_suspect: false,
+            suspect_in: None,
             damaged_in: None,
             config,
             queue: WorkQueue::default(),

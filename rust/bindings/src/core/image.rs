@@ -83,7 +83,8 @@ struct PyPartitionImage {
 impl PyPartitionImage {
     #[new]
     #[pyo3(signature = (
-        *, index, leader, leader_epoch, partition_epoch, replicas, isr, elr=Vec::new(), last_known_elr=Vec::new()
+        *, index, leader, leader_epoch, partition_epoch, replicas, isr, elr=Vec::new(), last_known_elr=Vec::new(),
+        lost=Vec::new()
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
@@ -95,6 +96,7 @@ impl PyPartitionImage {
         isr: Vec<i32>,
         elr: Vec<i32>,
         last_known_elr: Vec<i32>,
+        lost: Vec<i32>,
     ) -> PyPartitionImage {
         let entry = PartitionEntry {
             index,
@@ -105,6 +107,7 @@ impl PyPartitionImage {
             isr,
             elr,
             last_known_elr,
+            lost,
         };
         PyPartitionImage { entry }
     }

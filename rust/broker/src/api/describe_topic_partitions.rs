@@ -130,6 +130,6 @@ fn describe_partition(partition: &PartitionEntry, endpoints: &Endpoints<'_>) -> 
         isr_nodes: partition.isr.clone(),
         eligible_leader_replicas: Some(partition.elr.clone()),
         last_known_elr: Some(partition.last_known_elr.clone()),
-        offline_replicas: endpoints.offline(&partition.replicas),
+        offline_replicas: endpoints.offline(partition),
     }
 }

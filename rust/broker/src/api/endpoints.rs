@@ -41,9 +41,10 @@ impl<'a> Endpoints<'a> {
         (LEADER_NOT_AVAILABLE, NO_LEADER)
     }
 
-    /// Replicas that this listener's clients cannot reach.
-    pub(crate) fn offline(&self, replicas: &[i32]) -> Vec<i32> {
-        replicas.iter().copied().filter(|&replica| !self.has(replica)).collect()
+    /// Replicas that this listener's clients cannot reach, or whose brokers cannot write them.
+    pub(crate) fn offline(&self, partition: &PartitionEntry) -> Vec<i32> {
+        let is_offline = |replica: &i32| !self.has(*replica) || partition.lost.contains(replica);
+        partition.replicas.iter().copied().filter(is_offline).collect()
     }
 
     /// Those that they can reach.

@@ -284,7 +284,7 @@ impl<'a> Asked<'a> {
             partition_index: partition.index,
             leader_id,
             leader_epoch: partition.leader_epoch.get(),
-            offline_replicas: self.endpoints.offline(&partition.replicas),
+            offline_replicas: self.endpoints.offline(partition),
             replica_nodes,
             isr_nodes,
         }

@@ -88,12 +88,14 @@ pub(super) struct Queued {
     is_quick: bool,
     /// Whether it inflates to more than may do so beside others.
     is_large: bool,
+    /// When it was queued, or its write began.
+    pub(super) since_ns: u64,
 }
 
 impl Queued {
     /// One that another node has judged.
     pub(super) fn followed(append: Append) -> Queued {
-        Queued { append, validated: None, is_quick: true, is_large: false }
+        Queued { append, validated: None, is_quick: true, is_large: false, since_ns: 0 }
     }
 
     pub(super) fn append(&self) -> &Append {
@@ -145,7 +147,7 @@ impl Partition {
             }
             _ => None,
         };
-        let mut queued = Queued { append, validated, is_quick, is_large: false };
+        let mut queued = Queued { append, validated, is_quick, is_large: false, since_ns: 0 };
         let mut turn = self.turn();
         turn.admit(&queued.append)?;
         turn.touch();
@@ -159,10 +161,12 @@ impl Partition {
                     .map(|(_, told)| told));
             }
             if let Some((validated, writer, moment)) = turn.begin_write(&log, &mut queued) {
+                turn.queue.begin_work(self.host.clock.now_ns());
                 drop(turn);
                 return Ok(self.write_here(&log, queued, validated, writer, moment));
             }
         }
+        queued.since_ns = self.host.clock.now_ns();
         turn.queue.push(queued);
         turn.drain_after();
         Ok(None)
@@ -213,6 +217,7 @@ impl Partition {
         // Not within the turn.
         drop(room);
         let mut turn = self.turn();
+        turn.queue.end_work();
         turn.wait_for_room(waiting);
         let told = match opened {
             Ok(log) => turn.appended(log, written),
@@ -240,6 +245,7 @@ impl Partition {
         };
         let result = self.host.writers.run_here(moment, write);
         let mut turn = self.turn();
+        turn.queue.end_work();
         let told = turn.appended(log, vec![(queued, result)]).pop();
         turn.give_right_back(writer);
         told.map(|(_, outcome)| outcome)

@@ -210,7 +210,8 @@ impl State {
 /// Whom a partition follows here, if anyone.
 fn following(entry: &PartitionEntry, node_id: i32) -> Option<Following> {
     let &PartitionEntry { leader, leader_epoch, .. } = entry;
-    let follows = entry.replicas.contains(&node_id) && leader != node_id && leader >= 0;
+    let is_held = entry.replicas.contains(&node_id) && !entry.lost.contains(&node_id);
+    let follows = is_held && leader != node_id && leader >= 0;
     follows.then_some(Following { leader, leader_epoch })
 }
 

@@ -115,7 +115,7 @@ impl Partition {
 
     /// The log that is to be changed by what the leader answered, undamaged.
     fn log_to_change(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
-        let was_suspect = self.turn().is_suspect;
+        let was_suspect = self.turn().suspect_in.is_some();
         let log = self.log_to_follow(writer)?;
         match log.damage() {
             None => Ok(log),
@@ -162,9 +162,8 @@ impl Partition {
         let found = self.host.directory.look_again(log, self.topic_id);
         let (log, recovery) = self.replace_log(found, writer)?;
         let mut turn = self.turn();
-        turn.is_suspect = false;
-        turn.damaged_in =
-            log.damage().map(|_| turn.replication.assignment().leader_epoch).or(turn.damaged_in);
+        let suspect_in = turn.suspect_in.take();
+        turn.damaged_in = log.damage().and(suspect_in).or(turn.damaged_in);
         drop(turn);
         self.report_recovery(&recovery);
         Ok(log)
@@ -273,7 +272,7 @@ impl Partition {
     /// Whether the log is damaged, or may be: it is not enough to follow the high watermark.
     pub(super) fn is_doubtful(&self) -> bool {
         let turn = self.turn();
-        turn.is_suspect || turn.opened().is_some_and(|log| log.damage().is_some())
+        turn.suspect_in.is_some() || turn.opened().is_some_and(|log| log.damage().is_some())
     }
 
     /// Takes a high watermark of the leader's that came without records.
@@ -377,7 +376,7 @@ impl Partition {
 
     fn log_to_follow(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
         let log = self.open_log(writer).map_err(|error| self.failed_or_refused(error))?;
-        if self.turn().is_suspect { self.look_again(&log, writer) } else { Ok(log) }
+        if self.turn().suspect_in.is_some() { self.look_again(&log, writer) } else { Ok(log) }
     }
 
     fn stored(&self, result: Result<(), StorageError>) -> Result<(), FollowError> {

@@ -4,6 +4,7 @@
 //! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
 
 mod command;
+pub(crate) mod health;
 mod markers;
 mod metadata_log;
 mod proposals;
@@ -92,6 +93,7 @@ impl PartitionTable {
             is_disk_full: AtomicBool::default(),
             syncer: Pool::default(),
             checkpointers: Pool::default(),
+            probers: Pool::default(),
             writers: Pool::default(),
             large: Arc::default(),
             pace: Pace::default(),
@@ -236,5 +238,6 @@ fn assignment_of(entry: &PartitionEntry) -> Assignment {
         replicas: entry.replicas.clone(),
         isr: entry.isr.clone(),
         elr: entry.elr.clone(),
+        lost: entry.lost.clone(),
     }
 }

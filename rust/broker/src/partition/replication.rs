@@ -47,6 +47,8 @@ pub struct Assignment {
     pub isr: Vec<i32>,
     /// Eligible leader replicas (KIP-966).
     pub elr: Vec<i32>,
+    /// Replicas whose brokers cannot write them, and so do not fetch.
+    pub lost: Vec<i32>,
 }
 
 impl Assignment {
@@ -147,6 +149,7 @@ impl Replication {
             replicas: Vec::new(),
             isr: Vec::new(),
             elr: Vec::new(),
+            lost: Vec::new(),
         };
         Replication {
             node_id,
@@ -389,7 +392,8 @@ impl Replication {
             return false;
         }
         let counts = |follower: &&Follower| {
-            self.isr.maximal_contains(follower.broker_id) || catching_up(follower)
+            let is_lost = self.assignment.lost.contains(&follower.broker_id);
+            self.isr.maximal_contains(follower.broker_id) || (catching_up(follower) && !is_lost)
         };
         let end = (self.followers.iter().filter(counts))
             .map(|follower| follower.log_end_offset)
@@ -437,6 +441,7 @@ impl Replication {
         self.leader_epoch_start.is_some_and(is_reached)
             && follower.broker_epoch.is_some()
             && eligible.get(&follower.broker_id).copied() == follower.broker_epoch
+            && !self.assignment.lost.contains(&follower.broker_id)
     }
 
     /// How `follower` stands (contract/replication.md#25, #26, #28). A member of the ISR is judged by its lag, as what it

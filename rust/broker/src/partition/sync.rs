@@ -28,7 +28,8 @@ const PAUSE_NS_MAX: u64 = 1_000_000;
 /// Whether a thread is at a sync of this partition.
 #[derive(Debug, Default)]
 pub(super) struct SyncRound {
-    in_flight: bool,
+    /// When the round began that is in flight.
+    since_ns: Option<u64>,
     listed_as_dirty: bool,
     /// Turns that appended since the last round began.
     appends: usize,
@@ -43,7 +44,7 @@ impl SyncRound {
         let sync_ns = now_ns.saturating_sub(begun_ns);
         let is_shared = appends > 1 || self.appends > 0;
         let pause_ns = if is_shared && sync_ns >= LONG_SYNC_NS_MIN { sync_ns / 8 } else { 0 };
-        self.in_flight = false;
+        self.since_ns = None;
         self.pause = Duration::from_nanos(pause_ns.min(PAUSE_NS_MAX));
         self.pauses_until_ns = now_ns + sync_ns;
     }
@@ -89,7 +90,8 @@ impl Turn<'_> {
     }
 
     fn begin_sync(&mut self, log: &Arc<Log>) {
-        if !std::mem::replace(&mut self.sync.in_flight, true) {
+        if self.sync.since_ns.is_none() {
+            self.sync.since_ns = Some(self.partition().host.clock.now_ns());
             self.sync_after(Begun(log.clone()));
         }
     }
@@ -109,6 +111,14 @@ impl Partition {
         let is_dirty = log.unsynced_end().is_some() && turn.opened().is_some();
         turn.sync.listed_as_dirty = is_dirty;
         is_dirty
+    }
+
+    /// Longest current wait of a client for the disk.
+    pub(crate) fn stalled_ns(&self) -> u64 {
+        let turn = self.turn();
+        let synced = turn.sync.since_ns.filter(|_| turn.syncs_every_append());
+        let since_ns = turn.queue.waits_since_ns().into_iter().chain(synced).min();
+        since_ns.map_or(0, |since_ns| self.host.clock.now_ns().saturating_sub(since_ns))
     }
 
     /// Hands a round to the threads that wait for disks.

@@ -360,10 +360,8 @@ impl<'a> Turn<'a> {
                 let Partition { topic, index, .. } = self.partition();
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
-                let is_malformed = matches!(error, StorageError::Malformed { .. });
-                if is_malformed && self.inner.replication.role() == Role::Follower {
-                    self.inner.is_suspect = true;
-                    self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
+                if matches!(error, StorageError::Malformed { .. }) {
+                    self.note_doubt(error);
                 }
                 KafkaError::KafkaStorageError
             }
@@ -373,6 +371,21 @@ impl<'a> Turn<'a> {
             | StorageError::ReadOnly
             | StorageError::Closed => KafkaError::KafkaStorageError,
             StorageError::Io { .. } | StorageError::Failed { .. } => self.fail(&error.to_string()),
+        }
+    }
+
+    /// Requests a check of the whole log before this replica follows, and another leader.
+    fn note_doubt(&mut self, error: &StorageError) {
+        self.inner.suspect_in = Some(self.inner.replication.assignment().leader_epoch);
+        match self.inner.replication.role() {
+            Role::Follower => {
+                self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
+            }
+            Role::Leader => {
+                let high_watermark = self.inner.replication.high_watermark();
+                self.report(PartitionStateKind::Doubtful, high_watermark, error.to_string());
+            }
+            Role::None => {}
         }
     }
 

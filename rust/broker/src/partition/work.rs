@@ -43,6 +43,7 @@ pub(super) struct WorkQueue {
     /// Those up to the first that is large, which waits for its turn unless `room` is here ([`super::large`]).
     appends: VecDeque<Queued>,
     room: Option<LargeRoom>,
+    at_work: Option<AtWork>,
     /// Whether this partition is listed for the room.
     is_listed: bool,
     /// Who waits for the log to be opened.
@@ -54,6 +55,14 @@ pub(super) struct WorkQueue {
     expires: bool,
     /// Whether a thread has the right to write, or is on its way.
     is_taken: bool,
+}
+
+/// The appends that a thread writes.
+enum AtWork {
+    /// The first of them arrived at this time.
+    Since(u64),
+    /// A large one, which needs the processor as well.
+    Large,
 }
 
 /// What one round does.
@@ -108,8 +117,10 @@ impl WorkQueue {
     fn take_appends(&mut self) -> Vec<Queued> {
         if self.is_large() {
             let count = usize::from(self.room.is_some());
+            self.at_work = self.room.is_some().then_some(AtWork::Large);
             return self.appends.drain(..count).collect();
         }
+        self.at_work = self.appends.front().map(|first| AtWork::Since(first.since_ns));
         let mut bytes = 0;
         let within = self.appends.iter().take_while(|queued| {
             let is_within = bytes < ROUND_BYTES_MAX && !queued.is_large();
@@ -118,6 +129,28 @@ impl WorkQueue {
         });
         let count = within.count();
         self.appends.drain(..count).collect()
+    }
+
+    /// Begins the write of an append by the thread that brought it.
+    pub(super) fn begin_work(&mut self, now_ns: u64) {
+        self.at_work = Some(AtWork::Since(now_ns));
+    }
+
+    /// Ends the work on the appends that were taken out.
+    pub(super) fn end_work(&mut self) {
+        self.at_work = None;
+    }
+
+    /// Arrival of the append that has waited longest for the disk alone.
+    pub(super) fn waits_since_ns(&self) -> Option<u64> {
+        match &self.at_work {
+            Some(AtWork::Since(since_ns)) => Some(*since_ns),
+            Some(AtWork::Large) => None,
+            None => {
+                let first = self.appends.front().filter(|first| !first.is_large());
+                first.map(|first| first.since_ns)
+            }
+        }
     }
 
     /// Takes all appends out, to be told that they are refused.

@@ -23,6 +23,7 @@ use crate::network::engine::Engine;
 use crate::network::gate::Unreachable;
 use crate::network::listener::{self, Audience, Listens};
 use crate::partition::fetcher::Fetchers;
+use crate::partition::partition_table::health::ProbeNeeds;
 use crate::partition::partition_table::{BatchKind, KeyValue, Marker, PartitionTable};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
@@ -438,6 +439,16 @@ impl Core {
     /// Sizes of partitions' logs, and the space of the data directory's file system; completes as `LogDirs`.
     pub fn describe_log_dirs(&self, token: Token, partitions: &[PartitionId]) {
         self.ctx.partitions.describe_log_dirs(token, partitions);
+    }
+
+    /// Partitions whose clients have waited for longer than this for the disk.
+    pub fn stalled(&self, wait_ns_min: u64) -> Vec<PartitionId> {
+        self.ctx.partitions.stalled(wait_ns_min)
+    }
+
+    /// Probes the disk; completes as `Maintained`, whose offset is the duration in milliseconds.
+    pub fn probe_disk(&self, token: Token, needs: ProbeNeeds) {
+        self.ctx.partitions.probe_disk(token, needs);
     }
 
     /// What is known of each idempotent producer of a partition; completes as `Producers`.

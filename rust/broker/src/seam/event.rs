@@ -46,6 +46,8 @@ pub enum PartitionStateKind {
     Deleted,
     /// Damaged: read up to `offset`, never written.
     ReadOnly,
+    /// Leads, and could not read a batch.
+    Doubtful,
 }
 
 impl PartitionStateKind {
@@ -56,6 +58,7 @@ impl PartitionStateKind {
             PartitionStateKind::Offline => "offline",
             PartitionStateKind::Deleted => "deleted",
             PartitionStateKind::ReadOnly => "read_only",
+            PartitionStateKind::Doubtful => "doubtful",
         }
     }
 }

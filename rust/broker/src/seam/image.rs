@@ -75,6 +75,8 @@ pub struct PartitionEntry {
     pub elr: Vec<i32>,
     /// See KIP-966.
     pub last_known_elr: Vec<i32>,
+    /// Replicas whose brokers cannot write them: they fetch nothing.
+    pub lost: Vec<i32>,
 }
 
 /// A topic as decided.

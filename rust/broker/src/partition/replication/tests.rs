@@ -7,7 +7,15 @@ use super::*;
 fn assignment(leader: i32, leader_epoch: i32, partition_epoch: i32, isr: &[i32]) -> Assignment {
     let leader_epoch = LeaderEpoch::new(leader_epoch);
     let (replicas, isr) = (vec![1, 2, 3], isr.to_vec());
-    Assignment { leader, leader_epoch, partition_epoch, replicas, isr, elr: Vec::new() }
+    Assignment {
+        leader,
+        leader_epoch,
+        partition_epoch,
+        replicas,
+        isr,
+        elr: Vec::new(),
+        lost: Vec::new(),
+    }
 }
 
 fn leader_of(isr: &[i32]) -> Replication {
@@ -166,6 +174,23 @@ fn joining_needs_the_high_watermark_and_the_epoch_start() {
         assert_eq!(joins(&replication), expected, "{offset}");
     }
     assert!(!replication.may_join(&replication.followers()[0], &[(2, 8)].into()));
+}
+
+/// docs/design/0023.
+#[test]
+fn a_lost_replica_does_not_join_and_is_not_awaited() {
+    for (lost, end) in [(vec![], 6), (vec![2], 9)] {
+        let mut replication = leader_of(&[1, 3]);
+        let left = Assignment { lost, ..assignment(1, 0, 1, &[1, 3]) };
+        replication.assign(left.clone(), 2);
+        replication.follower_fetched(2, fetch(6), 6).unwrap();
+        replication.follower_fetched(3, fetch(9), 9).unwrap();
+        let is_second = |follower: &Follower| follower.broker_id == 2;
+        assert!(replication.advance_high_watermark(ends(9), 1, &is_second));
+        assert_eq!(replication.high_watermark(), end);
+        let second = replication.follower(2).unwrap();
+        assert_eq!(replication.may_join(second, &all_eligible()), left.lost.is_empty());
+    }
 }
 
 fn of_the_quorum() -> Replication {

@@ -80,6 +80,7 @@ impl Controller {
                 replicas: replicas.to_vec(),
                 isr: replicas.to_vec(),
                 elr: Vec::new(),
+                lost: Vec::new(),
             },
             wrong,
         };

@@ -1,0 +1,143 @@
+//! The disk under the partitions: which of them clients wait for, and whether a probe succeeds.
+
+use std::io;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+use super::PartitionTable;
+use crate::kafka_error::KafkaError;
+use crate::partition::Host;
+use crate::partition::threads::pool::MayWait;
+use crate::seam::event::{DiskStateKind, Event, Token};
+use crate::seam::image::PartitionId;
+
+/// Unlinked before it is written: a crash leaves nothing.
+const PROBE_FILE: &str = "disk.probe";
+const PROBE_BYTES: usize = 4096;
+/// A disk that was full is usable again with a hundredth of it free, within these bounds.
+const FREE_BYTES_MIN: u64 = 4 << 20;
+const FREE_BYTES_MAX: u64 = 1 << 30;
+
+/// What a probe needs to succeed, apart from a disk that can be written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProbeNeeds {
+    /// Nothing: the probe measures how fast the disk is.
+    Nothing,
+    /// Free space: the disk was full.
+    Space,
+}
+
+impl PartitionTable {
+    /// Partitions whose clients have waited for longer than this for the disk; the metadata log does not count.
+    pub(crate) fn stalled(&self, wait_ns_min: u64) -> Vec<PartitionId> {
+        let host = self.host();
+        if host.in_memory {
+            return Vec::new();
+        }
+        let listed = host.listed.lock().clone();
+        let used = listed.iter().filter_map(Weak::upgrade).filter(|partition| !partition.hidden);
+        used.filter(|partition| partition.stalled_ns() > wait_ns_min)
+            .map(|partition| (partition.topic_id, partition.index))
+            .collect()
+    }
+
+    /// Writes to the disk and syncs it; completes as `Maintained`, whose offset is the duration in milliseconds. A
+    /// success with free space ends the state of a full disk.
+    pub(crate) fn probe_disk(&self, token: Token, needs: ProbeNeeds) {
+        let host = self.host().clone();
+        self.host().probers.submit(move |may_wait| {
+            let begun_ns = host.clock.now_ns();
+            let probed = host.probe(needs, may_wait);
+            let duration_ms = host.clock.now_ns().saturating_sub(begun_ns) / 1_000_000;
+            let (error_code, offset) = match probed {
+                Ok(()) => (0, duration_ms.cast_signed()),
+                Err(_) => (KafkaError::KafkaStorageError.code(), -1),
+            };
+            host.events.push(Event::Maintained { token, error_code, offset });
+        });
+    }
+}
+
+impl Host {
+    fn probe(&self, needs: ProbeNeeds, _: &MayWait) -> io::Result<()> {
+        let (disk, dir) = (self.directory.disk(), self.directory.path());
+        let space = disk.available_bytes(dir)?;
+        let is_low = space.usable < (space.total / 100).clamp(FREE_BYTES_MIN, FREE_BYTES_MAX);
+        if is_low && needs == ProbeNeeds::Space {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let path = dir.join(PROBE_FILE);
+        let file = disk.create_anew(&path)?;
+        disk.remove_file(&path)?;
+        file.write_at(&[0; PROBE_BYTES], 0)?;
+        file.sync_data()?;
+        if !is_low && self.is_disk_full.swap(false, Ordering::Relaxed) {
+            let reason = "space has returned".to_owned();
+            self.events.push(Event::DiskState { state: DiskStateKind::Ok, reason });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::Durability;
+
+    use super::ProbeNeeds;
+    use crate::seam::event::Event;
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, batch, pending};
+
+    #[test]
+    fn a_client_that_waits_for_a_sync_is_stalled_for_as_long_as_it_waits() {
+        let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        let partitions = &broker.ctx.partitions;
+        broker.append_waiting(&batch(&["opens the log"]));
+        broker.wait_idle();
+        assert!(partitions.stalled(0).is_empty());
+        broker.gate.hold_at(Op::Sync, "/data/t-0");
+        let waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+        broker.gate.until_waiting(1);
+        broker.clock.advance_ms(5_000);
+        assert_eq!(partitions.stalled(4_999_999_999).len(), 1);
+        assert!(partitions.stalled(5_000_000_000).is_empty());
+        broker.gate.open();
+        broker.wait_idle();
+        assert!(partitions.stalled(0).is_empty());
+        drop(waiting);
+    }
+
+    fn probed(broker: &Broker, needs: ProbeNeeds) -> (i16, i64) {
+        broker.ctx.partitions.probe_disk(7, needs);
+        loop {
+            let found = broker.events().into_iter().find_map(|event| match event {
+                Event::Maintained { token: 7, error_code, offset } => Some((error_code, offset)),
+                _ => None,
+            });
+            if let Some(found) = found {
+                return found;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_probe_measures_the_disk_and_leaves_no_file() {
+        let broker = Broker::on_disk(Durability::Os);
+        assert_eq!(probed(&broker, ProbeNeeds::Space), (0, 0));
+        let disk = broker.ctx.partitions.host().directory.disk();
+        assert!(!disk.exists(std::path::Path::new("/data/disk.probe")));
+    }
+
+    #[test]
+    fn a_file_that_hangs_does_not_delay_a_probe() {
+        let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.gate.hold_at(Op::Sync, "/data/t-0");
+        let waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+        broker.gate.until_waiting(1);
+        assert_eq!(probed(&broker, ProbeNeeds::Nothing), (0, 0));
+        broker.gate.open();
+        broker.wait_idle();
+        drop(waiting);
+    }
+}
