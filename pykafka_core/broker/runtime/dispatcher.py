@@ -30,6 +30,7 @@ from pykafka_core.handlers.registry import BY_KEY, VOTER_APIS, Owner
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
+    from pykafka_core.broker.runtime.membership.assignments import Assignments
     from pykafka_core.broker.runtime.membership.membership import Membership
 
 E = TypeVar("E")
@@ -117,8 +118,12 @@ class Dispatcher:
                 self._guard(event, self._on_topics_missing)
             case _core.PartitionState():
                 self._guard(event, self._levels.partition)
+                if self._assignments is not None:
+                    self._guard(event, self._assignments.note_partition)
             case _core.DiskState():
                 self._guard(event, self._levels.disk)
+                if self._assignments is not None:
+                    self._guard(event, self._assignments.note_disk)
             case _core.Replica():
                 if self.membership is not None:
                     self._guard(event, self.membership.isr.note)
@@ -149,6 +154,10 @@ class Dispatcher:
         self._controller.drop_all()
         self._jobs.drop_all()
         self._coordinators.drop_all()
+
+    @property
+    def _assignments(self) -> "Assignments | None":
+        return None if self.membership is None else self.membership.assignments
 
     def _guard(self, event: E, action: Callable[[E], object]) -> None:
         """Have one event dealt with that stands alone."""

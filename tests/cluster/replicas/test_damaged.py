@@ -97,6 +97,15 @@ def read_at(cluster: Cluster, node: int, offset: int) -> int:
     return answer.responses[0].partitions[0].error_code
 
 
+def find_damage(cluster: Cluster, node: int) -> None:
+    """Change the size of a batch while its node runs, and have it read."""
+    path = segments(cluster, node)[1]
+    with path.open("r+b") as file:  # in place: the node may have it mapped
+        file.seek(SIZE_POSITION)
+        file.write(b"\x55" * 4)
+    assert read_at(cluster, node, int(path.stem)) != 0
+
+
 def elect_uncleanly(cluster: Cluster, node: int) -> None:
     of = ElectLeadersRequest
     partitions = [of.TopicPartitions(topic=TOPIC, partitions=[0])]
@@ -203,16 +212,25 @@ def test_a_member_of_the_isr_that_finds_damage_while_it_runs_leaves_it_until_it_
 ) -> None:
     values = write(cluster)
     node = followers(cluster)[0]
-    path = segments(cluster, node)[1]
-    with path.open("r+b") as file:  # in place: the node may have it mapped
-        file.seek(SIZE_POSITION)
-        file.write(b"\x55" * 4)
-    assert read_at(cluster, node, int(path.stem)) != 0
+    find_damage(cluster, node)
     cluster.wait_isr(TOPIC, isr=set(ALL) - {node})
     assert not given_up()
     cluster.stop(node)
     cluster.start(node)
     eventually(lambda: bool(given_up()))
     assert_whole(cluster, values)
+    values += write(cluster, 1)
+    assert_whole(cluster, values)
+
+
+def test_a_leader_that_finds_damage_while_it_runs_is_replaced_and_fetches_it_again(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    """It answered KAFKA_STORAGE_ERROR for that batch, and led on."""
+    values = write(cluster)
+    node = cluster.wait_leader(TOPIC)
+    find_damage(cluster, node)
+    eventually(lambda: cluster.leader(TOPIC) not in (node, None))
+    eventually(lambda: bool(given_up()))
     values += write(cluster, 1)
     assert_whole(cluster, values)

@@ -105,7 +105,7 @@ class Lifecycle:
         self._core = foundation.core
         self._timers = foundation.timers
         self._channel = channel
-        self._joining = joining
+        self.joining = joining
         self._metadata_offset = metadata_offset
         self._refused = refused
         self._timer: Timer | None = None
@@ -121,16 +121,16 @@ class Lifecycle:
     @property
     def node_id(self) -> int:
         """Of this broker."""
-        return self._joining.identity.node_id
+        return self.joining.identity.node_id
 
     def register(self) -> None:
         """Ask the controller for an epoch; what follows goes on by itself."""
-        identity = self._joining.identity
+        identity = self.joining.identity
         of = BrokerRegistrationRequest
         request = of(
             broker_id=identity.node_id,
             cluster_id=identity.cluster_id,
-            incarnation_id=self._joining.incarnation_id,
+            incarnation_id=self.joining.incarnation_id,
             listeners=[
                 of.Listener(
                     name=at.name,
@@ -138,15 +138,15 @@ class Lifecycle:
                     port=at.port,
                     security_protocol=at.security_protocol,
                 )
-                for at in self._joining.listeners
+                for at in self.joining.listeners
             ],
             features=[
                 of.Feature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in SUPPORTED_FEATURES.items()
             ],
-            rack=self._joining.rack,
+            rack=self.joining.rack,
             log_dirs=[identity.directory_id],
-            previous_broker_epoch=self._joining.previous_epoch,
+            previous_broker_epoch=self.joining.previous_epoch,
         )
         self._ask(REGISTRATION, request, self._on_registered)
 
@@ -166,7 +166,7 @@ class Lifecycle:
     def _ask(
         self, api: ControllerApi, request: Message, answered: Callable[[Message | None], object]
     ) -> None:
-        timeout_ms = LEAVING_MS_MAX if self._is_leaving else self._joining.session_ms
+        timeout_ms = LEAVING_MS_MAX if self._is_leaving else self.joining.session_ms
         self._channel.ask(api, request, timeout_ms, answered, PURPOSE)
 
     def _on_registered(self, answer: Message | None) -> None:
@@ -200,7 +200,7 @@ class Lifecycle:
         self._timer = None
         self._told_offset = self._metadata_offset()
         request = BrokerHeartbeatRequest(
-            broker_id=self._joining.identity.node_id,
+            broker_id=self.joining.identity.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self._told_offset,
             want_fence=False,
@@ -230,10 +230,10 @@ class Lifecycle:
                 # The registration came while the heartbeat was under way, when `beat_soon` does nothing.
                 self._beat()
                 return
-        self._later(self._beat, self._joining.heartbeat_ms)
+        self._later(self._beat, self.joining.heartbeat_ms)
 
     def _register_later(self) -> None:
-        pause_ms = min(self._refused_pause_ms, REFUSED_PAUSE_MS_MAX, self._joining.heartbeat_ms)
+        pause_ms = min(self._refused_pause_ms, REFUSED_PAUSE_MS_MAX, self.joining.heartbeat_ms)
         self._refused_pause_ms = 2 * pause_ms
         self._later(self.register, pause_ms)
 

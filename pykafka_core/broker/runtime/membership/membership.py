@@ -11,6 +11,7 @@ from functools import partial
 
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.membership.assignments import Assignments
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_registration import ControllerRegistration
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
@@ -76,6 +77,11 @@ class Membership:
             channel=channel,
             broker=self._broker,
             image=lambda: publisher.image,
+        )
+        self.assignments = (
+            None
+            if lifecycle is None
+            else Assignments(foundation, channel=channel, lifecycle=lifecycle, publisher=publisher)
         )
         self._has_begun = False
         self._known_offset = -1
@@ -167,6 +173,8 @@ class Membership:
             self._known_offset = image.offset
             if self._registration is not None:
                 self._registration.follow(image)
+            if self.assignments is not None:
+                self.assignments.follow()
             if self._lifecycle is not None:
                 self._lifecycle.beat_soon()
                 self._serve_if_unfenced(self._lifecycle)

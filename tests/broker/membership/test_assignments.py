@@ -1,0 +1,234 @@
+"""A broker that cannot write names a lost directory for partitions that another can lead."""
+
+import itertools
+
+import pytest
+
+from pykafka_core.broker.runtime.membership.health import GRACE_NS
+from pykafka_core.broker.runtime.membership.resignation import (
+    PAUSE_HEARTBEATS_MAX,
+    Probe,
+    Resignation,
+)
+from pykafka_core.errors import EligibleLeadersNotAvailableError
+from pykafka_core.metadata.directories import LOST
+from pykafka_core.metadata.partition_rules import PartitionRules
+from pykafka_core.protocol.messages import (
+    AssignReplicasToDirsResponse,
+    Message,
+)
+from tests.broker.membership.failing_broker import (
+    HEARTBEAT_MS,
+    HEARTBEAT_NS,
+    OWN,
+    SECOND,
+    SESSION_MS,
+    THIRD,
+    FailingBroker,
+    State,
+)
+from tests.handlers.cluster_world import directory
+
+GRACE_HEARTBEATS = GRACE_NS // HEARTBEAT_NS + 1
+
+
+def test_another_member_leads_for_a_full_disk() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.fill_disk()
+    assert broker.has_lost()
+    assert broker.leader() == SECOND
+
+
+@pytest.mark.parametrize("replicas", [(SECOND, OWN, THIRD), (SECOND, THIRD, OWN)])
+def test_followers_whose_disk_is_full_leave_the_isr_in_turn(replicas: tuple[int, ...]) -> None:
+    """Leaders come first, as the controller lets few members leave."""
+    broker = FailingBroker(replicas)
+    broker.fill_disk()
+    broker.pass_heartbeats(replicas.index(OWN))
+    assert not broker.has_lost()
+    broker.pass_heartbeats()
+    assert broker.world.partition().isr == (SECOND, THIRD)
+
+
+def test_leaders_come_first() -> None:
+    """A request has a bound, and the controller lets few members leave."""
+    world = FailingBroker((SECOND, OWN, THIRD), (OWN, SECOND, THIRD)).world
+    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
+    resignation.note_probe(0, Probe.FAILED)
+    changes = resignation.changes(3 * HEARTBEAT_NS, world.image, PartitionRules(world.image))
+    assert [change.partition for change in changes] == [1, 0]
+
+
+def test_a_write_without_space_on_a_disk_with_space_changes_nothing() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.note_disk("full")
+    broker.pass_heartbeats()
+    assert broker.core.needed_space
+    assert not broker.has_lost()
+
+
+def test_an_error_of_one_file_leaves_the_disk_trusted() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.note_disk("failed")
+    broker.pass_heartbeats()
+    assert not broker.has_lost()
+
+
+@pytest.mark.parametrize("replicas", [(OWN,), (OWN, SECOND)])
+def test_a_leader_with_too_few_others_in_sync_asks_for_nothing(
+    replicas: tuple[int, ...],
+) -> None:
+    broker = FailingBroker(replicas)
+    broker.fill_disk()
+    broker.note_partition("offline")
+    broker.core.waits_ms = {0: SESSION_MS}
+    broker.pass_heartbeats(10)
+    assert broker.leader() == OWN
+    assert not broker.requests
+
+
+def test_min_insync_replicas_bounds_it() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), min_isr=3)
+    broker.fill_disk()
+    broker.pass_heartbeats(10)
+    assert broker.leader() == OWN
+    assert not broker.requests
+
+
+def test_a_leader_resigns_once_a_second_other_member_returns() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.world.heartbeat(broker.world.processes[THIRD], fence=True)
+    broker.fill_disk()
+    assert broker.leader() == OWN
+    broker.world.heartbeat(broker.world.processes[THIRD])
+    broker.world.alter_isr(broker.world.processes[OWN], [OWN, SECOND, THIRD])
+    broker.pass_heartbeats()
+    assert broker.leader() == SECOND
+
+
+def test_a_disk_is_used_again_after_a_while_of_fast_probes() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.fill_disk()
+    broker.pass_heartbeats(5)
+    assert broker.has_lost()
+    broker.core.probe = (0, SESSION_MS)
+    broker.pass_heartbeats(5)
+    assert broker.has_lost(), "it is slow"
+    broker.free_disk()
+    broker.pass_heartbeats(2)
+    assert broker.has_lost(), "for a moment only"
+    assert broker.core.needed_space
+    broker.pass_heartbeats(GRACE_HEARTBEATS)
+    found_at = broker.world.partition().directories[0]
+    assert (found_at, broker.leader()) == (directory(OWN), SECOND)
+
+
+@pytest.mark.parametrize("wait_ms", [4000, 6000])
+def test_only_the_partition_whose_clients_wait_resigns(wait_ms: int) -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), (OWN, SECOND, THIRD), (SECOND, OWN, THIRD))
+    broker.core.waits_ms = {1: wait_ms, 2: wait_ms}
+    broker.pass_heartbeats(5)
+    is_slow = wait_ms > SESSION_MS - 2 * HEARTBEAT_MS
+    assert [broker.has_lost(index) for index in range(3)] == [False, is_slow, False]
+    broker.core.waits_ms = {}
+    broker.pass_heartbeats(GRACE_HEARTBEATS + 1)
+    assert not broker.has_lost(1)
+
+
+@pytest.mark.parametrize("probe", [(0, SESSION_MS), None], ids=["slow", "hangs"])
+def test_all_partitions_resign_if_a_probe_is_slow_too(probe: tuple[int, int] | None) -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), (OWN, SECOND, THIRD), (OWN, SECOND))
+    broker.core.waits_ms, broker.core.probe = {1: SESSION_MS}, probe
+    broker.pass_heartbeats(5)
+    assert [broker.leader(index) for index in range(3)] == [SECOND, SECOND, OWN]
+
+
+def test_a_slow_probe_alone_is_not_made() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.core.probe = (0, SESSION_MS)
+    broker.pass_heartbeats(5)
+    assert not broker.has_lost()
+
+
+def refusing(_: Message) -> Message:
+    """A controller that refuses each partition."""
+    of = AssignReplicasToDirsResponse
+    code = EligibleLeadersNotAvailableError.code
+    partition = of.PartitionData(partition_index=0, error_code=code)
+    topic = of.TopicData(topic_id=bytes(16), partitions=[partition])
+    return of(directories=[of.DirectoryData(id=LOST, topics=[topic])])
+
+
+def test_pauses_after_refusals_double_up_to_a_bound() -> None:
+    for answer in (refusing, lambda _: None):
+        broker = FailingBroker((OWN, SECOND, THIRD))
+        broker.decides = answer
+        broker.fill_disk()
+        times: list[int] = []
+        for _ in range(60):
+            before = len(broker.requests)
+            broker.pass_heartbeats()
+            times += [broker.core.now_ns()] * (len(broker.requests) - before)
+        gaps = [later - time for time, later in itertools.pairwise(times)]
+        assert gaps == sorted(gaps)
+        assert gaps[-1] >= PAUSE_HEARTBEATS_MAX * HEARTBEAT_NS
+        assert min(gaps) >= HEARTBEAT_NS
+
+
+def test_a_failed_log_is_lost_until_a_restart() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), (OWN, SECOND, THIRD))
+    broker.note_partition("offline")
+    assert (broker.has_lost(0), broker.has_lost(1)) == (True, False)
+    broker.world.heartbeat(broker.world.processes[SECOND], fence=True)
+    broker.world.heartbeat(broker.world.processes[THIRD], fence=True)
+    broker.pass_heartbeats(20)
+    assert broker.has_lost(), "it cannot be read"
+
+
+@pytest.mark.parametrize("state", ["read_only", "doubtful"])
+def test_a_damaged_leader_follows_when_it_is_not_electable(state: State) -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.note_partition(state)
+    assert broker.has_lost()
+    broker.pass_heartbeats(2)
+    found_now = broker.world.partition()
+    assert (found_now.leader, found_now.isr, found_now.elr) == (SECOND, (SECOND, THIRD), ())
+    assert not broker.has_lost()
+
+
+def test_a_damaged_follower_is_not_reported() -> None:
+    broker = FailingBroker((SECOND, OWN, THIRD))
+    broker.note_partition("read_only")
+    broker.pass_heartbeats(2)
+    assert not broker.requests
+
+
+def test_a_new_process_takes_lost_replicas_back() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.world.assign(broker.world.processes[OWN], LOST)
+    broker.begin()
+    assert not broker.has_lost()
+
+
+def test_an_older_cluster_gets_no_request() -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD), level=16)
+    broker.fill_disk()
+    broker.pass_heartbeats(3)
+    assert not broker.requests
+
+
+def test_many_failed_logs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each went through all partitions of the image before."""
+    broker, looks = FailingBroker(*[(OWN, SECOND, THIRD)] * 50), []
+    changes = Resignation.changes
+
+    def counted(self: Resignation, *arguments: object) -> object:
+        looks.append(arguments)
+        return changes(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Resignation, "changes", counted)
+    for index in range(50):
+        broker.note_partition_only("offline", index)
+    broker.settle()
+    assert all(broker.has_lost(index) for index in range(50))
+    assert len(looks) <= 3

@@ -1,0 +1,260 @@
+"""What `test_resigned` runs: ``resigning_child SCENARIO DIRECTORY DISK``.
+
+Each node's data are on a separate small tmpfs. ``DISK`` is the folder of a disk of
+`bench.fairness.disk`, which delays writes of the process or lets them fail.
+"""
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from bench.fairness.disk import Disk
+from pykafka_core import Cluster
+from pykafka_core.types import Durability
+from tests.cluster.clients import consume, create_placed, produce
+from tests.support.patience import PATIENCE_S, POLL_S, eventually, exactly
+
+ALL = (0, 1, 2)
+NODE_BYTES = 64 << 20
+TOPIC = "orders"
+PARTITIONS = 3
+VALUE_BYTES = 4_000
+PACE_S = exactly(0.005, "a slower machine sends less; the other disks have space for minutes of it")
+STALL_MS = 15_000
+"""Seven sessions of a quick cluster."""
+WRITTEN = 200
+"""Records that are acknowledged before the disks are full."""
+
+
+class Load:
+    """An idempotent producer that sends to all partitions in turn until it is closed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        settings = {"enable.idempotence": True, "linger.ms": 5, "log_level": 0}
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **settings})
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.sent: list[str] = []
+        self.acknowledged = [0] * PARTITIONS
+        self.errors: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+        assert self._producer.flush(PATIENCE_S) == 0
+        assert not self.errors, self.errors[:3]
+
+    def goes_on(self, records: int = 20) -> None:
+        """Return when so many more records of each partition are acknowledged."""
+        before = list(self.acknowledged)
+        eventually(
+            lambda: all(
+                now >= then + records for now, then in zip(self.acknowledged, before, strict=True)
+            ),
+            f"{records} records more than {before}",
+        )
+
+    def _run(self) -> None:
+        while not self._ends.is_set() and not self.errors:
+            if len(self._producer) < 5 * PARTITIONS:
+                self._send(len(self.sent) % PARTITIONS)
+            self._producer.poll(PACE_S)
+
+    def _send(self, partition: int) -> None:
+        def on_delivery(error: object, _: object) -> None:
+            if error is None:
+                self.acknowledged[partition] += 1
+            else:
+                self.errors.append(str(error))
+
+        value = str(len(self.sent)).ljust(VALUE_BYTES, "x")
+        self.sent.append(value)
+        self._producer.produce(TOPIC, value, partition=partition, on_delivery=on_delivery)
+
+
+class Scenario:
+    """Three nodes, of which one leads a topic that all have, and has another topic alone.
+
+    Attributes:
+        ill: The node.
+        failed_count: How often a node has found that its disk fails.
+    """
+
+    def __init__(self, folder: Path, durability: Durability = "os") -> None:
+        self.folder = folder
+        self.failed_count = 0
+        logging.getLogger("pykafka_core").addHandler(_Handler(self._logged))
+        self.cluster = Cluster(
+            3,
+            data=folder,
+            durability=durability,
+            config={"min.insync.replicas": "2"},
+        )
+        self.ill = 1
+        order = [self.ill, *(node for node in ALL if node != self.ill)]
+        create_placed(self.cluster, TOPIC, *[order] * PARTITIONS)
+        create_placed(self.cluster, "alone", [self.ill])
+        self.cluster.wait_isr(TOPIC)
+        assert self.leaders() == {self.ill}
+
+    def _logged(self, line: str) -> None:
+        self.failed_count += "the disk fails" in line
+
+    def leaders(self) -> set[int | None]:
+        return {self.cluster.leader(TOPIC, partition) for partition in range(PARTITIONS)}
+
+    def wait_resigned(self, partitions: tuple[int, ...] = tuple(range(PARTITIONS))) -> None:
+        """Others lead these partitions, and the node is in sync in none of them."""
+        cluster = self.cluster
+        eventually(
+            lambda: (
+                not {cluster.leader(TOPIC, at) for at in partitions} & {self.ill, None}
+                and all(self.ill not in cluster.isr(TOPIC, at) for at in partitions)
+            )
+        )
+
+    def wait_back(self) -> None:
+        """Every replica is in sync again."""
+        isr = self.cluster.isr
+        eventually(lambda: all(set(isr(TOPIC, at)) == set(ALL) for at in range(PARTITIONS)))
+
+    def check(self, load: Load) -> None:
+        """Each record is there once, and the cluster ends cleanly."""
+        values = consume(self.cluster.bootstrap_servers, TOPIC, len(load.sent))
+        assert values == sorted(load.sent)
+        self.cluster.close()
+
+
+def read_without_group(bootstrap: str, count: int) -> list[str]:
+    """The first values of all partitions; nothing is written for that."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "-", "log_level": 0}
+    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(TOPIC, at, OFFSET_BEGINNING) for at in range(PARTITIONS)])
+    values: list[str] = []
+
+    def has_all() -> bool:
+        messages = consumer.consume(count, POLL_S)
+        values.extend(m.value().decode() for m in messages if m.error() is None)
+        return len(values) >= count
+
+    eventually(has_all, f"{count} values")
+    consumer.close()
+    return values
+
+
+class _Handler(logging.Handler):
+    """Gives each line to a function."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        super().__init__()
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._take(record.getMessage())
+
+
+def fill(node: Path) -> Path:
+    """Leave no byte free."""
+    filler = node / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            with suppress(OSError):
+                while True:
+                    os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), size)
+    return filler
+
+
+def full(folder: Path, _: Disk) -> None:
+    """The disk is full for a while."""
+    scenario = Scenario(folder)
+    cluster = scenario.cluster
+    with Load(cluster) as load:
+        load.goes_on()
+        filler = fill(folder / str(scenario.ill))
+        scenario.wait_resigned()
+        load.goes_on()
+        assert cluster.leader("alone") == scenario.ill
+        filler.unlink()
+        scenario.wait_back()
+        load.goes_on()
+    scenario.check(load)
+
+
+def all_full(folder: Path, _: Disk) -> None:
+    """All disks are full: two members stay in sync, one leads, and its end costs no record."""
+    scenario = Scenario(folder)
+    cluster = scenario.cluster
+    written = [f"number {number}" for number in range(WRITTEN)]
+    produce(cluster.bootstrap_servers, TOPIC, written)
+    fillers = [fill(folder / str(node)) for node in ALL]
+    settings = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+    producer = Producer({**settings, "message.timeout.ms": exactly(1000, "each fails")})
+
+    def is_refused() -> bool:
+        for partition in range(PARTITIONS):
+            producer.produce(TOPIC, "x" * VALUE_BYTES, partition=partition)
+        producer.flush(PATIENCE_S)
+        return scenario.failed_count >= 2
+
+    eventually(is_refused, "a second leader finds its disk full")
+    assert all(len(cluster.isr(TOPIC, at)) == 2 for at in range(PARTITIONS))
+    leader = cluster.wait_leader(TOPIC)
+    cluster.kill(leader)
+    eventually(lambda: not scenario.leaders() & {leader, None})
+    assert set(written) <= set(read_without_group(cluster.bootstrap_servers, WRITTEN))
+    for filler in fillers:
+        filler.unlink()
+    cluster.start(leader)
+    scenario.wait_back()
+    cluster.close()
+
+
+def hanging(folder: Path, disk: Disk) -> None:
+    """One write to one file takes longer than a session."""
+    scenario = Scenario(folder, "fsync")
+    cluster, others = scenario.cluster, (1, 2)
+    with Load(cluster) as load:
+        load.goes_on()
+        disk.stall(f"/{scenario.ill}/{TOPIC}-0/", STALL_MS)
+        scenario.wait_resigned((0,))
+        load.goes_on()
+        assert {cluster.leader(TOPIC, at) for at in others} == {scenario.ill}
+        assert all(set(cluster.isr(TOPIC, at)) == set(ALL) for at in others)
+        scenario.wait_back()
+        load.goes_on()
+    assert scenario.failed_count == 0
+    scenario.check(load)
+
+
+def failing(folder: Path, disk: Disk) -> None:
+    """Files of one partition cannot be written until the node starts again."""
+    scenario = Scenario(folder, "fsync")
+    cluster = scenario.cluster
+    with Load(cluster) as load:
+        load.goes_on()
+        disk.fail(f"/{scenario.ill}/{TOPIC}-0/")
+        scenario.wait_resigned((0,))
+        load.goes_on()
+        assert {cluster.leader(TOPIC, index) for index in (1, 2)} == {scenario.ill}
+        disk.heal()
+        cluster.kill(scenario.ill)
+        cluster.start(scenario.ill)
+        scenario.wait_back()
+    scenario.check(load)
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (full, all_full, hanging, failing)}
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](Path(sys.argv[2]), Disk(Path(sys.argv[3])))
