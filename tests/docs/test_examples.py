@@ -17,7 +17,8 @@ from tests.support.examples import PAGES, ROOT, examples
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{number}")
     for page in PAGES
-    for number, code in enumerate(examples(page))  # those of Spark: tests/spark/test_guides.py
+    # Those of Spark: tests/spark/test_guides.py; those of PostgreSQL: tests/idempotent/postgres.
+    for number, code in enumerate(examples(page))
 ]
 
 

@@ -1,4 +1,4 @@
-"""The Python examples of the pages: those of Spark share the run's session, the others need a broker at most."""
+"""The Python examples of the pages: of Spark, which share the run's session; of PostgreSQL; others need a broker."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,18 @@ _FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def examples(page: Path) -> list[str]:
-    """Those that say nothing of Spark; each stands alone."""
-    return [code for code in _all(page) if not _of_spark(code)]
+    """Those that need neither Spark nor PostgreSQL; each runs alone."""
+    return [code for code in _all(page) if not _of_spark(code) and not _of_postgres(code)]
 
 
 def spark_examples(page: Path) -> list[str]:
     """Those of Spark, in the order of the page: they build on each other."""
     return [code for code in _all(page) if _of_spark(code)]
+
+
+def postgres_examples(page: Path) -> list[str]:
+    """Those that are tests with a PostgreSQL server; each runs alone."""
+    return [code for code in _all(page) if _of_postgres(code)]
 
 
 def _all(page: Path) -> list[str]:
@@ -24,3 +29,7 @@ def _all(page: Path) -> list[str]:
 
 def _of_spark(code: str) -> bool:
     return "spark" in code
+
+
+def _of_postgres(code: str) -> bool:
+    return "(postgres_dsn)" in code

@@ -1,22 +1,24 @@
 """A ledger in PostgreSQL: the effect's tables live in the same database. Needs psycopg 3 (extra ``postgres``)."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-from pykafka_core.errors import (
-    ConfigurationError,
-    LedgerUnavailableError,
-)
+from pykafka_core.errors import LedgerUnavailableError
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention, TableEffect
 from pykafka_core.idempotent.postgres.transaction import (
     PartitionsTransaction,
     PostgresTransaction,
     Session,
+)
+from pykafka_core.idempotent.postgres_driver import (
+    advise,
+    driver,
     driver_errors,
+    name_of,
     query_rows,
 )
 from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
@@ -50,6 +52,8 @@ class PostgresLedger(SqlLedger):
         timeout_ms: How long to wait for the group's other transaction. A client that vanished with
             its machine holds its lock until the server misses it (``tcp_keepalives_idle``).
         clock: What retention by age goes by.
+        connect: Further options of ``psycopg.connect`` but ``autocommit``, for example
+            ``{"prepare_threshold": None}`` with a pooler in transaction mode.
 
     Raises:
         ConfigurationError: An argument that cannot be used.
@@ -63,16 +67,17 @@ class PostgresLedger(SqlLedger):
         retention: Retention | None = None,
         timeout_ms: int = TIMEOUT_MS,
         clock: Clock = wall_clock_ms,
+        connect: Mapping[str, Any] | None = None,
     ) -> None:
-        self._psycopg = _psycopg()
-        self._conninfo = conninfo
-        name = _name(self._psycopg, conninfo)
+        self._psycopg = driver()
+        self._conninfo, self._options = conninfo, dict(connect or {})
+        name = name_of(self._psycopg, conninfo, self._options)
         self._session: Session
         super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
 
     def _connect(self) -> Any:
         with driver_errors(self._psycopg, self._name):
-            connection = self._psycopg.connect(self._conninfo, autocommit=True)
+            connection = self._psycopg.connect(self._conninfo, autocommit=True, **self._options)
             try:
                 # Each statement must see what was committed while it waited for the group's lock.
                 connection.isolation_level = self._psycopg.IsolationLevel.READ_COMMITTED
@@ -119,10 +124,11 @@ class PostgresLedger(SqlLedger):
                 block.__enter__()
             with _closing(block, self._psycopg, self._name):
                 yield
-        except self._psycopg.Error as error:
+        except Exception as error:
             # The effect's own statements: their errors are the effect's, unless the server is gone.
-            if connection.closed:
+            if isinstance(error, self._psycopg.Error) and connection.closed:
                 raise LedgerUnavailableError(f"{self._name}: {error}") from error
+            advise(self._psycopg, error)
             raise
         finally:
             if connection.closed:
@@ -168,6 +174,7 @@ class PostgresLedger(SqlLedger):
             retention=self._retention,
             timeout_ms=self._timeout_ms,
             clock=self._clock,
+            connect=self._options,
         )
         return ledger, (self._conninfo,)
 
@@ -181,27 +188,6 @@ class PostgresLedger(SqlLedger):
             self._retention,
             self._clock(),
         )
-
-
-def _psycopg() -> ModuleType:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise ImportError(
-            "PostgresLedger needs psycopg 3: pip install 'pykafka_core[postgres]'"
-        ) from error
-    return psycopg
-
-
-def _name(psycopg: ModuleType, conninfo: str) -> str:
-    """What errors call the database: never its password."""
-    try:
-        parts = psycopg.conninfo.conninfo_to_dict(conninfo)
-    except (psycopg.Error, TypeError, AttributeError) as error:
-        raise ConfigurationError(
-            [f"conninfo is no connection string of PostgreSQL: {error}"]
-        ) from error
-    return f"PostgreSQL {parts.get('dbname', '')}@{parts.get('host', '')}"
 
 
 @contextmanager

@@ -1,14 +1,14 @@
 """Transactions of the ledger in PostgreSQL: of a whole group, and of some of its partitions."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, Self
 
-from pykafka_core.errors import LedgerError, LedgerUnavailableError, UsageError
+from pykafka_core.errors import UsageError
 from pykafka_core.idempotent.ledger import PartitionKey, Retention
 from pykafka_core.idempotent.postgres import ids as postgres_ids
+from pykafka_core.idempotent.postgres_driver import driver_errors, own_cursor, query_rows
 from pykafka_core.idempotent.sql import Inserted, SqlTransaction, marks_rolled_back
 from pykafka_core.idempotent.statements.checks import quoted
 
@@ -111,7 +111,7 @@ class PostgresTransaction(SqlTransaction):
             return query_rows(self._connection, self._sql(statement), values)
 
     def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> int:
-        with driver_errors(self._psycopg, self._name), self._connection.cursor() as cursor:
+        with driver_errors(self._psycopg, self._name), own_cursor(self._connection) as cursor:
             cursor.executemany(self._sql(statement), rows)
             count: int = cursor.rowcount
             return count
@@ -147,15 +147,13 @@ class PostgresTransaction(SqlTransaction):
         count = postgres_ids.blocks_needed(len(ids))
         claims = f"{quoted(self._session.schema)}.pykafka_claims"
         blocks = [number for (number,) in self._rows(counter, [claims, count])]
-        with driver_errors(self._psycopg, self._name), self._own_cursor() as cursor:
+        with (
+            driver_errors(self._psycopg, self._name),
+            own_cursor(self._connection, binary=True) as cursor,
+        ):
             target = postgres_ids.Target(cursor, self._session.quoted, self._group_key)
             mask = insert(target, blocks, ids)
         return Inserted(mask, postgres_ids.claims_of(blocks, mask))
-
-    def _own_cursor(self) -> Any:
-        from psycopg.rows import tuple_row
-
-        return self._connection.cursor(row_factory=tuple_row, binary=True)
 
 
 class PartitionsTransaction(PostgresTransaction):
@@ -243,25 +241,3 @@ class PartitionsTransaction(PostgresTransaction):
 
     def _count_ids(self, change: int) -> None:
         """Left to the end of the transaction."""
-
-
-@contextmanager
-def driver_errors(psycopg: ModuleType, name: str) -> Generator[None]:
-    """The driver's errors as the ledger's."""
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        raise LedgerUnavailableError(f"{name}: {error}") from error
-    except psycopg.Error as error:
-        raise LedgerError(f"{name}: {error}") from error
-
-
-def query_rows(
-    connection: Any, statement: str, values: Sequence[object] = ()
-) -> list[tuple[Any, ...]]:
-    """As tuples, whatever the connection makes of rows."""
-    from psycopg.rows import tuple_row
-
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        rows: list[tuple[Any, ...]] = cursor.execute(statement, values or None).fetchall()
-        return rows

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from pykafka_core.errors import UsageError
+from pykafka_core.idempotent.postgres_driver import own_cursor
 from pykafka_core.idempotent.statements.checks import (
     KEYWORDS,
     ROWS,
@@ -53,11 +54,9 @@ class PostgresStatement:
 
     def __call__(self, connection: Any, table: Any) -> None:
         """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
-        from psycopg.rows import tuple_row
-
         columns = _columns(table)
         # In binary, so that psycopg takes the extended protocol, in which the server refuses a second statement.
-        with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
+        with own_cursor(connection, binary=True) as cursor:
             _stage(connection, cursor, table, columns)
             with noting(self.sql), _naming_staged():
                 # Prepared, it would be bound to a table that is dropped.

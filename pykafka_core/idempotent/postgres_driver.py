@@ -1,0 +1,123 @@
+"""psycopg as the ledger uses it: separate cursors, and the driver's errors as the ledger's."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final
+
+from pykafka_core.errors import ConfigurationError, LedgerError, LedgerUnavailableError
+
+OF_DRIVER: Final = frozenset({"prepare_threshold", "context", "row_factory", "cursor_factory"})
+"""Options of ``psycopg.connect`` that are not part of a connection string."""
+OWN: Final = frozenset({"autocommit"})
+"""Options that the ledger sets."""
+
+_PREPARED: Final = frozenset({"26000", "42P05"})
+"""Codes: a prepared statement does not exist, or exists already."""
+_POOLER: Final = (
+    "a pooler such as PgBouncer in transaction mode gives each transaction another connection to the server, and "
+    "prepared statements stay behind: PostgresLedger(..., connect={'prepare_threshold': None}) prepares none"
+)
+_FRAMEWORK: Final = (
+    "An effect writes and the ledger commits. The guide docs/guides/databases.md has the lines by which "
+    "SQLAlchemy and Django write in the ledger's transaction."
+)
+_REFUSED: Final = ("forbidden within a Transaction context", "connection.transaction() context")
+"""Texts of the driver's errors about a commit, a rollback or a change of autocommit."""
+
+
+def driver() -> ModuleType:
+    """Import psycopg.
+
+    Raises:
+        ImportError: psycopg 3 is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise ImportError(
+            "PostgresLedger needs psycopg 3: pip install 'pykafka_core[postgres]'"
+        ) from error
+    return psycopg
+
+
+def name_of(psycopg: ModuleType, conninfo: str, connect: Mapping[str, Any]) -> str:
+    """Return the database's name in errors: never its password.
+
+    Raises:
+        ConfigurationError: The string or an option cannot be used.
+    """
+    if refused := sorted(OWN & connect.keys()):
+        raise ConfigurationError([f"connect cannot have {refused[0]}: the ledger sets it"])
+    parameters = {name: value for name, value in connect.items() if name not in OF_DRIVER}
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(conninfo) | parameters
+        psycopg.conninfo.make_conninfo(**parts)  # refuses options that there are not
+    except (psycopg.Error, TypeError, AttributeError) as error:
+        raise ConfigurationError(
+            [
+                f"conninfo is no connection string of PostgreSQL, or connect has no such option: {error}"
+            ]
+        ) from error
+    return f"PostgreSQL {parts.get('dbname', '')}@{parts.get('host', '')}"
+
+
+def own_cursor(connection: Any, *, binary: bool = False) -> Any:
+    """A cursor with parameters of the server and rows as tuples, whatever the connection has."""
+    from psycopg import Cursor
+    from psycopg.pq import Format
+    from psycopg.rows import tuple_row
+
+    cursor = Cursor(connection, row_factory=tuple_row)
+    cursor.format = Format.BINARY if binary else Format.TEXT
+    return cursor
+
+
+def query_rows(
+    connection: Any, statement: str, values: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    """Run a statement and return all its rows."""
+    with own_cursor(connection) as cursor:
+        rows: list[tuple[Any, ...]] = cursor.execute(statement, values or None).fetchall()
+        return rows
+
+
+@contextmanager
+def driver_errors(psycopg: ModuleType, name: str) -> Generator[None]:
+    """The driver's errors as the ledger's."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if error.sqlstate in _PREPARED:  # 26000 is an OperationalError, too
+            raise LedgerError(f"{name}: {error}; {_POOLER}") from error
+        if isinstance(error, psycopg.OperationalError):
+            raise LedgerUnavailableError(f"{name}: {error}") from error
+        raise LedgerError(f"{name}: {error}") from error
+
+
+def advise(psycopg: ModuleType, error: BaseException) -> None:
+    """Add advice to an effect's error if the ledger or a pooler is the reason.
+
+    The error may be a framework's, caused by one of the driver's; the ledger's own errors have it.
+    """
+    if isinstance(error, LedgerError):
+        return
+    for one in _chain(error):
+        if not isinstance(one, psycopg.Error):
+            continue
+        if one.sqlstate in _PREPARED:
+            error.add_note(_POOLER)
+            return
+        if any(text in str(one) for text in _REFUSED):
+            error.add_note(_FRAMEWORK)
+            return
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__
