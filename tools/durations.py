@@ -62,14 +62,14 @@ def stretched(limit_s: float, durations: list[Duration]) -> float:
     return limit_s * max(1.0, mean_s / QUIET_MEAN_S)
 
 
-def run_again(slow: list[Duration]) -> None:
-    """Run tests one after another; pytest records their new durations."""
+def run_again(slow: list[Duration]) -> int:
+    """Run tests one after another, and return the status of pytest, which records durations."""
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", *(one.test for one in slow)]
-    subprocess.run(command, check=False)
+    return subprocess.run(command, check=False).returncode
 
 
 def main(arguments: list[str]) -> int:
-    """Print the tests; return 1 if one is too slow, 2 without a record."""
+    """Print the tests; return 1 if one is too slow, 2 without a record, or that of a second run."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -84,11 +84,12 @@ def main(arguments: list[str]) -> int:
         "--again", action="store_true", help="run tests that are too slow once more, alone"
     )
     options = parser.parse_args(arguments)
+    failed = 0
     try:
         durations = read(FILE)
         limit_s = stretched(options.limit, durations)
         if options.again and (slow := too_slow(durations, limit_s)):
-            run_again(slow)
+            failed = run_again(slow)
             durations = read(FILE)
     except FileNotFoundError:
         print(f"{FILE} is missing: run `make test` first", file=sys.stderr)
@@ -99,9 +100,9 @@ def main(arguments: list[str]) -> int:
     slow = too_slow(durations, limit_s)
     if options.json:
         print(json.dumps([asdict(one) for one in slow]))
-        return bool(slow)
-    _print(durations, slow, limit_s, options.top)
-    return bool(slow)
+    else:
+        _print(durations, slow, limit_s, options.top)
+    return failed or bool(slow)
 
 
 def _print(durations: list[Duration], slow: list[Duration], limit_s: float, top: int) -> None:

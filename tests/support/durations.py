@@ -1,8 +1,8 @@
 """Records how long each test took, with its markers of cost, in ``target/durations.json``.
 
-`tools/durations.py` reads the file and fails for slow tests without a marker. A run adds its tests
-to those of earlier runs, so the file covers the suite after ``make test-all``. `tests/conftest.py`
-loads this plugin.
+`tools/durations.py` reads the file and fails for slow tests without a marker. A run adds its tests,
+without those that failed, to those of earlier runs, so the file covers the suite after ``make
+test-all``. `tests/conftest.py` loads this plugin.
 """
 
 import json
@@ -34,11 +34,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add the setup and the body of a test; its teardown closes what it has used."""
+    """Add the setup and the body of a test that passes; its teardown closes what it has used."""
     properties = dict(report.user_properties)
     if report.when == "teardown" or report.skipped or TEST not in properties:
         return
     name = str(properties[TEST])
+    if report.failed:
+        _SECONDS.pop(name, None)
+        return
     _SECONDS[name] = _SECONDS.get(name, 0.0) + report.duration
     _COSTS[name] = list(properties.get(COSTS, ()))  # type: ignore[call-overload]
 

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,13 +68,30 @@ def test_a_few_tests_do_not_stretch_the_limit(recorded: Path) -> None:
 def test_slow_tests_run_again(
     recorded: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, status: int
 ) -> None:
-    def run(command: list[str], check: bool) -> None:
+    monkeypatch.setattr(subprocess, "run", _run_again(recorded, seconds, 0))
+    assert durations.main(["--again"]) == status
+
+
+def _run_again(
+    recorded: Path, seconds: float, status: int
+) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """A function like `subprocess.run` that records the slow test of `ROWS`."""
+
+    def run(command: list[str], check: bool) -> "subprocess.CompletedProcess[str]":
         assert command[-1] == "tests/a.py::test_slow"
         row = {"seconds": seconds, "costs": []}
         recorded.write_text(json.dumps(ROWS | {command[-1]: row}))
+        return subprocess.CompletedProcess(command, status)
 
-    monkeypatch.setattr(subprocess, "run", run)
-    assert durations.main(["--again"]) == status
+    return run
+
+
+def test_a_slow_test_that_fails_when_it_runs_again_is_a_failure(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(subprocess, "run", _run_again(recorded, 0.1, 2))
+    assert durations.main(["--again", "--json"]) == 2
+    assert capsys.readouterr().out == "[]\n"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"tests/a.py::test": 1}'])
@@ -129,10 +147,24 @@ class TestMarked:
 def test_parameters(value): pass
 
 def test_skipped(): pytest.skip("not here")
+
+@pytest.fixture
+def broken(): raise ValueError("planted")
+
+def test_without_its_fixture(broken): pass
+
+def test_failed(): raise ValueError("planted")
+
+@pytest.fixture
+def broken_later():
+    yield
+    raise ValueError("planted")
+
+def test_passed(broken_later): pass
 """
 
 
-def test_recorded_costs_are_the_markers_of_each_test(
+def test_recorded_costs_are_the_markers_of_each_test_whose_body_passed(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder has the name of a marker, which becomes a keyword of its tests."""
@@ -140,7 +172,7 @@ def test_recorded_costs_are_the_markers_of_each_test(
     (folder / "conftest.py").write_text(RECORDING)
     (folder / "test_it.py").write_text(TESTS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    assert pytester.runpytest_subprocess("-p", "tests.support.durations", "spark").ret == 0
+    assert pytester.runpytest_subprocess("-p", "tests.support.durations", "spark").ret == 1
     rows = json.loads((pytester.path / "recorded.json").read_text())
     assert {name.partition("::")[2]: row["costs"] for name, row in rows.items()} == {
         "test_unmarked": [],
@@ -148,4 +180,5 @@ def test_recorded_costs_are_the_markers_of_each_test(
         "test_parameters[a@b]": [],
         "test_parameters[c]": ["kill"],
         "test_skipped": [],
+        "test_passed": [],
     }
