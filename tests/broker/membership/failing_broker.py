@@ -128,8 +128,12 @@ class FailingBroker(AskedChannel):
 
     def pass_heartbeats(self, count: int = 1) -> None:
         """Advance the clock by so many intervals."""
+        self.pass_looks(2 * count)
+
+    def pass_looks(self, count: int) -> None:
+        """Advance the clock by so many halves of an interval."""
         for _ in range(count):
-            self._pass(HEARTBEAT_NS)
+            self._pass(HEARTBEAT_NS // 2)
             self.settle()
 
     def fill_disk(self) -> None:

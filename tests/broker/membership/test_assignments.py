@@ -44,9 +44,9 @@ def test_followers_whose_disk_is_full_leave_the_isr_in_turn(replicas: tuple[int,
     """Leaders come first, as the controller lets few members leave."""
     broker = FailingBroker(replicas)
     broker.fill_disk()
-    broker.pass_heartbeats(replicas.index(OWN))
+    broker.pass_looks(replicas.index(OWN))
     assert not broker.has_lost()
-    broker.pass_heartbeats()
+    broker.pass_looks(1)
     assert broker.world.partition().isr == (SECOND, THIRD)
 
 

@@ -93,7 +93,8 @@ class Assignments:
         self._probed_ns: int | None = None
         """Begin of the running probe."""
         now_ns = self._core.now_ns()
-        self._timers.every("a look at the disk", joining.heartbeat_ms, now_ns, self._look)
+        look_ms = max(joining.heartbeat_ms // 2, 1)
+        self._timers.every("a look at the disk", look_ms, now_ns, self._look)
 
     def note_partition(self, event: "_core.PartitionState") -> None:
         """Note the state of a partition on this broker."""
@@ -116,7 +117,7 @@ class Assignments:
     # The disk.
 
     def _look(self) -> None:
-        """Once in a heartbeat interval."""
+        """Find stalls and probe, twice in a heartbeat interval."""
         now_ns = self._core.now_ns()
         stalls = self._core.stalled(self._stall_ms_max * NS_PER_MS)
         self._resignation.note_stalls(now_ns, frozenset(stalls))

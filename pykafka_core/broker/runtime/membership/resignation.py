@@ -220,7 +220,7 @@ class Resignation:
             return True
         # Followers take turns: the controller, or the image, has the change of the one before.
         turn = 0 if is_led or is_lost else 1 + partition.replicas.index(self._node_id)
-        return now_ns - failed_ns < turn * self._heartbeat_ns
+        return now_ns - failed_ns < turn * self._heartbeat_ns // 2
 
     def _forget(self, now_ns: int) -> None:
         """Forget answers that make nothing wait, and double no pause any more."""
