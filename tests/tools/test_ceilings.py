@@ -307,16 +307,31 @@ def test_a_commit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:
     (failure,) = _raised(tree)
     assert f"commit {raising} raises the total of sleeps from 2 to 3" in failure
     # A later correction does not hide the commit.
-    assert _raised(commit(tmp_path, {FILE: _with_base(tmp_path, "")})) == [failure]
+    lowered = _with_base(tmp_path, '[sleeps]\n"tests" = 1\n')
+    assert _raised(commit(tmp_path, {FILE: lowered})) == [failure]
 
 
-def test_an_edit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:
+def test_a_commit_that_raises_a_total_is_rejected_wherever_the_base_is(tmp_path: Path) -> None:
     commit(tmp_path, {BROKER: "one\n"})
-    tree = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 2\n')})
-    assert _raised(tree) == []
-    (tmp_path / FILE).write_text(_with_base(tmp_path, '[sleeps]\n"tests" = 2\n"more" = 1\n'))
-    (failure,) = _raised(tree)
-    assert "the work tree raises the total of sleeps from 2 to 3" in failure
+    commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 2\n')})
+    raised = '[sleeps]\n"tests" = 3\n'
+    commit(tmp_path, {FILE: _with_base(tmp_path, raised)})
+    head = git(tmp_path, "rev-parse", "HEAD").strip()
+    (failure,) = _raised(commit(tmp_path, {FILE: f'[base]\ncommit = "{head}"\n{raised}'}))
+    assert "raises the total of sleeps from 2 to 3" in failure
+
+
+def test_the_table_of_a_measure_cannot_be_removed_and_adopted_with_a_higher_total(
+    tmp_path: Path,
+) -> None:
+    commit(tmp_path, {BROKER: "one\n"})
+    commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 2\n')})
+    tree = commit(tmp_path, {FILE: _with_base(tmp_path, "")})
+    (missing,) = compare(tree, [_sleeps(*HELD)])
+    assert missing.kind == "new"
+    adopted = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"tests" = 3\n')})
+    (failure,) = _raised(adopted)
+    assert "raises the total of sleeps from 2 to 3" in failure
 
 
 def _branches(root: Path, ours: str, theirs: str, merged: str) -> Tree:

@@ -17,13 +17,15 @@ def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
     """Describe each change of the file that raised the total of a measure.
 
     A commit is compared with the lowest total among its parents: a merge keeps what each of its
-    branches has lowered. A single ceiling may rise where code moved, as long as the total does not.
-    A new measure is not compared, nor is a missing history, as in a shallow clone.
+    branches has lowered, and a table that was removed keeps its total until it is adopted again.
+    A single ceiling may rise where code moved, as long as the total does not. A new measure is not
+    compared, nor is a missing history, as in a shallow clone. The base has no effect, so it hides
+    no commit.
     """
     found: list[str] = []
     known: dict[str, Totals] = {}
     last: Totals = {}
-    for commit, *parents in _commits(tree, now.base):
+    for commit, *parents in _commits(tree):
         before = _lowest(known.get(parent, {}) for parent in parents)
         after = _committed(tree, commit)
         found += _raises(f"commit {commit}", before, after)
@@ -40,23 +42,17 @@ def _raises(place: str, before: Totals, after: Totals) -> Iterator[str]:
             )
 
 
-def _commits(tree: Tree, base: str) -> Iterator[list[str]]:
-    """Yield the commits that changed the file since the base, each after its parents, and these.
+def _commits(tree: Tree) -> Iterator[list[str]]:
+    """Yield the commits that changed the file, each after its parents, and these.
 
-    Parents are the nearest ancestors that changed the file. The base comes first, without any.
+    Parents are the nearest ancestors that changed the file.
     """
-    if not base:
-        return
     simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
     try:
-        listed = tree.git("log", *simplified, "--format=%h %p", f"{base}..HEAD", "--", FILE)
+        listed = tree.git("log", *simplified, "--format=%h %p", "--", FILE)
     except (subprocess.CalledProcessError, OSError):
         return
-    lines = [line.split() for line in listed.splitlines()]
-    inside = {commit for commit, *_ in lines}
-    yield [base]
-    for commit, *parents in lines:
-        yield [commit, *(parent if parent in inside else base for parent in parents or [base])]
+    yield from map(str.split, listed.splitlines())
 
 
 def _committed(tree: Tree, commit: str) -> Totals:
