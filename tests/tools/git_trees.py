@@ -37,6 +37,7 @@ def _without_git(environment: Mapping[str, str]) -> dict[str, str]:
 def commit(root: Path, files: Mapping[str, str], message: str = "test: write files") -> Tree:
     """Write files below `root`, and commit everything that is there."""
     if not (root / ".git").exists():
+        root.mkdir(exist_ok=True)
         git(root, "init", "--quiet")
     write_tree(root, files)
     git(root, "add", "--all")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.git_trees import commit
+from tests.tools.git_trees import commit, git
 from tools.guards import registry
 from tools.guards.__main__ import main
 from tools.guards.ceilings.file import FILE
@@ -97,6 +97,24 @@ def test_every_finding_of_a_measure_can_be_listed(
     assert _run(tmp_path, "--list", "--json", "echoing_docs") == 0
     found = json.loads(capsys.readouterr().out)["findings"]["echoing_docs"]["rust/log"]
     assert (len(found), found[0]["path"], found[0]["line"]) == (30, PATH, 1)
+
+
+def test_a_shallow_clone_states_that_its_history_is_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tmp_path / "full", {PATH: ECHO})
+    commit(tmp_path / "full", {PATH: CLEAN, FILE: CEILINGS})
+    full = tmp_path / "full"
+    git(tmp_path, "clone", "--quiet", "--depth", "1", full.as_uri(), str(tmp_path / "shallow"))
+    assert _run(full, "echoing_docs") == 0
+    assert "not checked" not in capsys.readouterr().out
+    assert _run(tmp_path / "shallow", "echoing_docs") == 0
+    assert (
+        "history of the ceilings: not checked before the oldest commit of this shallow clone"
+        " (`git fetch --unshallow` completes it)" in capsys.readouterr().out
+    )
+    assert _run(tmp_path / "shallow", "--json", "echoing_docs") == 0
+    assert json.loads(capsys.readouterr().out)["unchecked"].startswith("history of the ceilings")
 
 
 def test_json_holds_figures_ceilings_and_failures(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.guards.ceilings import compare, lower
 from tools.guards.ceilings.file import CeilingsError, load
-from tools.guards.ceilings.history import raised_totals
+from tools.guards.ceilings.history import raised_totals, unchecked
 from tools.guards.figures import Measure
 from tools.guards.output import Row, findings_json, result_json, table
 from tools.guards.registry import GUARDS, Outcome, UnknownNameError, measure_names, run
@@ -120,9 +120,9 @@ def _compare(
     errors = [*errors, *raised_totals(tree, ceilings)]
     rows = [Row.of(measure, ceilings.tables.get(measure.name), failures) for measure in measures]
     if as_json:
-        print(json.dumps(result_json(rows, failures, errors), indent=1))
+        print(json.dumps(result_json(rows, failures, errors, unchecked(tree)), indent=1))
     else:
-        print("\n".join(table(rows)))
+        print("\n".join([*table(rows), *filter(None, [unchecked(tree)])]))
         for problem in [*failures, *errors]:
             print(f"\n{problem}", file=sys.stderr)
     return 1 if failures or errors else 0

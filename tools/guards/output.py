@@ -42,12 +42,15 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{row.measure.name}, {name}: {text}"
 
 
-def result_json(rows: Sequence[Row], failures: Sequence[Failure], errors: Sequence[str]) -> Json:
-    """The whole result: measures by name, failures with their findings, and errors of guards."""
+def result_json(
+    rows: Sequence[Row], failures: Sequence[Failure], errors: Sequence[str], unchecked: str
+) -> Json:
+    """The whole result: measures by name, failures with findings, errors, and unread commits."""
     return {
         "measures": {row.measure.name: _row_json(row) for row in rows},
         "failures": [_failure_json(failure) for failure in failures],
         "errors": errors,
+        "unchecked": unchecked,
     }
 
 

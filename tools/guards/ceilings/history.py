@@ -19,8 +19,8 @@ def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
     A commit is compared with the lowest total among its parents: a merge keeps what each of its
     branches has lowered, and a table that was removed keeps its total until it is adopted again.
     A single ceiling may rise where code moved, as long as the total does not. A new measure is not
-    compared, nor is a missing history, as in a shallow clone. The base has no effect, so it hides
-    no commit.
+    compared, nor is a missing history (see `unchecked`). The base has no effect, so it hides no
+    commit.
     """
     found: list[str] = []
     known: dict[str, Totals] = {}
@@ -31,6 +31,21 @@ def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
         found += _raises(f"commit {commit}", before, after)
         known[commit] = last = {**before, **after}
     return [*found, *_raises(_NOW, last, _totals(now))]
+
+
+def unchecked(tree: Tree) -> str:
+    """Return a line about commits that `raised_totals` cannot read, or ""."""
+    try:
+        is_shallow = tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
+    except (subprocess.CalledProcessError, OSError):
+        return "history of the ceilings: not checked without git"
+    return _SHALLOW if is_shallow else ""
+
+
+_SHALLOW = (
+    "history of the ceilings: not checked before the oldest commit of this shallow clone"
+    " (`git fetch --unshallow` completes it)"
+)
 
 
 def _raises(place: str, before: Totals, after: Totals) -> Iterator[str]:

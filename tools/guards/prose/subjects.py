@@ -44,6 +44,7 @@ def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:
     try:
         listed = tree.git("log", "--no-merges", "--format=%h%x09%s", f"{base}..HEAD", "--")
     except (subprocess.CalledProcessError, OSError):
-        return [], f"not checked: the history up to {base[:12]} is missing (a shallow clone?)"
+        missing = f"not checked: the history up to {base[:12]} is missing"
+        return [], f"{missing} (in a shallow clone `git fetch --unshallow` completes it)"
     pairs = [line.partition("\t") for line in listed.splitlines()]
     return [(commit, subject) for commit, _, subject in pairs], ""
