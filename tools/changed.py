@@ -9,7 +9,8 @@ not committed counts always. A changed test file runs. A changed module runs the
 import it directly, or whose helpers do. If there are none, it runs `NEAREST_MAX` of those that
 import it through the fewest other modules, or else of those in the folder of its name. A changed
 conftest or data file of tests runs the tests of its folder, and `FOLDERS` lists those of other
-files. A changed Rust crate runs all its tests. Files without tests are listed on stderr.
+files. A changed Rust crate runs all its tests and those of crates that depend on it directly. Files
+without tests are listed on stderr.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import grimp
 
@@ -29,12 +32,18 @@ PACKAGES = ("pykafka_core", "spark_udfs", "tests")
 NEAREST_MAX = 8
 """Test files of a module that no test imports directly; `make check` should take two minutes."""
 
+CRATES_WITHOUT_TESTS = ("rust/bindings", "rust/fuzz")
+
 FOLDERS = {
     "tools/": ("tests/tools",),
     "pyx/": ("tests/pyx", "tests/kernels"),
     "docs/": ("tests/docs",),
     "README.md": ("tests/docs",),
     "ARCHITECTURE.md": ("tests/docs",),
+    "examples/": ("tests/docs",),
+    "rust/bindings/": ("tests/pyx", "tests/kernels", "tests/log"),
+    "pyproject.toml": ("tests/tools", "tests/wheel"),
+    "Makefile": ("tests/tools",),
 }
 """Start of a path → folders of its tests."""
 
@@ -61,11 +70,36 @@ def changed_paths(tree: Tree, commit: str) -> list[str]:
     return sorted(set(filter(None, (listed + new).split("\0"))))
 
 
-def crates(paths: list[str]) -> list[str]:
-    """Return the packages of the workspace that hold one of `paths`."""
-    parts = [PurePosixPath(path).parts for path in paths if path.startswith("rust/")]
-    names = {place[1] for place in parts if len(place) > 2}
-    return sorted(f"pykafka-{name}" for name in names - {"fuzz", "bindings"})
+class Crates:
+    """The packages of the workspace that have tests."""
+
+    def __init__(self, tree: Tree) -> None:
+        found = (place for path in tree.paths if (place := PurePosixPath(path)).match("rust/*/*"))
+        manifests = {
+            str(place.parent): tomllib.loads(tree.text(str(place)))
+            for place in found
+            if place.name == "Cargo.toml" and str(place.parent) not in CRATES_WITHOUT_TESTS
+        }
+        self._names = {folder: one["package"]["name"] for folder, one in manifests.items()}
+        self._needs = {self._names[folder]: _needs(one) for folder, one in manifests.items()}
+
+    def of(self, path: str) -> set[str]:
+        """Return the packages whose tests a changed file needs."""
+        if path in ("Cargo.toml", "Cargo.lock"):
+            return set(self._needs)
+        folder = "/".join(PurePosixPath(path).parts[:2])
+        if not (name := self._names.get(folder)):
+            return set()
+        return {name} | {other for other, needs in self._needs.items() if name in needs}
+
+
+def _needs(manifest: dict[str, Any]) -> set[str]:
+    """Return the packages that a crate and its tests are compiled with."""
+    tables = (manifest.get(name, {}) for name in ("dependencies", "dev-dependencies"))
+    named = {name: one for table in tables for name, one in table.items()}
+    return {
+        one.get("package", name) if isinstance(one, dict) else name for name, one in named.items()
+    }
 
 
 def module_name(path: str) -> str | None:
@@ -92,7 +126,7 @@ class TestFiles:
         module = module_name(path) or ""
         if module in self._graph.modules:
             found |= self._importing(module)
-        return found or nearest(path, self._namesakes(path))
+        return found if found or _is_test(module) else nearest(path, self._namesakes(path))
 
     def _importing(self, module: str) -> set[str]:
         """Return the test files at the fewest imports from a module, the module included."""
@@ -115,19 +149,24 @@ class TestFiles:
         return set[str]().union(*map(self._graph.find_modules_that_directly_import, modules))
 
     def _among(self, modules: set[str]) -> set[str]:
-        names = {f"{name.replace('.', '/')}.py" for name in modules}
-        return names.intersection(self._files)
+        """Return the test files among modules, and those below a conftest among them."""
+        names = {name.replace(".", "/") for name in modules}
+        conftests = {name.removesuffix("/conftest") for name in names if name.endswith("/conftest")}
+        files = {f"{name}.py" for name in names}.intersection(self._files)
+        return files | self._below(conftests - {"tests"})
 
     def _below(self, folders: Iterable[str]) -> set[str]:
         starts = tuple(f"{folder}/" for folder in folders)
         return {file for file in self._files if file.startswith(starts)}
 
     def _namesakes(self, path: str) -> set[str]:
-        """Return the tests of the folder of tests with the name of a product's folder."""
+        """Return the tests of the folder with the name of a file's folder, or of one above it."""
         top, *names = PurePosixPath(path).parts[:-1] or ("",)
         for count in range(len(names), 0, -1):
             if top in PACKAGES and (found := self._below(["/".join(["tests", *names[:count]])])):
                 return found
+        if top == "tests":
+            return {file for file in self._files if file.count("/") == 1}
         return self._below(["tests/spark"]) if top == "spark_udfs" else set()
 
 
@@ -149,7 +188,8 @@ def _is_test(module: str) -> bool:
 def folders(path: str) -> Iterable[str]:
     """Return the folders whose tests a changed file needs, if tests do not import it."""
     place = PurePosixPath(path)
-    if place.parts[0] == "tests" and (place.name == "conftest.py" or place.suffix != ".py"):
+    is_data = place.suffix != ".py" and len(place.parts) > 2
+    if place.parts[0] == "tests" and (place.name == "conftest.py" or is_data):
         return (str(place.parent),)
     return {one for start, found in FOLDERS.items() if path.startswith(start) for one in found}
 
@@ -166,14 +206,15 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    tests = TestFiles(tree)
+    tests, crates = TestFiles(tree), Crates(tree)
     chosen = {path: tests.of(path) for path in paths}
-    if packages := crates(paths):
-        print("cargo --lib --tests", *(f"-p {name}" for name in packages))
+    packages = {path: crates.of(path) for path in paths}
+    if names := set[str]().union(*packages.values()):
+        print("cargo --lib --tests", *(f"-p {name}" for name in sorted(names)))
     if files := set[str]().union(*chosen.values()):
         print("pytest", *sorted(files))
     for path in paths:
-        if not chosen[path] and not crates([path]):
+        if not chosen[path] and not packages[path]:
             print(f"no unit test for {path}", file=sys.stderr)
     return 0
 

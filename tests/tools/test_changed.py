@@ -16,6 +16,13 @@ PRODUCT = ("pykafka_core/", "spark_udfs/")
 WITHOUT_TESTS = {"pykafka_core/__main__.py": "one call of pykafka_core.cli.main, which has tests"}
 """A module of the product that no test covers → the reason."""
 
+BROKER = """\
+[package]
+name = "pykafka-broker"
+[dependencies]
+wire = { package = "pykafka-wire" }
+"""
+
 FILES = {
     "pykafka_core/__init__.py": "",
     "pykafka_core/offsets.py": "START = 0\n",
@@ -36,9 +43,22 @@ FILES = {
     "tests/docs/test_pages.py": "",
     "docs/SEEDS.md": "",
     "setup.cfg": "",
+    "tests/handlers/seeds/join/recorded.json": "",
+    "tests/support/only_conftest.py": "",
+    "tests/commands/conftest.py": "from tests.support import only_conftest\n",
+    "tests/commands/test_cli.py": "",
+    "tests/pyx/test_records.py": "",
+    "tests/tools/test_changed.py": "",
+    "Cargo.toml": "",
+    "pyproject.toml": "",
+    "rust/log/Cargo.toml": '[package]\nname = "pykafka-log"\n',
     "rust/log/src/lib.rs": "",
     "rust/log/src/old.rs": "",
+    "rust/wire/Cargo.toml": '[package]\nname = "pykafka-wire"\n[dependencies]\nlibc = "1"\n',
     "rust/wire/src/lib.rs": "",
+    "rust/server/Cargo.toml": BROKER,
+    "rust/bindings/Cargo.toml": '[package]\nname = "pykafka-bindings"\n',
+    "rust/bindings/src/lib.rs": "",
     "README.md": "# A project\n",
 }
 
@@ -144,7 +164,11 @@ def test_deleted_test_does_not_run(repository: Path) -> None:
     [
         ("tests/handlers/conftest.py", "tests/handlers/test_join.py"),
         ("tests/handlers/seeds.toml", "tests/handlers/test_join.py"),
+        ("tests/handlers/seeds/join/recorded.json", "tests/handlers/test_join.py"),
+        ("tests/support/only_conftest.py", "tests/commands/test_cli.py"),
         ("docs/SEEDS.md", "tests/docs/test_pages.py"),
+        ("rust/bindings/src/lib.rs", "tests/pyx/test_records.py"),
+        ("pyproject.toml", "tests/tools/test_changed.py"),
     ],
 )
 def test_changed_file_without_importers_runs_its_folder(
@@ -157,6 +181,30 @@ def test_changed_file_without_importers_runs_its_folder(
 def test_deleted_rust_file_runs_its_crate(repository: Path) -> None:
     (repository / "rust/log/src/old.rs").unlink()
     assert _changed(repository).stdout.strip() == "cargo --lib --tests -p pykafka-log"
+
+
+def test_changed_crate_runs_the_crates_that_depend_on_it(repository: Path) -> None:
+    (repository / "rust/wire/src/lib.rs").write_text("// changed\n")
+    expected = "cargo --lib --tests -p pykafka-broker -p pykafka-wire"
+    assert _changed(repository).stdout.strip() == expected
+
+
+def test_deleted_crate_runs_nothing_and_a_new_crate_runs_by_its_package_name(
+    repository: Path,
+) -> None:
+    for name in ("Cargo.toml", "src/lib.rs", "src/old.rs"):
+        (repository / "rust/log" / name).unlink()
+    new = repository / "rust/storage/src/lib.rs"
+    new.parent.mkdir(parents=True)
+    new.write_text("")
+    (repository / "rust/storage/Cargo.toml").write_text('[package]\nname = "pykafka-disk"\n')
+    assert _changed(repository).stdout.strip() == "cargo --lib --tests -p pykafka-disk"
+
+
+def test_manifest_of_the_workspace_runs_every_crate(repository: Path) -> None:
+    (repository / "Cargo.toml").write_text("# changed\n")
+    expected = "cargo --lib --tests -p pykafka-broker -p pykafka-log -p pykafka-wire"
+    assert _changed(repository).stdout.strip() == expected
 
 
 def test_file_without_tests_is_named(repository: Path) -> None:
