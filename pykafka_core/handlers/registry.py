@@ -50,6 +50,7 @@ ROWS: tuple[Row, ...] = (
     Row(14, "coordinators.sync_group", (0, 5), Owner.SHARD),
     Row(15, "coordinators.describe_groups", (0, 6), Owner.SHARD),
     Row(16, "coordinators.list_groups", (0, 5), Owner.SHARD),
+    Row(17, "security.sasl_handshake", (0, 1), Owner.IMAGE),
     Row(19, "topics.create_topics", (2, 7), Owner.CONTROLLER),
     Row(20, "topics.delete_topics", (1, 6), Owner.CONTROLLER),
     Row(21, "logs.delete_records", (0, 2), Owner.LOCAL),
@@ -66,7 +67,12 @@ ROWS: tuple[Row, ...] = (
     Row(33, "configs.alter_configs", (0, 2), Owner.CONTROLLER),
     Row(34, "logs.alter_replica_log_dirs", (1, 2), Owner.IMAGE),
     Row(35, "logs.describe_log_dirs", (1, 5), Owner.LOCAL),
+    Row(36, "security.sasl_authenticate", (0, 2), Owner.IMAGE),
     Row(37, "topics.create_partitions", (0, 3), Owner.CONTROLLER),
+    Row(38, "security.create_delegation_token", (1, 3), Owner.IMAGE),
+    Row(39, "security.renew_delegation_token", (1, 2), Owner.IMAGE),
+    Row(40, "security.expire_delegation_token", (1, 2), Owner.IMAGE),
+    Row(41, "security.describe_delegation_token", (1, 3), Owner.IMAGE),
     Row(42, "coordinators.delete_groups", (0, 3), Owner.SHARD),
     Row(43, "topics.elect_leaders", (0, 2), Owner.CONTROLLER),
     Row(44, "configs.incremental_alter_configs", (0, 1), Owner.CONTROLLER),
@@ -75,6 +81,8 @@ ROWS: tuple[Row, ...] = (
     Row(47, "coordinators.offset_delete", (0, 0), Owner.SHARD),
     Row(48, "quotas.describe_client_quotas", (0, 1), Owner.IMAGE),
     Row(49, "quotas.alter_client_quotas", (0, 1), Owner.CONTROLLER),
+    Row(50, "security.describe_user_scram_credentials", (0, 0), Owner.IMAGE),
+    Row(51, "security.alter_user_scram_credentials", (0, 0), Owner.CONTROLLER),
     Row(55, "cluster.describe_quorum", (0, 2), Owner.CONTROLLER),
     Row(57, "cluster.update_features", (0, 2), Owner.CONTROLLER),
     Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),
@@ -111,7 +119,7 @@ _OF_CONTROLLERS: tuple[Row, ...] = (
 """What brokers and controllers ask the active controller, and no client may."""
 
 _OF_BOTH = frozenset(
-    {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 60, 64, 80, 81, 94}
+    {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81, 94}
 )
 """APIs of ``ROWS`` that a listener of controllers has too."""
 

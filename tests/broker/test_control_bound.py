@@ -19,6 +19,7 @@ from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.quotas.alter_client_quotas import QUOTAS_MAX
 from pykafka_core.handlers.registry import BY_KEY, ROWS
+from pykafka_core.handlers.security.alter_user_scram_credentials import CREDENTIALS_MAX
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -28,9 +29,11 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
@@ -41,13 +44,16 @@ from pykafka_core.protocol.messages import (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeDelegationTokenRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     EndTxnRequest,
+    ExpireDelegationTokenRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -63,6 +69,9 @@ from pykafka_core.protocol.messages import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
     RemoveRaftVoterRequest,
+    RenewDelegationTokenRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -445,6 +454,22 @@ def alter_client_quotas() -> Message:
     return of(entries=entries)
 
 
+def alter_user_scram_credentials() -> Message:
+    of = AlterUserScramCredentialsRequest
+    return of(
+        upsertions=[
+            of.ScramCredentialUpsertion(
+                name=f"u{n}",
+                mechanism=1,
+                iterations=8_192,
+                salt=b"s",
+                salted_password=b"p" * 32,
+            )
+            for n in range(CREDENTIALS_MAX)
+        ]
+    )
+
+
 LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (10, lambda: FindCoordinatorRequest(coordinator_keys=[f"g{n}" for n in range(16_000)])),
     (22, lambda: InitProducerIdRequest(transactional_id=None)),
@@ -483,6 +508,14 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (29, DescribeAclsRequest),
     (30, lambda: CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()] * 10_000)),
     (31, lambda: DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()] * 10_000)),
+    (17, SaslHandshakeRequest),
+    (36, SaslAuthenticateRequest),
+    (38, CreateDelegationTokenRequest),
+    (39, RenewDelegationTokenRequest),
+    (40, ExpireDelegationTokenRequest),
+    (41, DescribeDelegationTokenRequest),
+    (51, alter_user_scram_credentials),
+    (50, DescribeUserScramCredentialsRequest),
     (64, lambda: UnregisterBrokerRequest(broker_id=7)),
     (94, lambda: UnregisterControllerRequest(controller_id=7)),
     (80, lambda: AddRaftVoterRequest(voter_id=7, listeners=[VOTER_LISTENER] * 10_000)),

@@ -24,9 +24,11 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
@@ -37,13 +39,16 @@ from pykafka_core.protocol.messages import (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeDelegationTokenRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     EndTxnRequest,
+    ExpireDelegationTokenRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -60,6 +65,9 @@ from pykafka_core.protocol.messages import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
     RemoveRaftVoterRequest,
+    RenewDelegationTokenRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -232,9 +240,24 @@ def cluster_requests() -> Iterator[Message]:
     yield from (AddRaftVoterRequest(voter_id=7), RemoveRaftVoterRequest(voter_id=7))
     yield CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()])
     yield DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()])
+    yield from security_requests()
     for feature in ("transaction.version", "missing"):
         update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=9)
         yield UpdateFeaturesRequest(feature_updates=[update])
+
+
+def security_requests() -> Iterator[Message]:
+    yield from (SaslHandshakeRequest(mechanism="PLAIN"), SaslAuthenticateRequest(auth_bytes=b"u"))
+    yield from (CreateDelegationTokenRequest(), RenewDelegationTokenRequest(hmac=b"x"))
+    yield from (ExpireDelegationTokenRequest(hmac=b"x"), DescribeDelegationTokenRequest())
+    of = AlterUserScramCredentialsRequest
+    for mechanism in (1, 9):
+        upsertion = of.ScramCredentialUpsertion(
+            name="u", mechanism=mechanism, iterations=8_192, salt=b"s", salted_password=b"p"
+        )
+        deletion = of.ScramCredentialDeletion(name="w", mechanism=mechanism)
+        yield of(deletions=[deletion], upsertions=[upsertion])
+    yield DescribeUserScramCredentialsRequest(users=None)
 
 
 def transaction_requests() -> Iterator[Message]:

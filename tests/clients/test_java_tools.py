@@ -105,6 +105,18 @@ def test_quotas_of_a_client_are_set_described_and_removed(bootstrap: str) -> Non
     assert "byte_rate" not in java(*configs, *client, "--describe")
 
 
+def test_quotas_and_scram_credentials_of_a_user_are_described(bootstrap: str) -> None:
+    """The tool asks for a user's credentials after its quotas, and failed there."""
+    configs = ("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap)
+    user = ("--entity-type", "users", "--entity-name", "alice")
+    java(*configs, *user, "--alter", "--add-config", "producer_byte_rate=1024")
+    credential = "SCRAM-SHA-256=[iterations=8192,password=secret]"
+    java(*configs, *user, "--alter", "--add-config", credential)
+    described = java(*configs, *user, "--describe")
+    assert "producer_byte_rate=1024" in described
+    assert "SCRAM-SHA-256=iterations=8192" in described
+
+
 def test_broker_api_versions_lists_what_we_advertise(bootstrap: str) -> None:
     listed = tool("BrokerApiVersionsCommand", bootstrap)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", listed)

@@ -18,9 +18,11 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreateAclsRequest,
+    CreateDelegationTokenRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
@@ -31,13 +33,16 @@ from pykafka_core.protocol.messages import (
     DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeDelegationTokenRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    DescribeUserScramCredentialsRequest,
     ElectLeadersRequest,
     EndTxnRequest,
+    ExpireDelegationTokenRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -53,6 +58,9 @@ from pykafka_core.protocol.messages import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
     RemoveRaftVoterRequest,
+    RenewDelegationTokenRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     UnregisterBrokerRequest,
@@ -376,6 +384,50 @@ def alter_client_quotas(name: str, _: int) -> Iterator[Message]:
             yield of(entries=[of.EntryData(entity=[entity], ops=ops)])
 
 
+def sasl_handshake(name: str, _: int) -> Iterator[Message]:
+    yield SaslHandshakeRequest(mechanism=name)
+
+
+def sasl_authenticate(name: str, _: int) -> Iterator[Message]:
+    yield SaslAuthenticateRequest(auth_bytes=name.encode())
+
+
+def create_delegation_token(name: str, version: int) -> Iterator[Message]:
+    request = CreateDelegationTokenRequest()
+    if version == 3:
+        request.owner_principal_type = request.owner_principal_name = name
+    yield request
+
+
+def renew_delegation_token(name: str, _: int) -> Iterator[Message]:
+    yield RenewDelegationTokenRequest(hmac=name.encode())
+
+
+def expire_delegation_token(name: str, _: int) -> Iterator[Message]:
+    yield ExpireDelegationTokenRequest(hmac=name.encode())
+
+
+def describe_delegation_token(name: str, _: int) -> Iterator[Message]:
+    owner = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner
+    yield DescribeDelegationTokenRequest(owners=[owner(principal_type=name, principal_name=name)])
+
+
+def describe_user_scram_credentials(name: str, _: int) -> Iterator[Message]:
+    for count in (1, 2):
+        users = [DescribeUserScramCredentialsRequest.UserName(name=name)] * count
+        yield DescribeUserScramCredentialsRequest(users=users)
+
+
+def alter_user_scram_credentials(name: str, _: int) -> Iterator[Message]:
+    of = AlterUserScramCredentialsRequest
+    yield of(deletions=[of.ScramCredentialDeletion(name=name, mechanism=1)])
+    for count in (1, 2):
+        upsertion = of.ScramCredentialUpsertion(
+            name=name, mechanism=1, iterations=8_192, salt=b"s", salted_password=b"p"
+        )
+        yield of(upsertions=[upsertion] * count)
+
+
 def unregister_broker(_name: str, _version: int) -> Iterator[Message]:
     yield UnregisterBrokerRequest(broker_id=7)
 
@@ -405,7 +457,10 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
         alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
         update_features, describe_client_quotas, alter_client_quotas, describe_acls, create_acls,
-        delete_acls, unregister_broker, unregister_controller, add_raft_voter, remove_raft_voter,
+        delete_acls, sasl_handshake, sasl_authenticate, create_delegation_token,
+        renew_delegation_token, expire_delegation_token, describe_delegation_token,
+        describe_user_scram_credentials, alter_user_scram_credentials,
+        unregister_broker, unregister_controller, add_raft_voter, remove_raft_voter,
     )
 }  # fmt: skip
 
@@ -467,5 +522,6 @@ def test_error_messages_are_those_of_errors() -> None:
         "''",
         "ALONE",
         "'No Authorizer is configured.'",
+        "'SaslAuthenticate request received after successful authentication'",
         "'No Authorizer is configured on the broker'",
     }

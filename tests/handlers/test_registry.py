@@ -35,7 +35,6 @@ KAFKA_4_4_0 = {
 NOT_BUILT = {
     "groups of Kafka Streams' own protocol": {88, 89, 93},
     "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
-    "security": {17, 36, 38, 39, 40, 41, 50, 51},
 }
 
 # Kafka 4.4.0 on a listener of controllers: those of a broker's listener, and those of no other.
@@ -51,11 +50,13 @@ ON_CONTROLLERS_ALONE = {
 NOT_BUILT_ON_CONTROLLERS = {
     "what the listener itself answers": {18},
     "forwarded requests": {58},
-    "security": {17, 36, 38, 39, 40, 41, 50, 51},
+    "refusals on plain listeners": {17, 36, 38, 39, 40, 41},
+    "credentials, which brokers describe": {50},
 }
 
 DECLARED_EXCEPTIONS = {
     10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for share groups",
+    51: "AlterUserScramCredentials has bounds, and refuses an empty password by name",
     49: "AlterClientQuotas sets byte rates of users and client ids, and refuses all other limits by name",
     27: "WriteTxnMarkers of others than brokers aborts what is open in this node's logs, and refuses all else",
 }

@@ -1,0 +1,33 @@
+"""CreateDelegationToken (38): refused on plain listeners (``KafkaApis.allowTokenRequests``)."""
+
+from typing import Final
+
+from pykafka_core.errors import DelegationTokenRequestNotAllowedError
+from pykafka_core.handlers.context import Context
+from pykafka_core.protocol.messages import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+
+REQUESTER_VERSION: Final = 3
+"""From here on a token has an owner and a requester (KIP-373)."""
+_REQUESTER: Final = ("User", "ANONYMOUS")
+
+
+def handle(
+    context: Context, request: CreateDelegationTokenRequest
+) -> CreateDelegationTokenResponse:
+    """Refuse it."""
+    kind, name = request.owner_principal_type or "", request.owner_principal_name or ""
+    owner_type, owner_name = (kind, name) if name else _REQUESTER
+    answer = CreateDelegationTokenResponse(
+        error_code=DelegationTokenRequestNotAllowedError.code,
+        principal_type=owner_type,
+        principal_name=owner_name,
+        issue_timestamp_ms=-1,
+        expiry_timestamp_ms=-1,
+        max_timestamp_ms=-1,
+    )
+    if context.caller.api_version >= REQUESTER_VERSION:
+        answer.token_requester_principal_type, answer.token_requester_principal_name = _REQUESTER
+    return answer

@@ -1,0 +1,10 @@
+"""SaslHandshake (17): refused, as a plain listener in Kafka refuses it."""
+
+from pykafka_core.errors import IllegalSaslStateError
+from pykafka_core.handlers.context import Context
+from pykafka_core.protocol.messages import SaslHandshakeRequest, SaslHandshakeResponse
+
+
+def handle(_context: Context, _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    """Refuse it."""
+    return SaslHandshakeResponse(error_code=IllegalSaslStateError.code)

@@ -1,0 +1,18 @@
+"""DescribeDelegationToken on a plain listener, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.errors import DelegationTokenRequestNotAllowedError
+from pykafka_core.protocol.messages import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+def test_tokens_are_refused(broker: SimulatedBroker, version: int) -> None:
+    answer = broker.ask(DescribeDelegationTokenRequest(owners=None), version)
+    assert answer == DescribeDelegationTokenResponse(
+        error_code=DelegationTokenRequestNotAllowedError.code
+    )

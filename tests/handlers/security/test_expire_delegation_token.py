@@ -1,0 +1,18 @@
+"""ExpireDelegationToken on a plain listener, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.errors import DelegationTokenRequestNotAllowedError
+from pykafka_core.protocol.messages import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+@pytest.mark.parametrize("version", range(1, 3))
+def test_a_token_is_refused(broker: SimulatedBroker, version: int) -> None:
+    answer = broker.ask(ExpireDelegationTokenRequest(hmac=b"x"), version)
+    assert answer == ExpireDelegationTokenResponse(
+        error_code=DelegationTokenRequestNotAllowedError.code, expiry_timestamp_ms=-1
+    )

@@ -1,0 +1,16 @@
+"""SaslAuthenticate on a plain listener, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.errors import IllegalSaslStateError
+from pykafka_core.protocol.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_an_authentication_is_refused(broker: SimulatedBroker, version: int) -> None:
+    answer = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0password"), version)
+    assert answer == SaslAuthenticateResponse(
+        error_code=IllegalSaslStateError.code,
+        error_message="SaslAuthenticate request received after successful authentication",
+    )

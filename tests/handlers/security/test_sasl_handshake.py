@@ -1,0 +1,14 @@
+"""SaslHandshake on a plain listener, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.errors import IllegalSaslStateError
+from pykafka_core.protocol.messages import SaslHandshakeRequest, SaslHandshakeResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("mechanism", ["PLAIN", ""])
+def test_a_handshake_is_refused(broker: SimulatedBroker, version: int, mechanism: str) -> None:
+    answer = broker.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+    assert answer == SaslHandshakeResponse(error_code=IllegalSaslStateError.code, mechanisms=[])
