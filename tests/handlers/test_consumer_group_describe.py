@@ -11,7 +11,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import joined
-from tests.handlers.test_consumer_group_heartbeat import beat, broker_with_topic
+from tests.handlers.test_consumer_group_heartbeat import beat, broker_with_topic, partitions
 
 NO_OPERATIONS = -(2**31)
 
@@ -48,6 +48,17 @@ def test_a_group_is_described_with_assignment_and_target(version: int) -> None:
     assert (has.topic_name, has.partitions) == ("t", [0, 1, 2, 3])
     assert len(wanted.partitions) == 2
     assert second.assignment.topic_partitions == []
+
+
+def test_partitions_that_a_member_has_not_given_up_are_described() -> None:
+    """Apache Kafka 4.3.1 and 4.4.0 describe them; 4.2.1 leaves them out."""
+    broker = broker_with_topic()
+    beat(broker)
+    beat(broker, member_id="n")
+    assert partitions(beat(broker, 1)) == [0, 1]
+    (group,) = described(broker, "g")
+    (has,) = group.members[0].assignment.topic_partitions
+    assert (has.topic_name, has.partitions) == ("t", [0, 1, 2, 3])
 
 
 def test_operations_are_told_who_asks_for_them() -> None:

@@ -80,7 +80,7 @@ def _size(described: Described) -> int:
     return sum(
         _MEMBER_BYTES
         + sum(map(len, one.member.topic_names))
-        + _PARTITION_BYTES * sum(map(len, (*one.member.assigned.values(), *one.target.values())))
+        + _PARTITION_BYTES * sum(map(len, (*one.held.values(), *one.target.values())))
         for one in described.members
     )
 
@@ -122,7 +122,7 @@ def _member(context: Context, described: DescribedMember) -> ConsumerGroupDescri
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
         subscribed_topic_regex=member.topic_regex or "",
-        assignment=_assignment(context, member.assigned),
+        assignment=_assignment(context, described.held),
         target_assignment=_assignment(context, described.target),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )

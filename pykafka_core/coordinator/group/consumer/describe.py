@@ -3,7 +3,11 @@
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
-from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.member import (
+    Assignment,
+    ConsumerMember,
+    assignment_of,
+)
 from pykafka_core.coordinator.group.consumer.target import assignor_name
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -11,9 +15,15 @@ from pykafka_core.errors import GroupIdNotFoundError
 
 
 class DescribedMember(NamedTuple):
-    """A member, with what it has and what it is to have."""
+    """A member and its partitions.
+
+    Attributes:
+        held: Also those that it has not given up yet, as in Kafka since 4.3.
+        target: Those of the newest target assignment.
+    """
 
     member: ConsumerMember
+    held: Assignment
     target: Assignment
 
 
@@ -48,7 +58,13 @@ def _described(group: ConsumerGroup, default_assignor: str) -> Described:
         group.assignment_epoch,
         assignor_name(group, default_assignor),
         tuple(
-            DescribedMember(member, group.target(member_id))
+            DescribedMember(member, _held(member), group.target(member_id))
             for member_id, member in group.members.items()
         ),
     )
+
+
+def _held(member: ConsumerMember) -> Assignment:
+    if not member.revoking:
+        return member.assigned
+    return assignment_of((topic_id, [number]) for topic_id, number in member.held())
