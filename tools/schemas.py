@@ -180,6 +180,22 @@ def api_rows(messages: list[Message]) -> str:
     )
 
 
+OWN_TAG = 10_000
+"""The tag of fields that we add: Kafka counts tags from 0, and its clients skip unknown ones."""
+
+
+def add_own_fields(messages: list[Message]) -> None:
+    """Add the tagged fields that only our brokers write and our commands read.
+
+    DescribeLogDirs carries the states of replicas and directories for which Kafka has no field.
+    """
+    state = {"name": "State", "type": "string", "tag": OWN_TAG, "taggedVersions": "2+"}
+    described = next(m for m in messages if m.name == "DescribeLogDirsResponse")
+    for struct in described.structs:
+        if struct.name in ("DescribeLogDirsResult", "DescribeLogDirsPartition"):
+            struct.fields.append(parse_field({**state, "ignorable": True}))
+
+
 KINDS = {
     "request": "Request",
     "response": "Response",
@@ -221,7 +237,7 @@ def field_row(field: Field, statics: dict[str, str]) -> str:
     if field.nullable != NEVER:
         row += f".nullable({range_(field.nullable)})"
     if field.tagged != NEVER:
-        row += f".tagged({field.tag}, {range_(field.tagged)})"
+        row += f".tagged({field.tag:_}, {range_(field.tagged)})"
     if field.ignorable:
         row += ".ignorable()"
     return row + default_of(field)
@@ -326,6 +342,7 @@ def stub_rows(messages: list[Message]) -> str:
 def main() -> None:
     """Write all files."""
     version, by_jar = read_jars(Path(sys.argv[1]).expanduser())
+    add_own_fields(by_jar["clients"])
 
     def write(name: str, what: str, text: str) -> None:
         (TABLES / name).write_text(HEAD.format(what, version) + text)

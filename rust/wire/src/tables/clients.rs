@@ -1971,6 +1971,7 @@ static DESCRIBE_LOG_DIRS_RESPONSE_DESCRIBE_LOG_DIRS_RESULT: Struct = Struct {
         field("total_bytes", Int64, 4, MAX).ignorable().or(-1),
         field("usable_bytes", Int64, 4, MAX).ignorable().or(-1),
         field("is_cordoned", Bool, 5, MAX).ignorable(),
+        field("state", String, 2, MAX).tagged(10_000, 2, MAX).ignorable(),
     ],
 };
 
@@ -1992,6 +1993,7 @@ static DESCRIBE_LOG_DIRS_RESPONSE_DESCRIBE_LOG_DIRS_PARTITION: Struct = Struct {
         field("partition_size", Int64, 0, MAX),
         field("offset_lag", Int64, 0, MAX),
         field("is_future_key", Bool, 0, MAX),
+        field("state", String, 2, MAX).tagged(10_000, 2, MAX).ignorable(),
     ],
 };
 
