@@ -659,7 +659,7 @@ class PartitionState:
         cls,
         topic_id: bytes,
         partition: int,
-        state: Literal["leader", "offline", "deleted", "read_only", "doubtful"],
+        state: Literal["leader", "offline", "deleted", "read_only", "unreadable", "whole"],
         leader_epoch: int,
         offset: int,
         reason: str,
@@ -669,7 +669,9 @@ class PartitionState:
     @property
     def partition(self) -> int: ...
     @property
-    def state(self) -> Literal["leader", "offline", "deleted", "read_only", "doubtful"]: ...
+    def state(
+        self,
+    ) -> Literal["leader", "offline", "deleted", "read_only", "unreadable", "whole"]: ...
     @property
     def leader_epoch(self) -> int: ...
     @property

@@ -20,7 +20,7 @@ use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outco
 use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
 use crate::partition::threads::pool::MayWait;
-use crate::seam::event::Event;
+use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
 use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
@@ -261,6 +261,24 @@ impl Broker {
     /// Offsets of `t`-0.
     pub(crate) fn offsets(&self) -> PartitionOffsets {
         self.ctx.partitions.offsets(&MayWait::as_documented(), &(TOPIC, 0)).unwrap()
+    }
+
+    /// The states of partitions in the event queue, in order.
+    pub(crate) fn partition_states(&self) -> Vec<PartitionStateKind> {
+        let state = |event| match event {
+            Event::PartitionState { state, .. } => Some(state),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(state).collect()
+    }
+
+    /// The states of the disk in the event queue, in order.
+    pub(crate) fn disk_states(&self) -> Vec<DiskStateKind> {
+        let state = |event| match event {
+            Event::DiskState { state, .. } => Some(state),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(state).collect()
     }
 
     /// Everything in the event queue.

@@ -185,7 +185,7 @@ def test_a_failed_log_is_lost_until_a_restart() -> None:
     assert broker.has_lost(), "it cannot be read"
 
 
-@pytest.mark.parametrize("state", ["read_only", "doubtful"])
+@pytest.mark.parametrize("state", ["read_only", "unreadable"])
 def test_a_damaged_leader_follows_when_it_is_not_electable(state: State) -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.note_partition(state)

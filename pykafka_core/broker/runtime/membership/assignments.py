@@ -48,7 +48,7 @@ SHARE_MAX: Final = 0.1
 FAULTS: Final = {
     "offline": Fault.FAILED,
     "read_only": Fault.DAMAGED,
-    "doubtful": Fault.DAMAGED,
+    "unreadable": Fault.DAMAGED,
 }
 """States of a partition whose log fails its leader."""
 

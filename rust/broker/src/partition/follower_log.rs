@@ -194,8 +194,11 @@ impl Partition {
         let ends = turn.ends(&log);
         turn.replication.truncated(ends);
         turn.version += 1;
-        if let Some(damage) = &recovery.damage {
-            turn.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
+        match &recovery.damage {
+            Some(damage) => {
+                turn.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
+            }
+            None => turn.report(PartitionStateKind::Whole, log.log_end_offset(), String::new()),
         }
         Ok((log, recovery))
     }
@@ -671,6 +674,23 @@ mod tests {
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         assert_eq!(begin(&partition, 4), Ok(at(6, 3)));
         assert_eq!(partition.opened_log().unwrap().damage(), None);
+    }
+
+    #[test]
+    fn the_end_of_damage_is_reported() {
+        let (broker, partition) = damaged_follower(&[OTHER], &[]);
+        assert_eq!(broker.partition_states(), [PartitionStateKind::ReadOnly]);
+        assert_eq!(append(&partition, 3, (2, 3), 5), Ok(at(3, 3)));
+        assert_eq!(broker.partition_states(), [PartitionStateKind::Whole]);
+    }
+
+    #[test]
+    fn a_damaged_log_that_begins_a_leader_epoch_is_reported_as_damaged() {
+        let (mut broker, partition) = damaged_follower(&[NODE, OTHER], &[]);
+        assigned(&mut broker, NODE, 4);
+        broker.wait_idle();
+        assert!(partition.opened_log().unwrap().damage().is_some());
+        assert_eq!(broker.partition_states(), [PartitionStateKind::ReadOnly]);
     }
 
     /// docs/DURABILITY.md.

@@ -361,7 +361,7 @@ impl<'a> Turn<'a> {
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
                 if matches!(error, StorageError::Malformed { .. }) {
-                    self.note_doubt(error);
+                    self.found_unreadable(error.to_string());
                 }
                 KafkaError::KafkaStorageError
             }
@@ -374,18 +374,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Requests a check of the whole log before this replica follows, and another leader.
-    fn note_doubt(&mut self, error: &StorageError) {
+    /// Reports the batch, and requests a check of the whole log before this replica follows.
+    fn found_unreadable(&mut self, reason: String) {
+        let high_watermark = self.inner.replication.high_watermark();
+        self.report(PartitionStateKind::Unreadable, high_watermark, reason);
         self.inner.suspect_in = Some(self.inner.replication.assignment().leader_epoch);
-        match self.inner.replication.role() {
-            Role::Follower => {
-                self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
-            }
-            Role::Leader => {
-                let high_watermark = self.inner.replication.high_watermark();
-                self.report(PartitionStateKind::Doubtful, high_watermark, error.to_string());
-            }
-            Role::None => {}
+        if self.inner.replication.role() == Role::Follower {
+            self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -431,11 +426,12 @@ impl<'a> Turn<'a> {
 
 #[cfg(test)]
 mod tests {
-    use pykafka_log::Durability;
+    use pykafka_log::{Durability, OpenMode};
 
     use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
     use crate::partition::{Isolation, LookUp, OffsetQuery, Partition, ReadRequest};
+    use crate::seam::event::PartitionStateKind;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
@@ -460,21 +456,37 @@ mod tests {
         assert_eq!(told, KafkaError::KafkaStorageError.code());
     }
 
+    fn read_from_0() -> ReadRequest<'static> {
+        ReadRequest {
+            fetch_offset: 0,
+            bytes_max: 1 << 20,
+            at_least_one: true,
+            current_leader_epoch: None,
+            last_fetched_epoch: None,
+            isolation: Isolation::ReadUncommitted,
+            any_replica: false,
+            nearby: &[],
+        }
+    }
+
+    /// Kafka answers such reads with an error, and no metric of it changes.
+    #[test]
+    fn a_read_that_meets_no_batch_reports_the_partition() {
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        broker.events();
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let path = partition.opened_log().unwrap().dir().join(format!("{:020}.log", 0));
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        // The batch's size.
+        disk.open(&path, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
+        assert_eq!(partition.read(&read_from_0()).unwrap_err(), KafkaError::KafkaStorageError);
+        assert_eq!(broker.partition_states(), [PartitionStateKind::Unreadable]);
+    }
+
     #[test]
     fn a_read_that_fails_the_partition_fails_its_waiting_produces() {
-        waiting_produce_fails_with(|partition| {
-            let request = ReadRequest {
-                fetch_offset: 0,
-                bytes_max: 1 << 20,
-                at_least_one: true,
-                current_leader_epoch: None,
-                last_fetched_epoch: None,
-                isolation: Isolation::ReadUncommitted,
-                any_replica: false,
-                nearby: &[],
-            };
-            partition.read(&request).unwrap_err()
-        });
+        waiting_produce_fails_with(|partition| partition.read(&read_from_0()).unwrap_err());
     }
 
     #[test]

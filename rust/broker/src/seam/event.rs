@@ -46,8 +46,10 @@ pub enum PartitionStateKind {
     Deleted,
     /// Damaged: read up to `offset`, never written.
     ReadOnly,
-    /// Leads, and could not read a batch.
-    Doubtful,
+    /// A read met bytes that are not a batch; the log still takes records.
+    Unreadable,
+    /// Its damage was removed; the next record gets `offset`.
+    Whole,
 }
 
 impl PartitionStateKind {
@@ -58,8 +60,19 @@ impl PartitionStateKind {
             PartitionStateKind::Offline => "offline",
             PartitionStateKind::Deleted => "deleted",
             PartitionStateKind::ReadOnly => "read_only",
-            PartitionStateKind::Doubtful => "doubtful",
+            PartitionStateKind::Unreadable => "unreadable",
+            PartitionStateKind::Whole => "whole",
         }
+    }
+
+    /// Whether it stays true in `newer`: a leader epoch repairs no log, and a log that serves less
+    /// than it holds can be unreadable as well.
+    fn outlasts(self, newer: PartitionStateKind) -> bool {
+        use PartitionStateKind::{Leader, Offline, ReadOnly, Unreadable};
+        matches!(
+            (self, newer),
+            (Offline | ReadOnly | Unreadable, Leader) | (Offline | ReadOnly, Unreadable)
+        )
     }
 }
 
@@ -292,6 +305,10 @@ impl Event {
                     }
                 }
             }
+            (
+                Event::PartitionState { state: older, .. },
+                Event::PartitionState { state: newer, .. },
+            ) if older.outlasts(newer) => {}
             (older, newer) => *older = newer,
         }
     }

@@ -17,8 +17,7 @@ struct State {
     held: Vec<(Op, PathBuf)>,
     /// Held operations that may go on all the same.
     passes: usize,
-    failing: Vec<(Op, PathBuf)>,
-    refused: Vec<(Op, PathBuf)>,
+    failing: Vec<(Op, PathBuf, io::ErrorKind)>,
     waiting: usize,
     begun: Vec<(Op, PathBuf)>,
     synced: usize,
@@ -72,19 +71,26 @@ impl Gate {
 
     /// Operations below `dir` fail from now on.
     pub(crate) fn fail_at(&self, op: Op, dir: impl Into<PathBuf>) {
-        self.state.lock().failing.push((op, dir.into()));
+        self.fail_with(io::ErrorKind::Other, op, dir);
     }
 
     /// Operations below `dir` are refused from now on, as without a free descriptor.
     pub(crate) fn refuse_at(&self, op: Op, dir: impl Into<PathBuf>) {
-        self.state.lock().refused.push((op, dir.into()));
+        self.fail_with(io::ErrorKind::OutOfMemory, op, dir);
+    }
+
+    /// Operations below `dir` fail from now on, as on a full disk.
+    pub(crate) fn fill_at(&self, op: Op, dir: impl Into<PathBuf>) {
+        self.fail_with(io::ErrorKind::StorageFull, op, dir);
+    }
+
+    fn fail_with(&self, kind: io::ErrorKind, op: Op, dir: impl Into<PathBuf>) {
+        self.state.lock().failing.push((op, dir.into(), kind));
     }
 
     /// Nothing fails any more.
     pub(crate) fn heal(&self) {
-        let mut state = self.state.lock();
-        state.failing.clear();
-        state.refused.clear();
+        self.state.lock().failing.clear();
     }
 
     /// Blocks until `count` operations wait at the gate.
@@ -130,11 +136,9 @@ impl Hook for Gate {
             self.changed.wait(&mut state);
         }
         state.waiting -= 1;
-        if State::applies(&state.failing, op, path) {
-            return Err(io::Error::other("the gate fails it"));
-        }
-        if State::applies(&state.refused, op, path) {
-            return Err(io::ErrorKind::OutOfMemory.into());
+        let failing = |rule: &&(Op, PathBuf, _)| rule.0 == op && path.starts_with(&rule.1);
+        if let Some((_, _, kind)) = state.failing.iter().find(failing) {
+            return Err(io::Error::new(*kind, "the gate fails it"));
         }
         state.synced += usize::from(op == Op::Sync);
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pykafka_log::{LogDirectory, StorageError};
 
@@ -187,6 +188,10 @@ impl Host {
     /// Reports an error of the directory itself.
     pub(in crate::partition) fn report_failed(&self, error: &StorageError) {
         let state = match error {
+            // The next append that succeeds reports that space has returned.
+            StorageError::NoSpace { .. } if self.is_disk_full.swap(true, Ordering::Relaxed) => {
+                return;
+            }
             StorageError::NoSpace { .. } => DiskStateKind::Full,
             // The disk is as it was; upkeep comes again.
             StorageError::Exhausted { .. } => {
@@ -216,7 +221,7 @@ mod tests {
     use crate::partition::threads::lane::Urgency;
     use crate::partition::threads::pool::MayWait;
     use crate::partition::{Host, maintenance};
-    use crate::seam::event::{Event, PartitionStateKind};
+    use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
@@ -278,6 +283,21 @@ mod tests {
         assert_eq!(deleted(), 1);
         partitions.checkpoint(&may_wait);
         assert_eq!(deleted(), 0);
+    }
+
+    #[test]
+    fn a_disk_that_is_too_full_for_checkpoints_is_reported_once_and_until_an_append_succeeds() {
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        broker.events();
+        broker.gate.fill_at(Op::Write, "/data");
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        assert_eq!(broker.disk_states(), [DiskStateKind::Full]);
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        assert_eq!(broker.disk_states(), []);
+        broker.gate.heal();
+        assert_eq!(broker.append(&batch(&["b"])), 1);
+        assert_eq!(broker.disk_states(), [DiskStateKind::Ok]);
     }
 
     #[test]

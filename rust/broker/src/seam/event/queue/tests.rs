@@ -10,10 +10,14 @@ use pykafka_record::LeaderEpoch;
 use pykafka_wire::ApiKey;
 
 fn leader(partition: i32, leader_epoch: i32) -> Event {
+    state_of(partition, leader_epoch, PartitionStateKind::Leader)
+}
+
+fn state_of(partition: i32, leader_epoch: i32, state: PartitionStateKind) -> Event {
     Event::PartitionState {
         topic_id: [1; 16],
         partition,
-        state: PartitionStateKind::Leader,
+        state,
         leader_epoch: LeaderEpoch::new(leader_epoch),
         offset: 0,
         reason: String::new(),
@@ -101,6 +105,30 @@ fn levels_coalesce_to_the_latest_and_keep_their_place() {
     );
     assert!(matches!(events[1], Event::Cancelled { id: 7 }));
     assert!(drain(&queue).is_empty());
+}
+
+/// `cluster status` showed a damaged partition as healthy after an election.
+#[test]
+fn a_leader_epoch_does_not_replace_damage_that_waits_in_the_queue() {
+    use PartitionStateKind::{Deleted, Leader, Offline, ReadOnly, Unreadable, Whole};
+    let rows = [
+        (Offline, Leader, Offline),
+        (ReadOnly, Leader, ReadOnly),
+        (Unreadable, Leader, Unreadable),
+        (ReadOnly, Unreadable, ReadOnly),
+        (ReadOnly, Offline, Offline),
+        (ReadOnly, Whole, Whole),
+        (Offline, Deleted, Deleted),
+        (Leader, ReadOnly, ReadOnly),
+    ];
+    for (older, newer, left) in rows {
+        let (_, queue) = new_queue();
+        queue.push(state_of(0, 1, older));
+        queue.push(state_of(0, 2, newer));
+        let events = drain(&queue);
+        let [Event::PartitionState { state, .. }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(*state, left, "{older:?}, then {newer:?}");
+    }
 }
 
 #[test]
