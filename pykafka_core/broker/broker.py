@@ -49,12 +49,19 @@ from pykafka_core.errors import (
 )
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
-from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, random_id
+from pykafka_core.types import (
+    RESOURCE_BROKER,
+    RESOURCE_TOPIC,
+    ConfigResource,
+    Durability,
+    random_id,
+)
 
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
     from pykafka_core.broker.metrics.collect import Sources
     from pykafka_core.broker.runtime.membership.membership import Membership
+    from pykafka_core.metadata.health import Health
 
 _MIN_ISR = "min.insync.replicas"
 
@@ -350,6 +357,27 @@ class Broker:
 
         return collect(self._sources())
 
+    def health(self) -> "Health":
+        """The faults of the node's partitions and of its directory: names by state.
+
+        A node judges its own logs and the followers of partitions that it leads, and the active
+        controller judges all leaders. `pykafka_core.metadata.health` lists the states. Every state
+        is a key.
+        """
+        from pykafka_core.metadata.health import NodeRole, assess
+
+        self._check_usable()
+        publisher, path = self._started.control.publisher, self._path
+        log_dir = "memory" if path is None else os.path.abspath(path)
+        image, settings = publisher.image, publisher.settings
+
+        def min_isr(topic: str) -> int:
+            own = image.configs.of(RESOURCE_TOPIC, topic)
+            return int(settings.topic_value(_MIN_ISR, own) or 1)
+
+        node = NodeRole(self.node_id, log_dir, self._is_controller)
+        return assess(image, self._started.control.replicas, min_isr, node)
+
     def explain_group(self, group_id: str) -> Mapping[str, object] | None:
         """Why a consumer group rebalances or waits: its members, who is waited for, lag, and what happened last.
 
@@ -400,7 +428,9 @@ class Broker:
         from pykafka_core.broker.metrics.collect import Sources
 
         self._check_usable()
-        return Sources(self._core, self.node_id, self._image, self.statistics, self._ask)
+        return Sources(
+            self._core, self.node_id, self._image, self.statistics, self._ask, self.health
+        )
 
     def _image(self) -> MetadataImage:
         return self._started.control.publisher.image

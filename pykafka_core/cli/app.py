@@ -95,7 +95,7 @@ def serve(
         typer.Option(
             parser=not_empty,
             metavar="HOST:PORT",
-            help="Serve /metrics, /healthz and /groups/GROUP over HTTP; default: not at all.",
+            help="Serve /metrics, /healthz, /readyz and /groups/GROUP over HTTP; default: not at all.",
         ),
     ] = None,
 ) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Never, Protocol
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import NotControllerError
 from pykafka_core.metadata.broker_sessions import BrokerSessions
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.quorum.quorum import MetadataQuorum
 
@@ -169,6 +170,8 @@ class Context(NamedTuple):
     """Offset of the first metadata record that this request proposes."""
     now_ms: int
     caller: Caller
+    replicas: Replicas
+    """The states of this node's logs and of its directory."""
     warn: Callable[[str, str], None] = _ignore
     """Logs a warning of a kind, unless one of this kind was logged within a minute."""
     active: ActiveController | None = None

@@ -6,8 +6,10 @@ import re
 import pytest
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.cli.client.health import Observed
 from pykafka_core.cli.cluster.describe_quorum import Described, described
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
+from pykafka_core.metadata.health import State, health_of
 from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 from tests.support.cli import run
 from tests.support.patience import eventually
@@ -44,7 +46,7 @@ def test_a_dead_node_is_down_and_its_partitions_lack_a_replica(capsys: Capture) 
         cluster.kill(dead)
         cluster.wait_isr("orders", 0, set(range(3)) - {dead})
         alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
-        eventually(lambda: bool(look(alive).under_replicated))
+        eventually(lambda: bool(look(alive).health[State.UNDER_REPLICATED]))
         assert run("cluster", "status", "--json", "-b", cluster.bootstrap_servers) == 1
         told = capsys.readouterr()
         said = json.loads(told.out)
@@ -62,7 +64,7 @@ def test_a_partition_without_a_leader_is_offline(capsys: Capture) -> None:
         lost = [f"orders-{index}" for index in range(3) if cluster.leader("orders", index) == dead]
         cluster.kill(dead)
         alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
-        eventually(lambda: look(alive).offline == lost)
+        eventually(lambda: look(alive).health[State.OFFLINE] == lost)
     assert lost
 
 
@@ -102,7 +104,8 @@ def test_a_controller_that_is_no_broker_is_down_once_it_is_silent() -> None:
             for node in (1, 2)
         ]
         metadata = MetadataResponse(brokers=[], topics=[], cluster_id="c")
-        return assess(metadata, Described(partition, 0, tuple(nodes)))
+        observed = Observed(health_of([]), [])
+        return assess(metadata, Described(partition, 0, tuple(nodes)), observed)
 
     well, ill = found(500), found(90_000)
     assert (well.problems, ill.problems) == ([], ["down: node 2"])

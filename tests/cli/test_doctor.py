@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from pykafka_core import Broker
 from pykafka_core.cli.doctor import limits
@@ -110,6 +111,24 @@ def test_partitions_of_which_the_metadata_contains_none_are_a_problem_before_the
     assert "contains none of their topics" in lost.text
     assert f"move their directories out of {killed}" in lost.advice
     assert content(killed) == before
+
+
+def test_a_byte_that_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys: Capture) -> None:
+    """A start reads no batch of a log that was closed cleanly, as in Kafka: `doctor` reads all."""
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("t")
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        for value in (b"first", b"second"):
+            producer.produce("t", value)
+            assert producer.flush(PATIENCE_S) == 0
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    content = log.read_bytes()
+    log.write_bytes(content.replace(b"first", b"First"))
+    with Broker(tmp_path, durability="os") as broker:
+        assert not any(broker.health().values())
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=1)
+    (bad,) = (one.text for one in found if one.level is Level.PROBLEM)
+    assert bad == "t-0: damaged: valid batches follow a damaged one at offset 0"
 
 
 def test_people_see_a_line_for_each_finding_and_its_advice(killed: Path, capsys: Capture) -> None:

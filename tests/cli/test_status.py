@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.cli.client.health import Observed
 from pykafka_core.cli.client.status import assess
+from pykafka_core.metadata.health import State, health_of, problems
 from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
 
 
-def partition(leader: int = 1, replicas: int = 3, isr: int = 3) -> Any:
-    return SimpleNamespace(leader=leader, replicas=range(replicas), isrs=range(isr))
+HEALTHY = Observed(health_of([]), [])
 
 
-def cluster(*partitions: Any, controller_id: int = 1) -> Any:
+def cluster(controller_id: int = 1) -> Any:
     return SimpleNamespace(
         cluster_id="c",
         controller_id=controller_id,
         brokers={1: SimpleNamespace(id=1, host="h", port=9092)},
-        topics={"t": SimpleNamespace(partitions=dict(enumerate(partitions)))},
+        topics={"t": SimpleNamespace(partitions={0: None})},
     )
 
 
@@ -55,29 +56,22 @@ def test_groups_are_counted_by_state(capsys: Capture, tmp_path: Any) -> None:
     assert json.loads(capsys.readouterr().out)["groups"] == {"Empty": 1}
 
 
-@pytest.mark.parametrize(
-    ("seen", "problem"),
-    [
-        (cluster(partition(leader=-1, isr=0)), "1 partition has no leader"),
-        (cluster(partition(isr=2), partition(isr=1)), "2 partitions are under-replicated"),
-        (cluster(partition(), controller_id=-1), "there is no controller"),
-        (cluster(partition(), controller_id=7), "there is no controller"),
-    ],
-)
-def test_what_is_wrong_is_a_problem_of_its_own(seen: Any, problem: str) -> None:
-    found = assess(seen, {}, None)
+@pytest.mark.parametrize("controller_id", [-1, 7])
+def test_a_controller_that_is_not_alive_is_a_problem(controller_id: int) -> None:
+    found = assess(cluster(controller_id), HEALTHY, {}, None)
+    assert found.problems == ["there is no controller: topics cannot be created or changed"]
+
+
+def test_each_state_is_a_problem() -> None:
+    observed = Observed(health_of((state, "t-0") for state in State), ["node 2 is silent"])
+    found = assess(cluster(), observed, {}, None)
     assert not found.healthy
-    (said,) = found.problems
-    assert said.startswith(problem)
-
-
-def test_a_leaderless_partition_is_not_also_under_replicated() -> None:
-    found = assess(cluster(partition(leader=-1, isr=0), partition()), {}, None)
-    assert (found.leaderless, found.under_replicated) == (["t-0"], [])
+    assert found.problems == [*problems(observed.health), "node 2 is silent"]
+    assert len(found.problems) == len(State) + 1
 
 
 def test_groups_that_cannot_be_listed_are_a_problem() -> None:
-    found = assess(cluster(partition()), None, "groups cannot be listed: why")
+    found = assess(cluster(), HEALTHY, None, "groups cannot be listed: why")
     assert found.problems == ["groups cannot be listed: why"]
 
 

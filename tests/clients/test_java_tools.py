@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_core import Broker
+from pykafka_core.metadata.health import State
+from tests.faults.disk_full_child import Sender
 from tests.support.brokers import Serve
 from tests.support.java import java
+from tests.support.patience import eventually
 
 pytestmark = pytest.mark.jvm
 
@@ -73,6 +77,21 @@ def test_producer_performance_offsets_delete_records_and_log_dirs(
     [directory] = json.loads(line)["brokers"][0]["logDirs"]
     assert {p["partition"] for p in directory["partitions"]} == {"perf-0", "perf-1"}
     assert sum(p["size"] for p in directory["partitions"]) > 500_000
+
+
+def test_kafka_log_dirs_skips_the_state_of_a_damaged_replica(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        broker.create_topic("t")
+        assert Sender(broker.bootstrap_servers).send("t", bytes(2000)) == 0
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes()[:1000])
+    with Broker(tmp_path) as broker:
+        eventually(lambda: broker.health()[State.READ_ONLY] == ["t-0"])
+        described = tool("LogDirsCommand", broker.bootstrap_servers, "--describe")
+    [line] = [line for line in described.splitlines() if line.startswith("{")]
+    [directory] = json.loads(line)["brokers"][0]["logDirs"]
+    assert directory["error"] is None
+    assert [(p["partition"], p["size"]) for p in directory["partitions"]] == [("t-0", 1000)]
 
 
 def test_configs_are_altered_and_described(bootstrap: str) -> None:

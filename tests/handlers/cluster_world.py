@@ -12,6 +12,7 @@ from pykafka_core.handlers.context import ActiveController, Context, Node, Produ
 from pykafka_core.handlers.outcome import Outcome, Propose, Steps, finish
 from pykafka_core.handlers.registry import CONTROLLER_ROWS, handler_of
 from pykafka_core.metadata.broker_sessions import BrokerSessions
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.features import (
     ELIGIBLE_LEADER_REPLICAS,
     METADATA_VERSION,
@@ -138,6 +139,7 @@ class ClusterWorld:
             next_offset=self.end_offset,
             now_ms=self.now_ns // 1_000_000,
             caller=Call(version, received_ns=self.now_ns, correlation_id=self.correlation_id),
+            replicas=Replicas(),
             active=self.active,
             now_ns=self.now_ns,
         )

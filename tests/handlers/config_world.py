@@ -5,6 +5,7 @@ from collections.abc import Mapping, MutableMapping
 from pykafka_core.broker.runtime.requests.requests import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import Context, Node, ProducerIds
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import Broker, Configs, MetadataImage, Topic, Topics
 from pykafka_core.quorum.single_voter import SingleVoter
 from pykafka_core.types import ConfigResource
@@ -36,4 +37,5 @@ def new_context(
         next_offset=0,
         now_ms=0,
         caller=Call(api_version),
+        replicas=Replicas(),
     )

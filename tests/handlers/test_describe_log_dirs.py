@@ -1,7 +1,12 @@
 """DescribeLogDirs: KIP-113, KIP-827."""
 
+from typing import Literal
+
 import pytest
 
+from pykafka_core._core import DiskState, PartitionState, encode_message
+from pykafka_core.errors import KafkaStorageError
+from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     DescribeLogDirsRequest,
@@ -9,6 +14,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
+DESCRIBE_LOG_DIRS = 35
 Asked = DescribeLogDirsRequest.DescribableLogDirTopic
 
 
@@ -52,3 +58,41 @@ def test_only_what_is_asked_for_and_exists_is_told(broker: SimulatedBroker) -> N
     asked = [Asked(topic="orders", partitions=[1, 9]), Asked(topic="nobody", partitions=[0])]
     assert describe(broker, asked).keys() == {("orders", 1)}
     assert describe(broker, []) == {}
+
+
+@pytest.mark.parametrize("level", ["read_only", "unreadable", "offline"])
+def test_a_replica_that_is_damaged_or_failed_has_a_state_in_flexible_versions(
+    broker: SimulatedBroker, level: Literal["read_only", "unreadable", "offline"]
+) -> None:
+    topic_id = broker.image.topics.by_name["orders"].topic_id
+    broker.core.push(PartitionState(topic_id, 1, level, 0, 0, "as the test says"))
+    broker.run()
+    state = "offline_replica" if level == "offline" else level
+    for version in range(1, 6):
+        (topic,) = asked(broker, version).topics
+        shown = [p.state for p in topic.partitions]
+        assert shown == (["", state] if version >= 2 else ["", ""])
+
+
+@pytest.mark.parametrize(
+    ("level", "error_code", "state"),
+    [("ok", 0, ""), ("full", 0, "full_directory"), ("failed", KafkaStorageError.code, "")],
+)
+def test_a_directory_that_failed_is_an_error_as_in_kafka_and_a_full_one_is_a_state(
+    broker: SimulatedBroker, level: Literal["ok", "full", "failed"], error_code: int, state: str
+) -> None:
+    broker.core.push(DiskState(level, "as the test says"))
+    broker.run()
+    directory = asked(broker, 2)
+    assert (directory.error_code, directory.state) == (error_code, state)
+    assert [topic.name for topic in directory.topics] == ["orders"]
+
+
+def asked(broker: SimulatedBroker, version: int) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+    """The one directory, as a client decodes it."""
+    answer = broker.ask(DescribeLogDirsRequest(topics=None), version)
+    body = encode_message(answer, version)
+    read = decode_response(DESCRIBE_LOG_DIRS, version, body)
+    assert isinstance(read, DescribeLogDirsResponse)
+    (directory,) = read.results
+    return directory

@@ -16,6 +16,7 @@ from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState
 from pykafka_core.coordinator.group.summary import GroupSummary
 from pykafka_core.errors import KafkaError, LocalError
+from pykafka_core.metadata.health import MEASURES, Health
 from pykafka_core.metadata.image.image import MetadataImage
 
 from .exposition import Family, Sample, lines
@@ -54,6 +55,7 @@ class Sources(NamedTuple):
     image: Callable[[], MetadataImage]
     statistics: Callable[[], Mapping[str, int]]
     ask: Ask
+    health: Callable[[], Health]
 
 
 class _Limited:
@@ -107,6 +109,7 @@ def collect(sources: Sources) -> str:
     limited = _Limited()
     families = [
         *_counters(sources.statistics()),
+        *_of_health(sources.health()),
         *_of_partitions(limited, partitions, unread_count),
         _single(
             "group_shards_unread", "gauge", "partitions of groups that it loads", shards_unread
@@ -222,6 +225,12 @@ def _of_partitions(
 
 def _of_partition(name: str, one: Partition) -> Sample:
     return Sample({"topic": one.topic, "partition": one.number}, getattr(one, name))
+
+
+def _of_health(health: Health) -> Iterator[Family]:
+    for state, names in health.items():
+        measure = MEASURES[state]
+        yield _single(measure.metric, "gauge", measure.text, len(names))
 
 
 def _of_groups(

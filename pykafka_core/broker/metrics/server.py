@@ -1,4 +1,4 @@
-"""A broker's own HTTP port: ``/metrics``, ``/healthz`` and ``/groups/GROUP``. It only reads, and only answers GET.
+"""A broker's own HTTP port: metrics, health and groups. It reads, and answers only GET.
 
 Each connection has one request and one thread, of `CONNECTIONS_MAX`; who stands still is dropped after `TIMEOUT_S`.
 What is read for ``/metrics`` is given to all who ask within `FRESH_S`: impatient scrapers cost no more than one.
@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
+from pykafka_core.metadata.health import problems
 
 from .exposition import CONTENT_TYPE
 
@@ -101,12 +102,14 @@ class _Pages:
                 return _Answer(HTTPStatus.OK, CONTENT_TYPE, self._fresh_metrics())
             if path == "/healthz":
                 return self._health()
+            if path == "/readyz":
+                return self._strict_health()
             if path.startswith(_GROUPS):
                 return self._group(unquote(path.removeprefix(_GROUPS)))
         except (KafkaError, LocalError) as error:
             text = str(error) or type(error).__name__
             return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{text}\n")
-        text = "there are /metrics, /healthz and /groups/GROUP\n"
+        text = "there are /metrics, /healthz, /readyz and /groups/GROUP\n"
         return _Answer(HTTPStatus.NOT_FOUND, _TEXT, text)
 
     def _fresh_metrics(self) -> str:
@@ -125,6 +128,12 @@ class _Pages:
         if self._broker.healthy:
             return _Answer(HTTPStatus.OK, _TEXT, "ok\n")
         return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "the broker has stopped\n")
+
+    def _strict_health(self) -> _Answer:
+        found = list(problems(self._broker.health()))
+        if not found:
+            return _Answer(HTTPStatus.OK, _TEXT, "ok\n")
+        return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "\n".join([*found, ""]))
 
     def _group(self, group_id: str) -> _Answer:
         found = self._broker.explain_group(group_id)

@@ -7,6 +7,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import MetadataImage
 
 _log = GuardedLogger(__name__)
@@ -21,6 +22,7 @@ class Contexts:
         quorum: Where the next record goes.
         publisher: Has the committed image and its settings.
         producer_ids: What this broker may give out.
+        replicas: The states of this node's logs.
     """
 
     def __init__(
@@ -30,12 +32,14 @@ class Contexts:
         quorum: QuorumPort,
         publisher: Publisher,
         producer_ids: ProducerIds,
+        replicas: Replicas,
     ) -> None:
         self._core = core
         self._node = node
         self._quorum = quorum
         self._publisher = publisher
         self._producer_ids = producer_ids
+        self._replicas = replicas
         self._notices = Notices(core.now_ns)
         self.active: ActiveController | None = None
         """Only while this node is the active controller of a cluster."""
@@ -61,6 +65,7 @@ class Contexts:
             next_offset,
             self._core.time_ms(),
             asked.caller,
+            self._replicas,
             self._warn,
             self.active,
             self._core.horizon_ns() if self.active else 0,

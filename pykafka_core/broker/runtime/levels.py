@@ -7,6 +7,7 @@ from pykafka_core._core import Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.metadata.health import Directory, Replicas
 
 _log = GuardedLogger(__name__)
 
@@ -18,15 +19,18 @@ class Levels:
         core: Its clock.
         publisher: Knows the topics' names.
         log_dir: The data directory's absolute path.
+        replicas: Where each level is recorded.
     """
 
-    def __init__(self, core: Core, publisher: Publisher, log_dir: str) -> None:
+    def __init__(self, core: Core, publisher: Publisher, log_dir: str, replicas: Replicas) -> None:
         self._publisher = publisher
         self._log_dir = log_dir
         self._notices = Notices(core.now_ns)
+        self._replicas = replicas
 
     def partition(self, event: PartitionState) -> None:
         """Report a partition that does not serve; the inspection at the start and the first use find the same."""
+        self._replicas.note((event.topic_id, event.partition), event.state)
         if event.state not in ("offline", "read_only"):
             return
         topic = self._publisher.image.topics.by_id.get(event.topic_id)
@@ -52,5 +56,6 @@ class Levels:
 
     def disk(self, event: DiskState) -> None:
         """Report each change."""
+        self._replicas.note_directory(Directory(event.state))
         level = logging.INFO if event.state == "ok" else logging.ERROR
         _log.log(level, "data directory is %s: %s", event.state, event.reason)

@@ -24,6 +24,7 @@ from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.handlers.context import Node, ProducerIds
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.types import RESOURCE_GROUP
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ControlPlane(NamedTuple):
     maintenance: Maintenance
     timers: Timers
     faults: Faults
+    replicas: Replicas
 
 
 def assemble(
@@ -52,7 +54,8 @@ def assemble(
     """Make the parts that requests go through."""
     core, faults, completions, timers, replies, requests = foundation
     producer_ids = ProducerIds()
-    contexts = Contexts(core, node, quorum, publisher, producer_ids)
+    replicas = Replicas()
+    contexts = Contexts(core, node, quorum, publisher, producer_ids, replicas)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
@@ -103,7 +106,7 @@ def assemble(
         controller=controller,
         jobs=jobs,
         coordinators=coordinators,
-        levels=Levels(core, publisher, node.log_dir),
+        levels=Levels(core, publisher, node.log_dir, replicas),
         faults=faults,
         membership=membership,
     )
@@ -111,7 +114,7 @@ def assemble(
         producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
     else:
         membership.use(controller, jobs, contexts, producer_ids)
-    return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
+    return ControlPlane(dispatcher, publisher, maintenance, timers, faults, replicas)
 
 
 def _topic_id(publisher: Publisher, name: str) -> bytes | None:

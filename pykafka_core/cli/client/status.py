@@ -1,4 +1,4 @@
-"""``status``: one look at a cluster: its brokers, topics and groups, and whether anything is wrong with them."""
+"""``status``: one look at a cluster: brokers, topics, groups, and whether all of them are healthy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.metadata.health import MEASURES, Health, State, named, problems
 
+from . import wire
 from .clients import admin, error_text
 from .groups_admin import listed
+from .health import Observed, observe
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-SHOWN_MAX = 20
-"""So many partitions are named to people; JSON has all of them."""
-_NOBODY = -1
+_CANNOT = "cannot see the cluster"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,8 +28,7 @@ class Status:
         controller_id: None while there is none.
         brokers: ``HOST:PORT`` by id, of those that are alive.
         partitions_count: Of all topics, internal ones included.
-        leaderless: ``TOPIC-PARTITION`` that nobody can read or write.
-        under_replicated: Partitions that have a leader, and fewer replicas in sync than were assigned.
+        health: Of partitions, and of each node's logs and directories.
         groups: How many groups are in each state; None if they could not be listed.
         problems: What is wrong, a sentence each; a cluster without any is healthy.
     """
@@ -38,8 +38,7 @@ class Status:
     brokers: Mapping[int, str]
     topics_count: int
     partitions_count: int
-    leaderless: Sequence[str]
-    under_replicated: Sequence[str]
+    health: Health
     groups: Mapping[str, int] | None
     problems: Sequence[str]
 
@@ -70,27 +69,25 @@ def look(bootstrap: str | None) -> Status:
     Raises:
         CliError: Nobody answers.
     """
-    with admin(bootstrap, [], "cannot see the cluster") as (client, cluster):
+    with admin(bootstrap, [], _CANNOT) as (client, cluster):
         groups, groups_problem = _groups(client)
-    return assess(cluster, groups, groups_problem)
+    with wire.cluster(bootstrap, _CANNOT) as nodes:
+        observed = observe(nodes)
+    return assess(cluster, observed, groups, groups_problem)
 
 
 def assess(
-    cluster: "ClusterMetadata", groups: Mapping[str, int] | None, groups_problem: str | None
+    cluster: "ClusterMetadata",
+    observed: Observed,
+    groups: Mapping[str, int] | None,
+    groups_problem: str | None,
 ) -> Status:
-    """Judge what a broker says; ``groups_problem`` is why groups could not be listed."""
-    partitions = {
-        f"{name}-{number}": partition
-        for name, topic in sorted(cluster.topics.items())
-        for number, partition in sorted(topic.partitions.items())
-    }
+    """Judge what brokers say; ``groups_problem`` is why groups could not be listed."""
     controller_id = cluster.controller_id if cluster.controller_id in cluster.brokers else None
-    leaderless = [name for name, one in partitions.items() if one.leader == _NOBODY]
-    short = [name for name, one in partitions.items() if _is_under_replicated(one)]
-    problems = [
+    found = [
         "there is no controller: topics cannot be created or changed" * (controller_id is None),
-        _counted(len(leaderless), "has no leader", "have no leader") * bool(leaderless),
-        _counted(len(short), "is under-replicated", "are under-replicated") * bool(short),
+        *problems(observed.health),
+        *observed.unknown,
         groups_problem or "",
     ]
     return Status(
@@ -98,20 +95,11 @@ def assess(
         controller_id=controller_id,
         brokers={one.id: f"{one.host}:{one.port}" for one in cluster.brokers.values()},
         topics_count=len(cluster.topics),
-        partitions_count=len(partitions),
-        leaderless=leaderless,
-        under_replicated=short,
+        partitions_count=sum(len(topic.partitions) for topic in cluster.topics.values()),
+        health=observed.health,
         groups=groups,
-        problems=[problem for problem in problems if problem],
+        problems=[problem for problem in found if problem],
     )
-
-
-def _is_under_replicated(partition: "PartitionMetadata") -> bool:
-    return partition.leader != _NOBODY and len(partition.isrs) < len(partition.replicas)
-
-
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count:,} {f'partition {one}' if count == 1 else f'partitions {several}'}"
 
 
 def _groups(client: "AdminClient") -> tuple[Mapping[str, int] | None, str | None]:
@@ -137,8 +125,8 @@ def _as_json(found: Status) -> dict[str, object]:
         "brokers": [{"id": one, "address": at} for one, at in sorted(found.brokers.items())],
         "topics": found.topics_count,
         "partitions": found.partitions_count,
-        "leaderless": list(found.leaderless),
-        "under_replicated": list(found.under_replicated),
+        "leaderless": found.health[State.OFFLINE],  # its name before there were other states
+        **{str(state): names for state, names in found.health.items()},
         "groups": None if found.groups is None else dict(sorted(found.groups.items())),
         "command_version": __version__,
     }
@@ -156,8 +144,7 @@ def _show(found: Status) -> None:
         "state": "healthy" if found.healthy else "NOT HEALTHY",
         "controller": "none" if found.controller_id is None else found.controller_id,
         "topics": f"{found.topics_count:,} with {found.partitions_count:,} partitions",
-        "leaderless": _named(found.leaderless),
-        "under-replicated": _named(found.under_replicated),
+        **{MEASURES[state].label: named(names) for state, names in found.health.items()},
         "groups": states or unknown,
         "this command": __version__,
     }
@@ -166,8 +153,3 @@ def _show(found: Status) -> None:
         {"broker": str(one), "address": address} for one, address in sorted(found.brokers.items())
     ]
     print_table(brokers, empty="no brokers")
-
-
-def _named(partitions: Sequence[str]) -> str:
-    more = len(partitions) - SHOWN_MAX
-    return ", ".join(partitions[:SHOWN_MAX]) + f" and {more:,} more" * (more > 0) or "none"

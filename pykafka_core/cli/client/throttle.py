@@ -15,8 +15,6 @@ from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import UnknownTopicOrPartitionError, error_of
 from pykafka_core.metadata.reassignments import without
 from pykafka_core.protocol.messages import (
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     ListPartitionReassignmentsResponse,
@@ -27,7 +25,6 @@ from . import wire
 from .reassignment import Move, PartitionOf
 
 ALTER_CONFIGS, ALTER_CONFIGS_VERSION = 44, 1
-DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
 SET, DELETE = 0, 1
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = (
@@ -119,22 +116,8 @@ def remove(cluster: wire.Cluster, topics: Iterable[str]) -> None:
 
 def _throttled(cluster: wire.Cluster, topics: Iterable[str]) -> list[str]:
     """Those of ``topics`` that say which replicas are throttled."""
-    of = DescribeConfigsRequest.DescribeConfigsResource
-    lists = [LEADERS, FOLLOWERS]
-    request = DescribeConfigsRequest(
-        resources=[
-            of(resource_type=RESOURCE_TOPIC, resource_name=topic, configuration_keys=lists)
-            for topic in sorted(set(topics))
-        ]
-    )
-    if not request.resources:
-        return []
-    answer = cluster.any().ask(
-        DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION, request, DescribeConfigsResponse
-    )
-    return [
-        one.resource_name for one in answer.results if any(setting.value for setting in one.configs)
-    ]
+    settings = cluster.topic_settings(sorted(set(topics)), [LEADERS, FOLLOWERS])
+    return [topic for topic, found in settings.items() if any(found.values())]
 
 
 def _lists(copies: Iterable[Copied]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import itertools
 import socket
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import NamedTuple, TypeVar
@@ -17,13 +17,21 @@ from pykafka_core.protocol import (
     encode_request,
     is_flexible,
 )
-from pykafka_core.protocol.messages import Message, MetadataRequest, MetadataResponse
+from pykafka_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    Message,
+    MetadataRequest,
+    MetadataResponse,
+)
+from pykafka_core.types import RESOURCE_TOPIC
 
 from .clients import DEFAULT_BOOTSTRAP, TIMEOUT_S, unreachable
 
 T = TypeVar("T", bound=Message)
 
 METADATA, METADATA_VERSION = 3, 12
+DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
 API_VERSIONS = 18
 """Its answers have the response header v0 in every version, as who asks may be older than the broker."""
 NO_LEADER = -1
@@ -95,6 +103,8 @@ class Cluster:
 
     def __init__(self, first: Connection, metadata: MetadataResponse) -> None:
         self._first = first
+        self.metadata = metadata
+        """The answer for all topics when the cluster was found."""
         self._connections: dict[int, Connection] = {}
         self.nodes: Mapping[int, Node] = {
             broker.node_id: Node(broker.node_id, broker.host, broker.port)
@@ -176,6 +186,31 @@ class Cluster:
         if node_id is None:
             raise CliError(f"there is no partition {topic}:{partition}", "see `topics list`")
         return node_id
+
+    def topic_settings(
+        self, topics: Iterable[str], names: Sequence[str]
+    ) -> dict[str, dict[str, str | None]]:
+        """Settings of topics, by topic and name; a topic that does not exist has none.
+
+        Raises:
+            OSError: The broker that was found first does not answer.
+        """
+        of = DescribeConfigsRequest.DescribeConfigsResource
+        request = DescribeConfigsRequest(
+            resources=[
+                of(resource_type=RESOURCE_TOPIC, resource_name=topic, configuration_keys=[*names])
+                for topic in topics
+            ]
+        )
+        if not request.resources:
+            return {}
+        answer = self._first.ask(
+            DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION, request, DescribeConfigsResponse
+        )
+        return {
+            one.resource_name: {setting.name: setting.value for setting in one.configs}
+            for one in answer.results
+        }
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""``cluster status``: nodes, the controllers' quorum and how well partitions are replicated; once, or again and again.
+"""``cluster status``: nodes, the controllers' quorum and the health of partitions; once, or again and again.
 
 Metadata say who is alive, leads and is in sync, DescribeQuorum how far each voter is. Both are answered by Apache Kafka
 alike. A node is known that is a broker, a voter or a replica; one of which only the last holds is down.
@@ -10,23 +10,18 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.client.health import Observed, observe
 from pykafka_core.cli.cluster.describe_quorum import SILENT_MS_MAX, Described, describe_quorum
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
-from pykafka_core.protocol.messages import (
-    DescribeQuorumResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
+from pykafka_core.metadata.health import MEASURES, Health, named, problems
+from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 WATCH_S = 1.0
-SHOWN_MAX = 20
-"""So many partitions are named to people; JSON has all of them."""
-_NOBODY = -1
 _CANNOT = "cannot see the cluster"
 
 
@@ -61,8 +56,7 @@ class ClusterStatus:
 
     Attributes:
         quorum_epoch: Leader epoch of the metadata quorum; None if no controller answers, as are the offsets.
-        under_replicated: ``TOPIC-PARTITION`` with a leader and fewer replicas in sync than were assigned.
-        offline: Those that nobody leads.
+        health: Of partitions, and of each node's logs and directories.
         problems: What is wrong, a sentence each.
     """
 
@@ -72,8 +66,7 @@ class ClusterStatus:
     metadata_offset: int | None
     nodes: Sequence[Node]
     partitions: int
-    under_replicated: Sequence[str]
-    offline: Sequence[str]
+    health: Health
     problems: Sequence[str]
 
 
@@ -88,7 +81,7 @@ def status(bootstrap: str | None, *, as_json: bool, watch: bool) -> None:
         return
     found = look(bootstrap)
     if as_json:
-        print_json(asdict(found))
+        print_json(_as_json(found))
     else:
         for title, rows in _tables(found):
             print_table(rows, title=title, empty="no nodes")
@@ -103,35 +96,21 @@ def look(bootstrap: str | None) -> ClusterStatus:
         CliError: Nobody answers.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
-        broker = cluster.any()
-        metadata = broker.ask(
-            wire.METADATA, wire.METADATA_VERSION, MetadataRequest(topics=None), MetadataResponse
-        )
-        quorum = describe_quorum(broker)
-    return assess(metadata, quorum)
+        quorum = describe_quorum(cluster.any())
+        observed = observe(cluster)
+    return assess(cluster.metadata, quorum, observed)
 
 
-def assess(metadata: MetadataResponse, quorum: Described) -> ClusterStatus:
-    """Judge what a broker said."""
+def assess(metadata: MetadataResponse, quorum: Described, observed: Observed) -> ClusterStatus:
+    """Judge what brokers said."""
     described, why = quorum.partition, quorum.error_code
-    partitions = {
-        f"{topic.name}-{one.partition_index}": one
-        for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
-        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
-    }
-    offline = [name for name, one in partitions.items() if one.leader_id == _NOBODY]
-    short = [
-        name
-        for name, one in partitions.items()
-        if one.leader_id != _NOBODY and len(one.isr_nodes) < len(one.replica_nodes)
-    ]
     nodes = _nodes(metadata, quorum)
     down = [str(node.node) for node in nodes if _is_down(node)]
-    problems = [
+    found = [
         f"no controller answers: {error_of(why).name}" if why else "",
         f"down: node {', '.join(down)}" if down else "",
-        f"{len(offline):,} offline: {_named(offline)}" if offline else "",
-        f"{len(short):,} under-replicated: {_named(short)}" if short else "",
+        *problems(observed.health),
+        *observed.unknown,
     ]
     return ClusterStatus(
         cluster_id=metadata.cluster_id,
@@ -139,10 +118,9 @@ def assess(metadata: MetadataResponse, quorum: Described) -> ClusterStatus:
         quorum_epoch=None if described is None else described.leader_epoch,
         metadata_offset=None if described is None else described.high_watermark,
         nodes=nodes,
-        partitions=len(partitions),
-        under_replicated=short,
-        offline=offline,
-        problems=[problem for problem in problems if problem],
+        partitions=sum(len(topic.partitions) for topic in metadata.topics),
+        health=observed.health,
+        problems=[problem for problem in found if problem],
     )
 
 
@@ -197,9 +175,10 @@ def silent_ms(voter: DescribeQuorumResponse.ReplicaState, newest_ms: int) -> int
     return newest_ms - since if since >= 0 else None
 
 
-def _named(partitions: Sequence[str]) -> str:
-    more = len(partitions) - SHOWN_MAX
-    return ", ".join(partitions[:SHOWN_MAX]) + f" and {more:,} more" * (more > 0) or "none"
+def _as_json(found: ClusterStatus) -> dict[str, object]:
+    said = asdict(found)
+    health = said.pop("health")
+    return {**said, **health}
 
 
 def _tables(found: ClusterStatus) -> list[tuple[str, list[Mapping[str, object]]]]:
@@ -214,8 +193,7 @@ def _tables(found: ClusterStatus) -> list[tuple[str, list[Mapping[str, object]]]
         "state": "NOT HEALTHY" if found.problems else "healthy",
         "metadata quorum": quorum,
         "partitions": f"{found.partitions:,}",
-        "under-replicated": _named(found.under_replicated),
-        "offline": _named(found.offline),
+        **{MEASURES[state].label: named(names) for state, names in found.health.items()},
     }
     rows = [{**asdict(node), "address": node.address or "DOWN"} for node in found.nodes]
     if not any(node.rack for node in found.nodes):
@@ -229,7 +207,7 @@ def _watch(bootstrap: str | None, *, as_json: bool) -> None:
     with suppress(KeyboardInterrupt):
         if as_json:
             while True:
-                print_json(asdict(look(bootstrap)))
+                print_json(_as_json(look(bootstrap)))
                 time.sleep(WATCH_S)
         from rich.live import Live
 

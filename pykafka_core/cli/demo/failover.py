@@ -21,6 +21,7 @@ from rich.table import Table
 from pykafka_core.cli.client.clients import client_config, producer
 from pykafka_core.cli.cluster.status import ClusterStatus, look
 from pykafka_core.cli.errors import CliError
+from pykafka_core.metadata.health import State
 
 from .nodes import NODES, Nodes, nodes
 from .records import PARTITIONS, Flight, progress_bars
@@ -87,7 +88,10 @@ def _stream(cluster: Nodes, source: Sequence[Flight], view: "_View") -> None:
         view.say(
             f"node {leader}, which leads partitions, is killed (kill -9) while records are on their way"
         )
-        view.wait(lambda: not view.look().offline and _leads_nothing(view, leader), "others lead")
+        view.wait(
+            lambda: not view.look().health[State.OFFLINE] and _leads_nothing(view, leader),
+            "others lead",
+        )
         view.say(f"others lead its partitions after {time.monotonic() - begun:.1f} s")
         cluster.start([leader])
         view.wait(lambda: _all_in_sync(view), f"node {leader} is in sync again")
@@ -120,8 +124,8 @@ def _leads_nothing(view: "_View", node_id: int) -> bool:
 
 
 def _all_in_sync(view: "_View") -> bool:
-    found = view.look()
-    return not found.under_replicated and not found.offline
+    health = view.look().health
+    return not health[State.UNDER_REPLICATED] and not health[State.OFFLINE]
 
 
 class _Sender:

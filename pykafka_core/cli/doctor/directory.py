@@ -141,7 +141,7 @@ def _locked(path: Path) -> Finding:
     who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
     if holder == os.getpid():
         who = "this process"
-    advice = "stop the broker to have its logs looked at; nothing is to be done if it serves"
+    advice = "ask it with --bootstrap-server, or stop it to have every batch read"
     return warning("lock", f"{path} is in use by {who}: its logs were not looked at", advice)
 
 

@@ -1,10 +1,16 @@
-"""DescribeLogDirs (35): KIP-113, KIP-827; ``ReplicaManager.describeLogDirs`` in Kafka."""
+"""DescribeLogDirs (35): KIP-113, KIP-827; ``ReplicaManager.describeLogDirs`` in Kafka.
 
-from collections.abc import Iterable, Sequence
+A directory with an I/O error is ``KAFKA_STORAGE_ERROR``, as in Kafka. The states for which Kafka
+has no field are tagged fields of ours, which are absent where nothing is wrong.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from pykafka_core.errors import KafkaStorageError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
+from pykafka_core.metadata.health import Directory, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -38,8 +44,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
                 partitions = []
     if partitions or not commands:  # the space is asked for in any case
         commands.append(DescribeLogs(partitions))
-    log_dir = context.node.log_dir
-    return Maintain(commands, None, lambda results: _response(log_dir, wanted, results))
+    return Maintain(commands, None, lambda results: _response(context, wanted, results))
 
 
 def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_Wanted]]:
@@ -64,20 +69,34 @@ def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_W
 
 
 def _response(
-    log_dir: str, wanted: Sequence[_Wanted], results: Sequence[Maintained]
+    context: Context, wanted: Sequence[_Wanted], results: Sequence[Maintained]
 ) -> Slices[DescribeLogDirsResponse]:
     result = _Result(
-        error_code=max(result.error_code for result in results), log_dir=log_dir, topics=[]
+        error_code=max(result.error_code for result in results),
+        log_dir=context.node.log_dir,
+        topics=[],
     )
     if not result.error_code:
         answers = [cast("LogDirs", result.answer) for result in results]
         result.total_bytes = answers[-1].total_bytes
         result.usable_bytes = answers[-1].usable_bytes
-        result.topics = yield from _topics(wanted, answers)
+        result.topics = yield from _topics(wanted, answers, context.replicas.broken())
+        _describe_directory(result, context.replicas.directory)
     return DescribeLogDirsResponse(results=[result])
 
 
-def _topics(wanted: Sequence[_Wanted], answers: "Sequence[LogDirs]") -> Slices[list[_Topic]]:
+def _describe_directory(result: _Result, directory: Directory) -> None:
+    if directory is Directory.FAILED:
+        result.error_code = KafkaStorageError.code
+    elif directory.state is not None:
+        result.state = directory.state
+
+
+def _topics(
+    wanted: Sequence[_Wanted],
+    answers: "Sequence[LogDirs]",
+    broken: Mapping[tuple[bytes, int], State],
+) -> Slices[list[_Topic]]:
     sizes: dict[tuple[bytes, int], int] = {}
     for answer in answers:
         yield
@@ -88,6 +107,9 @@ def _topics(wanted: Sequence[_Wanted], answers: "Sequence[LogDirs]") -> Slices[l
         for index in indexes:
             yield
             size = sizes.get((topic.topic_id, index), 0)
-            described.partitions.append(_Partition(partition_index=index, partition_size=size))
+            state = broken.get((topic.topic_id, index), "")
+            described.partitions.append(
+                _Partition(partition_index=index, partition_size=size, state=state)
+            )
         topics.append(described)
     return topics

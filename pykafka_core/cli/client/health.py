@@ -1,0 +1,111 @@
+"""The health of a cluster, as its brokers describe it; of Apache Kafka's too.
+
+Metadata has leaders and ISRs, DescribeLogDirs each node's logs and directories. Kafka describes a
+failed directory and no single log, so of its nodes that is all.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pykafka_core.cli.client import wire
+from pykafka_core.cli.errors import CliError
+from pykafka_core.errors import KafkaStorageError, error_of
+from pykafka_core.metadata.health import Health, State, health_of, judge_isr
+from pykafka_core.protocol import ProtocolError
+from pykafka_core.protocol.messages import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    MetadataResponse,
+)
+
+DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS_VERSION = 35, 3
+_MIN_ISR = "min.insync.replicas"
+
+_Found = Iterator[tuple[State, str]]
+_Partition = MetadataResponse.MetadataResponsePartition
+
+
+class Observed(NamedTuple):
+    """The health of a cluster.
+
+    Attributes:
+        unknown: The parts that could not be asked, a sentence each.
+    """
+
+    health: Health
+    unknown: list[str]
+
+
+def observe(cluster: wire.Cluster) -> Observed:
+    """Ask one broker about partitions, and each broker that is alive about its logs.
+
+    Raises:
+        OSError: The first broker does not answer.
+    """
+    unknown: list[str] = []
+    found = [*_partitions(cluster)]
+    for node_id in sorted(cluster.nodes):
+        try:
+            found += _logs(cluster.node(node_id), node_id)
+        except (CliError, OSError, ProtocolError) as error:
+            unknown.append(f"node {node_id} does not describe its logs: {error}")
+    return Observed(health_of(found), unknown)
+
+
+def _partitions(cluster: wire.Cluster) -> _Found:
+    partitions = {
+        (topic.name or "", one.partition_index): one
+        for topic in cluster.metadata.topics
+        for one in topic.partitions
+    }
+    lacking = sorted({topic for (topic, _), one in partitions.items() if _lacks_replicas(one)})
+    settings = cluster.topic_settings(lacking, [_MIN_ISR])
+    for (topic, index), one in sorted(partitions.items()):
+        name = f"{topic}-{index}"
+        if one.leader_id == wire.NO_LEADER:
+            yield State.OFFLINE, name
+        elif _lacks_replicas(one):
+            # A topic that was deleted since has no settings.
+            min_isr = int(settings.get(topic, {}).get(_MIN_ISR) or 1)
+            for state in judge_isr(len(one.isr_nodes), len(one.replica_nodes), min_isr):
+                yield state, name
+
+
+def _lacks_replicas(partition: _Partition) -> bool:
+    return len(partition.isr_nodes) < len(partition.replica_nodes)
+
+
+def _logs(broker: wire.Connection, node_id: int) -> list[tuple[State, str]]:
+    answer = broker.ask(
+        DESCRIBE_LOG_DIRS,
+        DESCRIBE_LOG_DIRS_VERSION,
+        DescribeLogDirsRequest(topics=None),
+        DescribeLogDirsResponse,
+    )
+    if answer.error_code:
+        raise CliError(error_of(answer.error_code).name)
+    return [
+        (state, f"{name} of node {node_id}")
+        for directory in answer.results
+        for state, name in _directory(directory)
+    ]
+
+
+def _directory(directory: DescribeLogDirsResponse.DescribeLogDirsResult) -> _Found:
+    if directory.error_code == KafkaStorageError.code:
+        yield State.FAILED_DIRECTORY, directory.log_dir
+    elif directory.error_code:
+        raise CliError(f"{directory.log_dir}: {error_of(directory.error_code).name}")
+    if directory.state:
+        yield _known(directory.state), directory.log_dir
+    for topic in directory.topics:
+        for one in topic.partitions:
+            if one.state:
+                yield _known(one.state), f"{topic.name}-{one.partition_index}"
+
+
+def _known(state: str) -> State:
+    try:
+        return State(state)
+    except ValueError:
+        raise CliError(f"its state {state} is newer than this command") from None

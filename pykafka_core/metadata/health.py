@@ -1,0 +1,216 @@
+"""The health of partitions, replicas and log directories: one value, which every surface renders.
+
+A new state is a member of `State` with its row in `MEASURES`: metrics, health checks and commands
+are made of these rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition
+
+
+class State(StrEnum):
+    """A fault. JSON and DescribeLogDirs use these names."""
+
+    OFFLINE = "offline"
+    UNDER_REPLICATED = "under_replicated"
+    UNDER_MIN_ISR = "under_min_isr"
+    OFFLINE_REPLICA = "offline_replica"
+    READ_ONLY = "read_only"
+    UNREADABLE = "unreadable"
+    FAILED_DIRECTORY = "failed_directory"
+    FULL_DIRECTORY = "full_directory"
+
+
+class Measure(NamedTuple):
+    """The names of a state.
+
+    Attributes:
+        label: For people, before a list of partitions or directories.
+        metric: Kafka's name, where Kafka measures this state.
+        text: The description of the metric.
+    """
+
+    label: str
+    metric: str
+    text: str
+
+
+MEASURES: Mapping[State, Measure] = {
+    State.OFFLINE: Measure(
+        "without a leader",
+        "offline_partitions_count",
+        "partitions without a leader, on the active controller (KafkaController)",
+    ),
+    State.UNDER_REPLICATED: Measure(
+        "under-replicated",
+        "under_replicated_partitions",
+        "partitions that this node leads with replicas out of sync (ReplicaManager)",
+    ),
+    State.UNDER_MIN_ISR: Measure(
+        "below min.insync.replicas",
+        "under_min_isr_partition_count",
+        "partitions that this node leads below min.insync.replicas (ReplicaManager)",
+    ),
+    State.OFFLINE_REPLICA: Measure(
+        "failed replica",
+        "offline_replica_count",
+        "replicas of this node whose log failed (ReplicaManager)",
+    ),
+    State.READ_ONLY: Measure(
+        "damaged and read-only",
+        "read_only_partition_count",
+        "replicas of this node that are damaged and refuse records",
+    ),
+    State.UNREADABLE: Measure(
+        "with an unreadable batch",
+        "unreadable_partition_count",
+        "replicas of this node in which a read met bytes that are not a batch",
+    ),
+    State.FAILED_DIRECTORY: Measure(
+        "failed log directory",
+        "offline_log_directory_count",
+        "log directories with an I/O error since the start (LogManager)",
+    ),
+    State.FULL_DIRECTORY: Measure(
+        "full log directory", "full_log_directory_count", "log directories without space"
+    ),
+}
+
+Health = Mapping[State, Sequence[str]]
+"""``TOPIC-PARTITION`` or directories by state. Every state is a key."""
+
+
+def health_of(found: Iterable[tuple[State, str]]) -> Health:
+    """Gather names by state, in the order in which they come."""
+    health: dict[State, list[str]] = {state: [] for state in State}
+    for state, name in found:
+        health[state].append(name)
+    return health
+
+
+class Directory(StrEnum):
+    """The state of a data directory, as the core reports it."""
+
+    OK = "ok"
+    FULL = "full"
+    FAILED = "failed"
+
+    @property
+    def state(self) -> State | None:
+        """As part of the health; None if nothing is wrong."""
+        return {Directory.FULL: State.FULL_DIRECTORY, Directory.FAILED: State.FAILED_DIRECTORY}.get(
+            self
+        )
+
+
+class Replicas:
+    """The states of this node's logs and of its directory. The control thread alone writes them.
+
+    Attributes:
+        directory: It has failed until the restart, and it is full until an append succeeds.
+    """
+
+    def __init__(self) -> None:
+        self._broken: dict[tuple[bytes, int], State] = {}
+        self.directory = Directory.OK
+
+    def note(self, partition: tuple[bytes, int], state: str) -> None:
+        """Record a level of the core. A new leader epoch repairs no log."""
+        match state:
+            case "offline":
+                self._broken[partition] = State.OFFLINE_REPLICA
+            case "read_only":
+                self._broken[partition] = State.READ_ONLY
+            case "unreadable":
+                self._broken.setdefault(partition, State.UNREADABLE)
+            case "deleted" | "whole":
+                self._broken.pop(partition, None)
+
+    def note_directory(self, state: Directory) -> None:
+        """Record a level of the core. Space that returns repairs no failed directory."""
+        if self.directory is not Directory.FAILED:
+            self.directory = state
+
+    def broken(self) -> Mapping[tuple[bytes, int], State]:
+        """A copy, for any thread: the states of the replicas that have one."""
+        return self._broken.copy()
+
+
+class NodeRole(NamedTuple):
+    """The node that is judged.
+
+    Attributes:
+        is_controller: It is the active controller, or alone.
+    """
+
+    node_id: int
+    log_dir: str
+    is_controller: bool
+
+
+def assess(
+    image: MetadataImage, replicas: Replicas, min_isr: Callable[[str], int], node: NodeRole
+) -> Health:
+    """Judge a node as Kafka's metrics do: leaders count followers, the controller counts leaders.
+
+    Args:
+        image: As the node has it.
+        replicas: Of this node.
+        min_isr: The ``min.insync.replicas`` of a topic.
+        node: Of which the health is asked.
+    """
+    return health_of(_found(image, replicas, min_isr, node))
+
+
+def _found(
+    image: MetadataImage, replicas: Replicas, min_isr: Callable[[str], int], node: NodeRole
+) -> Iterator[tuple[State, str]]:
+    broken = replicas.broken()
+    for topic_name, topic in sorted(image.topics.by_name.items()):
+        for index, one in sorted(topic.partitions.items()):
+            name = f"{topic_name}-{index}"
+            for state in _of_partition(one, node, topic_name, min_isr):
+                yield state, name
+            own = broken.get((topic.topic_id, index))
+            if own is not None and node.node_id in one.replicas:
+                yield own, name
+    directory = replicas.directory.state
+    if directory is not None:
+        yield directory, node.log_dir
+
+
+def _of_partition(
+    partition: Partition, node: NodeRole, topic: str, min_isr: Callable[[str], int]
+) -> Iterator[State]:
+    if partition.leader == NO_LEADER and node.is_controller:
+        yield State.OFFLINE
+    # A replica that a reassignment adds is not missing, as in Kafka.
+    count = len(partition.replicas) - len(partition.adding)
+    if partition.leader == node.node_id and len(partition.isr) < count:
+        yield from judge_isr(len(partition.isr), count, min_isr(topic))
+
+
+def judge_isr(in_sync: int, replicas: int, min_isr: int) -> Iterator[State]:
+    """Judge the ISR of a partition that has a leader, by counts."""
+    if in_sync < replicas:
+        yield State.UNDER_REPLICATED
+    if in_sync < min(min_isr, replicas):
+        yield State.UNDER_MIN_ISR
+
+
+SHOWN_MAX = 20
+"""Names of one state in a line for people."""
+
+
+def named(names: Sequence[str]) -> str:
+    """Names for people, `SHOWN_MAX` at most; the text ``none`` if there are no names."""
+    more = len(names) - SHOWN_MAX
+    return ", ".join(names[:SHOWN_MAX]) + f" and {more:,} more" * (more > 0) or "none"
+
+
+def problems(health: Health) -> list[str]:
+    """A line for each state that anything is in."""
+    return [f"{MEASURES[state].label}: {named(names)}" for state, names in health.items() if names]

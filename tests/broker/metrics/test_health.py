@@ -1,0 +1,146 @@
+"""Every fault appears on every surface: `Broker.health`, metrics, ``/readyz`` and the commands.
+
+A damaged partition was visible in one log line, while every check called the broker healthy.
+"""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pykafka_core import Broker, Cluster
+from pykafka_core.metadata.health import MEASURES, State
+from tests.broker.metrics.surfaces import Capture, Found, check
+from tests.faults.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
+from tests.support.patience import PATIENCE_S, POLL_S, eventually
+
+TOPIC = "t"
+NAME = f"{TOPIC}-0"
+LONELY = "one-replica"
+VALUE = b"x" * 100_000
+
+
+def log_of(data: Path) -> Path:
+    return data / NAME / f"{0:020}.log"
+
+
+def written(data: Path, broker: Broker) -> Path:
+    """The file of a topic with two records in two batches."""
+    broker.create_topic(TOPIC, config={"compression.type": "uncompressed"})
+    sender = Sender(broker.bootstrap_servers)
+    assert (sender.send(TOPIC, VALUE), sender.send(TOPIC, VALUE)) == (0, 0)
+    return log_of(data)
+
+
+def test_a_damaged_partition_is_read_only_until_it_is_deleted(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with Broker(tmp_path) as broker:
+        path = written(tmp_path, broker)
+        check(capsys, {broker: {}})
+    path.write_bytes(path.read_bytes()[:1000])
+    with Broker(tmp_path) as broker:
+        check(capsys, {broker: {State.READ_ONLY: [NAME]}})
+        broker.delete_topic(TOPIC)
+        check(capsys, {broker: {}})
+
+
+def test_a_batch_that_cannot_be_read_is_reported_once_a_read_meets_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with Broker(tmp_path) as broker:
+        path = written(tmp_path, broker)
+        with path.open("r+b") as file:
+            file.seek(8)  # the size of the first batch
+            file.write(b"\x55\x55\x55\x55")
+        check(capsys, {broker: {}})
+        read_until_unreadable(broker)
+        check(capsys, {broker: {State.UNREADABLE: [NAME]}})
+
+
+def read_until_unreadable(broker: Broker) -> None:
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    consumer = Consumer(servers | {"group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+
+    def met() -> bool:
+        consumer.poll(POLL_S)
+        return bool(broker.health()[State.UNREADABLE])
+
+    eventually(met)
+    consumer.close()
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Limit the files of this process: the kernel refuses to write more, with EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_io_error_is_an_offline_replica_in_a_failed_directory(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with Broker(tmp_path) as broker:
+        written(tmp_path, broker)
+        sender = Sender(broker.bootstrap_servers)
+        # The third record does not fit. The file may be longer, as space is reserved.
+        with files_of_at_most(5 * len(VALUE) // 2):
+            assert sender.send(TOPIC, VALUE) == STORAGE_ERROR
+        failed = {State.OFFLINE_REPLICA: [NAME], State.FAILED_DIRECTORY: [str(tmp_path)]}
+        check(capsys, {broker: failed})
+        broker.delete_topic(TOPIC)
+        check(capsys, {broker: {State.FAILED_DIRECTORY: [str(tmp_path)]}})
+    with Broker(tmp_path) as broker:
+        check(capsys, {broker: {}})
+
+
+def test_a_full_disk_is_reported_until_an_append_succeeds(capsys: Capture) -> None:
+    with Broker(memory_max=24 << 20) as broker:
+        broker.create_topic(TOPIC, config={"compression.type": "uncompressed"} | AT_ONCE)
+        broker.create_topic("other")
+        sender = Sender(broker.bootstrap_servers)
+        assert sender.send_until_full(TOPIC) == STORAGE_ERROR
+        check(capsys, {broker: {State.FULL_DIRECTORY: ["memory"]}})
+        broker.delete_topic(TOPIC)
+        sender.send_until_accepted("other", VALUE)
+        check(capsys, {broker: {}})
+
+
+@pytest.mark.cluster
+def test_a_killed_node_leaves_partitions_under_replicated_under_min_isr_and_offline(
+    capsys: Capture,
+) -> None:
+    with Cluster(3) as cluster:
+        cluster.create_topic(TOPIC, 1, config={"min.insync.replicas": "3"})
+        cluster.wait_isr(TOPIC)
+        client = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        client.create_topics([NewTopic(LONELY, 3, 1)])[LONELY].result(PATIENCE_S)
+        homes = [cluster.wait_leader(LONELY, index) for index in range(3)]
+        controller, leader = cluster.controller(), cluster.wait_leader(TOPIC, 0)
+        check(capsys, {broker: {} for broker in cluster.brokers})
+        gone = next(node for node in range(3) if node not in (controller, leader))
+        cluster.kill(gone)
+        states: dict[int, dict[State, list[str]]] = {node: {} for node in range(3) if node != gone}
+        states[leader] |= {State.UNDER_REPLICATED: [NAME], State.UNDER_MIN_ISR: [NAME]}
+        lost = [f"{LONELY}-{index}" for index, home in enumerate(homes) if home == gone]
+        assert lost
+        states[controller][State.OFFLINE] = lost
+        expected: dict[Broker, Found] = {
+            cluster.brokers[node]: found for node, found in states.items()
+        }
+        check(capsys, expected)
+
+
+def test_every_state_is_measured_and_has_its_own_name() -> None:
+    assert MEASURES.keys() == set(State)
+    assert len({measure.metric for measure in MEASURES.values()}) == len(State)
+    assert len({measure.label for measure in MEASURES.values()}) == len(State)
