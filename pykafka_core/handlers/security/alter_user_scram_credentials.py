@@ -6,7 +6,6 @@ Credentials are stored as in Kafka, also where no listener authenticates by them
 import hashlib
 import hmac
 from collections.abc import Iterator
-from itertools import chain
 
 from pykafka_core.errors import (
     DuplicateResourceError,
@@ -47,7 +46,8 @@ def handle(context: Context, request: _Request) -> Slices[Propose]:
     """Plan one change of each user; a user that is named twice keeps its credentials."""
     planned: dict[str, Message | KafkaError] = {}
     room = CREDENTIALS_MAX - len(context.image.scram_credentials)
-    for change in chain(request.deletions, request.upsertions):
+    changes: tuple[_Change, ...] = (*request.deletions, *request.upsertions)
+    for change in changes:
         yield
         before = planned.get(change.name)
         if isinstance(before, KafkaError):
