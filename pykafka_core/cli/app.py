@@ -98,6 +98,14 @@ def serve(
             help="Serve /metrics, /healthz, /readyz and /groups/GROUP over HTTP; default: not at all.",
         ),
     ] = None,
+    stop_timeout: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="Time for a clean stop; after it the process ends and the next start recovers.",
+        ),
+    ] = 25,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
@@ -116,6 +124,7 @@ def serve(
             settings=tuple(settings or ()),
             log_level=log_level,
             metrics=metrics,
+            stop_timeout_s=stop_timeout,
         )
     )
 

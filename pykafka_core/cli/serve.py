@@ -6,8 +6,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -38,6 +39,8 @@ OBJECTS_FREE = 100_000
 """So many more may be left out than were looked at together, however few those were."""
 PORT_MAX = 65535
 DEFAULT_LOG_LEVEL = "warning"
+DEFAULT_STOP_TIMEOUT_S = 25
+"""Kubernetes kills a container 30 seconds after SIGTERM."""
 LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
 DURABILITIES: dict[str, Durability] = {name: name for name in get_args(Durability)}
 
@@ -52,6 +55,7 @@ class ServeOptions(NamedTuple):
     settings: tuple[str, ...] = ()
     log_level: str = DEFAULT_LOG_LEVEL
     metrics: str | None = None
+    stop_timeout_s: int = DEFAULT_STOP_TIMEOUT_S
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> "ServeOptions | None":
@@ -68,6 +72,9 @@ class ServeOptions(NamedTuple):
             return None
         if found.get("--log-level", [DEFAULT_LOG_LEVEL])[-1] not in LOG_LEVELS:
             return None
+        stop_timeout = found.get("--stop-timeout", [str(DEFAULT_STOP_TIMEOUT_S)])[-1]
+        if not (stop_timeout.isascii() and stop_timeout.isdecimal() and int(stop_timeout)):
+            return None
         if not all(map(all, found.values())):  # --data= would be the current folder
             return None
         last = {name: values[-1] for name, values in found.items()}
@@ -79,6 +86,7 @@ class ServeOptions(NamedTuple):
             settings=tuple(found.get("--set", ())),
             log_level=last.get("--log-level", DEFAULT_LOG_LEVEL),
             metrics=last.get("--metrics"),
+            stop_timeout_s=int(stop_timeout),
         )
 
 
@@ -88,7 +96,16 @@ _ADVICE = {
     errno.EACCES: "ports below 1024 need privileges: choose a higher one with --listen",
 }
 _OPTIONS = frozenset(
-    {"--data", "--listen", "--durability", "--config", "--set", "--log-level", "--metrics"}
+    {
+        "--data",
+        "--listen",
+        "--durability",
+        "--config",
+        "--set",
+        "--log-level",
+        "--metrics",
+        "--stop-timeout",
+    }
 )
 
 
@@ -111,6 +128,7 @@ def serve(options: ServeOptions) -> None:
     except StartGivenUpError:
         return
     with (
+        ExitStack() as stop,
         closing(started) as broker,
         nullcontext() if place is None else closing(_serve_metrics(broker, place)) as metrics,
     ):
@@ -120,6 +138,31 @@ def serve(options: ServeOptions) -> None:
         except ClosedError as error:
             advice = "start it again: what was committed is applied then; its log says where the fault is"
             raise CliError(str(error), advice) from error
+        finally:
+            stop.enter_context(_bounded(options.stop_timeout_s))
+
+
+@contextmanager
+def _bounded(seconds: int) -> Iterator[None]:
+    """End the process if the block takes longer: a disk may take minutes for the last syncs.
+
+    Acknowledged records keep their promise, as after SIGKILL, and the next start recovers the logs.
+    """
+    stopped = threading.Event()
+
+    def watch() -> None:
+        if not stopped.wait(seconds):
+            text = (
+                f"the stop took longer than {seconds} s and was cancelled: the next start recovers"
+            )
+            print(f"pykafka-core: {text}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    threading.Thread(target=watch, name="pykafka-stop", daemon=True).start()
+    try:
+        yield
+    finally:
+        stopped.set()
 
 
 def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:

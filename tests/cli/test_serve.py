@@ -5,16 +5,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from bench.fairness.disk import Disk
+from pykafka_core import Broker
 from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
+from pykafka_core.log import Log
 from pykafka_core.protocol.messages import MetadataRequest
 from pykafka_core.types import RESOURCE_BROKER
 from tests.support.evidence.logs import watch_lines
@@ -31,9 +35,12 @@ def command(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen(
         command("serve", "--listen", "127.0.0.1:0", *arguments),
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -60,6 +67,28 @@ def test_serves_until_a_signal_and_ends_cleanly(tmp_path: Path, number: signal.S
         process.send_signal(number)
         out, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, ""), errors
+
+
+def test_a_stop_on_a_slow_disk_ends_at_its_limit_and_loses_no_record(tmp_path: Path) -> None:
+    """Each sync takes longer than the test may."""
+    disk = Disk(tmp_path / "disk")
+    data = tmp_path / "data"
+    arguments = ["--data", str(data), "--durability", "os", "--stop-timeout", "1"]
+    with serving(*arguments, environment=disk.environment) as (process, line):
+        producer = Producer({"bootstrap.servers": line.split()[1]})
+        for partition in range(4):
+            producer.produce(f"orders{partition}", b"order")
+        assert producer.flush(PATIENCE_S) == 0
+        with disk.slow(10 * 1000 * int(PATIENCE_S)):
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert "the stop took longer than 1 s and was cancelled" in errors
+    assert not (data / ".kafka_cleanshutdown").exists()
+    Broker(data).close()
+    for partition in range(4):
+        with Log.open(data / f"orders{partition}-0", read_only=True) as log:
+            assert log.log_end_offset == 1
 
 
 def test_ctrl_c_ends_a_start_whatever_it_interrupts() -> None:
@@ -289,12 +318,18 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_well_formed_arguments_need_no_typer() -> None:
     options = ServeOptions.from_arguments(
         ["--data=d", "--listen", "h:1", "--set", "a=b=c", "--set", "d=e", "--durability", "os"]
-        + ["--log-level", "debug"]
+        + ["--log-level", "debug", "--stop-timeout", "9"]
     )
     assert options == ServeOptions(
-        data=Path("d"), listen="h:1", durability="os", settings=("a=b=c", "d=e"), log_level="debug"
+        data=Path("d"),
+        listen="h:1",
+        durability="os",
+        settings=("a=b=c", "d=e"),
+        log_level="debug",
+        stop_timeout_s=9,
     )
     assert ServeOptions.from_arguments(["--help"]) is None
+    assert ServeOptions.from_arguments(["--stop-timeout", "0"]) is None
 
 
 # What `serve` takes of the standard library: each of them has to pay for itself at every start.
