@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
+from pykafka_core.cli.client.wire import cluster
 from pykafka_core.cli.options import Bootstrap, Json, not_empty
 from pykafka_core.cli.output import print_json, print_table
 
-from .transactional_ids import described, listed
-from .transactions_abort import abort
-from .wire import cluster
+from .abort import abort
+from .ids import described, listed
 
 app = typer.Typer(
     help="List and describe transactional ids, and abort a transaction that hangs.",

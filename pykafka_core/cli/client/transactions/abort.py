@@ -12,6 +12,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from pykafka_core.cli.client.clients import TIMEOUT_S
+from pykafka_core.cli.client.wire import Cluster, check, cluster
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
 from pykafka_core.cli.output import agree, print_json, print_table
@@ -25,9 +27,7 @@ from pykafka_core.protocol.messages import (
     WriteTxnMarkersResponse,
 )
 
-from .clients import TIMEOUT_S
-from .transactional_ids import Described, described, listed
-from .wire import Cluster, check, cluster
+from .ids import Described, described, listed
 
 INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION = 22, 4
 WRITE_TXN_MARKERS, DESCRIBE_PRODUCERS = 27, 61

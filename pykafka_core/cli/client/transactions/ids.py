@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pykafka_core.cli.client.wire import Cluster, check
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import TransactionalIdNotFoundError
 from pykafka_core.protocol.messages import (
@@ -15,8 +16,6 @@ from pykafka_core.protocol.messages import (
     ListTransactionsResponse,
 )
 from pykafka_core.types import TRANSACTION_TOPIC
-
-from .wire import Cluster, check
 
 FIND_COORDINATOR, FIND_COORDINATOR_VERSION, TRANSACTION = 10, 4, 1
 DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 65, 66
