@@ -121,7 +121,7 @@ class Resignation:
         return False
 
     def note_answer(self, now_ns: int, change: Change, *, is_refused: bool) -> None:
-        """The controller has answered for a partition; None of its answers counts as a refusal."""
+        """The controller has answered for a partition, or its time is over, which is a refusal."""
         pause_ns = 0
         if is_refused:
             before = self._asked.get(change.place, _Asked(0, 0)).refused_for_ns
