@@ -31,7 +31,7 @@ HEARTBEAT_MS, SESSION_MS = 2000, 9000
 HEARTBEAT_NS = HEARTBEAT_MS * 1_000_000
 NO_SPACE = (KafkaStorageError.code, -1)
 QUICK = (0, 1)
-State = Literal["leader", "offline", "read_only", "unreadable"]
+State = Literal["leader", "offline", "read_only", "unreadable", "whole"]
 
 
 class _Core(FakeCore):

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from pykafka_core.broker.runtime.membership.assignments import REVIEW_MS
 from pykafka_core.broker.runtime.membership.health import GRACE_NS
 from pykafka_core.broker.runtime.membership.resignation import (
     PAUSE_HEARTBEATS_MAX,
@@ -14,6 +15,7 @@ from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import (
+    AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     Message,
 )
@@ -104,6 +106,45 @@ def test_a_leader_resigns_once_a_second_other_member_returns() -> None:
     broker.world.alter_isr(broker.world.processes[OWN], [OWN, SECOND, THIRD])
     broker.pass_heartbeats()
     assert broker.leader() == SECOND
+
+
+def test_a_replica_stays_in_the_isr_of_a_leader_that_may_await_it() -> None:
+    """A broker of Apache Kafka awaits replicas that are caught up, whether in the ISR or not."""
+    image = FailingBroker((SECOND, OWN, THIRD)).world.image
+    features = {**image.brokers[SECOND].features, "share.version": (0, 1)}
+    foreign = image.brokers[SECOND]._replace(features=features)
+    image.brokers = {**image.brokers, SECOND: foreign}
+    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
+    resignation.note_probe(0, Probe.FAILED)
+    assert resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image)) == []
+
+
+def test_a_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
+    """A request without an answer may be committed later, by a quorum that was away."""
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.decides = lambda _: None
+    broker.fill_disk()
+    broker.free_disk()
+    broker.pass_heartbeats(3 * GRACE_HEARTBEATS)
+    broker.world.ask(broker.requests[-1])
+    broker.decides = broker.world.ask
+    assert broker.has_lost()
+    broker.pass_heartbeats(GRACE_HEARTBEATS + 2 * REVIEW_MS // HEARTBEAT_MS)
+    assert not broker.has_lost()
+
+
+@pytest.mark.parametrize(("state", "has_lost"), [("leader", True), ("whole", False)])
+def test_a_leader_epoch_ends_no_fault(state: State, has_lost: bool) -> None:
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.decides = lambda _: None
+    broker.note_partition("read_only")
+    broker.note_partition(state)
+    broker.decides = broker.world.ask
+    broker.pass_looks(1)
+    broker.pass_heartbeats()
+    assert any(isinstance(one, AssignReplicasToDirsRequest) for one in broker.requests[1:]) is (
+        has_lost
+    )
 
 
 def test_a_disk_is_used_again_after_a_while_of_fast_probes() -> None:

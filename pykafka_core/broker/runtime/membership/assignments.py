@@ -51,6 +51,11 @@ FAULTS: Final = {
     "unreadable": Fault.DAMAGED,
 }
 """States of a partition whose log fails its leader."""
+MENDED: Final = frozenset({"whole", "deleted"})
+"""States that end a fault. A new leader epoch repairs no log."""
+REVIEW_MS: Final = 10_000
+"""Interval of looks at the image without a hint: a request without an answer may be carried out
+after any time."""
 
 _log = GuardedLogger(__name__)
 
@@ -95,11 +100,13 @@ class Assignments:
         now_ns = self._core.now_ns()
         look_ms = max(joining.heartbeat_ms // 2, 1)
         self._timers.every("a look at the disk", look_ms, now_ns, self._look)
+        self._timers.every("a look at lost replicas", REVIEW_MS, now_ns, self._later)
 
     def note_partition(self, event: "_core.PartitionState") -> None:
         """Note the state of a partition on this broker."""
         fault = FAULTS.get(event.state)
-        self._resignation.note_fault((event.topic_id, event.partition), fault)
+        if fault is not None or event.state in MENDED:
+            self._resignation.note_fault((event.topic_id, event.partition), fault)
         if fault is not None:
             self._later()
 

@@ -4,7 +4,8 @@ Theory of operation (docs/design/0023). A replica in a lost directory does not l
 (AssignReplicasToDirs, KIP-858) and does not fetch. This broker names a lost directory for
 
 - the partitions that it leads and for whose files clients wait for too long, until these work;
-- all of its replicas, while a probe of the disk is slow or fails, those that it leads first;
+- all of its replicas, while a probe of the disk is slow or fails, those that it leads first, and
+  without those whose leader may await a lost replica, as brokers of Apache Kafka do;
 - a replica whose log failed, until a restart;
 - a replica that leads and whose log is damaged, until neither ISR nor ELR name this broker: then
   its log is cut at the damage (docs/design/0020).
@@ -186,6 +187,9 @@ class Resignation:
             return None
         if self._can_write(now_ns, place, partition):
             return self._directory if is_lost else None
+        is_followed = partition.leader != self._node_id and not is_lost
+        if is_followed and bounds.may_await_lost(partition.leader, self._node_id):
+            return None
         if self._node_id in partition.isr and bounds.allow(partition, self._node_id):
             # Also a lost one: a fetch that was on its way may have made it join again.
             return LOST
@@ -246,3 +250,11 @@ class _Bounds(NamedTuple):
         except EligibleLeadersNotAvailableError:
             return False
         return True
+
+    def may_await_lost(self, leader: int, node_id: int) -> bool:
+        """Whether a leader may hold the high watermark back for a lost replica that is caught up.
+
+        Leaders of this version do not. Each release of Apache Kafka supports other features.
+        """
+        own, other = self.image.brokers.get(node_id), self.image.brokers.get(leader)
+        return own is None or other is None or own.features != other.features

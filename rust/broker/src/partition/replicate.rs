@@ -10,7 +10,7 @@ use super::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
 use super::replication::{Role, View};
 use super::turn::Turn;
-use super::{Isolation, Partition, ReadRequest};
+use super::{Isolation, LogSlot, Partition, ReadRequest};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, ReplicaStateKind};
 
@@ -135,8 +135,13 @@ impl Turn<'_> {
 
     /// Tells Python how the followers stand (docs/SEAM.md S5).
     fn tell_standings(&mut self, repeat: Repeat) {
-        if self.opened().is_some_and(|log| log.damage().is_some()) {
-            // It answers no follower, and must not have those leave the ISR that have everything.
+        let answers_no_follower = match &self.log {
+            LogSlot::Open(log) => log.damage().is_some(),
+            LogSlot::Failed => true,
+            LogSlot::Unopened | LogSlot::Deleted => false,
+        };
+        if answers_no_follower {
+            // Followers that have all records must not leave the ISR.
             return;
         }
         let partition = self.partition();
@@ -166,6 +171,7 @@ impl Turn<'_> {
 mod tests {
     use crate::partition::threads::pool::MayWait;
     use crate::partition::{Isolation, ReadRequest, Replica};
+    use crate::seam::event::Event;
     use crate::testing::{Broker, TOPIC, batch, replicated};
 
     /// Node 2 fetches from `t`-0.
@@ -184,6 +190,22 @@ mod tests {
         };
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         partition.follower_fetched(&replica, &request, log_start_offset).unwrap();
+    }
+
+    /// It would leave the ISR with the only replica that cannot be read.
+    #[test]
+    fn a_leader_whose_log_failed_reports_no_lagging_follower() {
+        let mut broker = Broker::in_memory().in_cluster();
+        broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
+        broker.append_waiting_for_nobody(&batch(&["a"]));
+        fetched(&broker, 1, 0);
+        broker.events();
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        partition.turn().fail("an I/O error");
+        broker.clock.advance_ms(60_000);
+        assert!(partition.scan_followers());
+        let is_standing = |event: &Event| matches!(event, Event::Replica { .. });
+        assert!(!broker.events().iter().any(is_standing));
     }
 
     #[test]
