@@ -21,7 +21,8 @@ def _is_older(made: Path, source: Path) -> bool:
 def classpath(folder: Path = FOLDER) -> str:
     """The jars of a folder and its compiled programs, for a JVM that the caller starts.
 
-    The first call fetches missing jars and compiles missing classes.
+    The first call fetches missing jars and compiles missing classes. Programs may use classes of
+    the folder above.
     """
     charge("jvm")
     return _classpath(folder)
@@ -37,10 +38,12 @@ def _classpath(folder: Path) -> str:
             part = listed.with_suffix(".part")
             subprocess.run([*command, f"-Dmdep.outputFile={part}"], check=True)
             part.replace(listed)
+        shared = list(folder.parent.glob("*.java"))
         for program in folder.glob("*.java"):
-            if _is_older(target / f"{program.stem}.class", program):
-                jars = listed.read_text().strip()
-                subprocess.run(["javac", "-cp", jars, "-d", str(target), str(program)], check=True)
+            made = target / f"{program.stem}.class"
+            if any(_is_older(made, source) for source in (program, *shared)):
+                places = ["-cp", listed.read_text().strip(), "-sourcepath", str(folder.parent)]
+                subprocess.run(["javac", *places, "-d", str(target), str(program)], check=True)
     return f"{target}:{listed.read_text().strip()}"
 
 

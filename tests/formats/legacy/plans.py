@@ -5,13 +5,14 @@ describes the lines.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Release = Literal["0.9.0", "0.10.0", "0.10.2", "4.2.1"]
+Release = Literal["0.9.0", "0.10.0", "0.10.2", "4.2.1", "0.11", "1.1", "2.8", "3.9", "4.3", "4.4"]
 Record = tuple[int, bytes | None, bytes | None]
 """Timestamp, key, value."""
+Headers = list[tuple[bytes, bytes | None]]
 
 FIRST_MS: Final = 1_500_000_000_000
 SETTINGS: Final = "segment.bytes=1000000 index.interval.bytes=150 segment.index.bytes=1200"
@@ -40,11 +41,20 @@ class Plan:
         """Set the clock of the writer."""
         self._add(f"clock {now_ms}")
 
-    def append(self, codec: str, magic: int, records: list[Record], producer: str = "") -> None:
+    def append(
+        self,
+        codec: str,
+        magic: int,
+        records: list[Record],
+        producer: str = "",
+        headers: Callable[[Record], Headers] = lambda record: [],
+    ) -> None:
         """One request; `producer` is ``ID EPOCH SEQUENCE TRANSACTIONAL`` (format 2)."""
         self._add(f"append {codec} {magic} {len(records)} {producer}".rstrip())
-        for timestamp, key, value in records:
-            self._add(f"{timestamp} {_hex(key)} {_hex(value)}")
+        for record in records:
+            timestamp, key, value = record
+            words = [_hex(part) for header in headers(record) for part in header]
+            self._add(" ".join([str(timestamp), _hex(key), _hex(value), *words]))
 
     def say(self, *lines: str) -> None:
         """Lines as they are: roll, clean, marker, close."""

@@ -1,0 +1,101 @@
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.util.Properties;
+import java.util.concurrent.TimeUnit;
+import kafka.log.Cleaner;
+import kafka.log.Log;
+import kafka.log.LogConfig;
+import kafka.log.LogToClean;
+import kafka.log.SkimpyOffsetMap;
+import kafka.server.BrokerTopicStats;
+import kafka.utils.Scheduler;
+import kafka.utils.Throttler;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.record.CompressionType;
+import org.apache.kafka.common.record.ControlRecordType;
+import org.apache.kafka.common.record.EndTransactionMarker;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.record.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.record.TimestampType;
+import scala.Function0;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/** Carries out a plan with the log of Kafka 0.11.0. */
+public class Write extends Plan {
+    static final int DAY_MS = 86_400_000;
+    private Log log;
+
+    public static void main(String[] args) throws Exception {
+        new Write().carryOut();
+    }
+
+    void open(File directory, Properties settings) {
+        log = Log.apply(directory, new LogConfig(settings), 0L, 0L, new AtOnce(),
+            new BrokerTopicStats(), new Clock(), DAY_MS, DAY_MS);
+    }
+
+    void append(String codec, Producer producer, Row[] rows) {
+        MemoryRecordsBuilder records = new MemoryRecordsBuilder(ByteBuffer.allocate(1 << 16), RecordBatch.MAGIC_VALUE_V2,
+            CompressionType.forName(codec), TimestampType.CREATE_TIME, 0L, RecordBatch.NO_TIMESTAMP, producer.id(),
+            producer.epoch(), producer.sequence(), producer.isTransactional(), false,
+            RecordBatch.NO_PARTITION_LEADER_EPOCH, 1 << 16);
+        for (Row row : rows) records.append(row.timestamp(), row.key(), row.value(), row.headers());
+        log.appendAsLeader(records.build(), 0, true);
+    }
+
+    void marker(long id, short epoch, String type) {
+        MemoryRecords records = MemoryRecords.withEndTransactionMarker(0L, now, 0, id, epoch,
+            new EndTransactionMarker(ControlRecordType.valueOf(type), 0));
+        log.appendAsLeader(records, 0, false);
+    }
+
+    void roll() {
+        log.roll(0L);
+    }
+
+    void clean() {
+        Throttler none = new Throttler(1e9, 300, true, "cleaner", "bytes", new Clock());
+        Cleaner cleaner = new Cleaner(0, new SkimpyOffsetMap(1 << 20, "MD5"), 1 << 16, 1 << 20, 0.9, none, new Clock(),
+            new AbstractFunction1<TopicPartition, BoxedUnit>() {
+                public BoxedUnit apply(TopicPartition partition) {
+                    return BoxedUnit.UNIT;
+                }
+            });
+        cleaner.clean(new LogToClean(log.topicPartition(), log, 0L, log.activeSegment().baseOffset()));
+    }
+
+    void close() {
+        log.flush();
+        log.close();
+    }
+
+    record AtOnce() implements Scheduler {
+        public void startup() {
+        }
+
+        public void shutdown() {
+        }
+
+        public boolean isStarted() {
+            return true;
+        }
+
+        public void schedule(String name, Function0<BoxedUnit> task, long delay, long period, TimeUnit unit) {
+            if (period < 0) task.apply();
+        }
+
+        public long schedule$default$3() {
+            return 0;
+        }
+
+        public long schedule$default$4() {
+            return -1;
+        }
+
+        public TimeUnit schedule$default$5() {
+            return TimeUnit.MILLISECONDS;
+        }
+    }
+}

@@ -1,0 +1,1 @@
+../kafka-4.4/Write.java
