@@ -403,7 +403,7 @@ fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch()
         let repair = repair(&home.dir);
         let cut = repair.look(&home.partition(), &Arc::default()).unwrap().unwrap();
         let first_offset = end ^ 64;
-        let (last_offset, next_base) = (first_offset + 2, 24);
+        let (last_offset, next_base) = (first_offset + 2, Some(24));
         let damage = Damage::Misplaced { offset: end, first_offset, last_offset, next_base };
         assert_eq!((cut.offset, cut.damage), (end, Some(damage)));
         repair.cut(&home.partition(), &Arc::default()).unwrap();

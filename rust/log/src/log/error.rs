@@ -113,10 +113,11 @@ pub enum Damage {
         /// Offset of the first record that cannot be read.
         offset: i64,
     },
-    /// A whole batch has offsets of the next segment: files were exchanged, or one of them is of another log.
+    /// A whole batch has offsets that cannot follow the log's end: no CRC covers them, or files
+    /// were exchanged, or batches of another log were put there.
     #[error(
-        "a batch of offsets {first_offset} to {last_offset} stands at offset {offset}, but the next segment is {}",
-        file_name(*next_base, FileKind::Log)
+        "a batch of offsets {first_offset} to {last_offset} stands at offset {offset}{}",
+        NextSegment(*next_base)
     )]
     Misplaced {
         /// Where the log ends.
@@ -125,8 +126,8 @@ pub enum Damage {
         first_offset: i64,
         /// Its last offset (inclusive).
         last_offset: i64,
-        /// Base offset of the next segment, which is at or below the last offset.
-        next_base: i64,
+        /// Base offset of the next segment, if that is at or below the last offset.
+        next_base: Option<i64>,
     },
     /// A batch of a message format that is not supported. It is never cut.
     #[error(
@@ -176,6 +177,16 @@ pub enum Damage {
         /// The last one (inclusive).
         last_offset: i64,
     },
+}
+
+/// Names the next segment, if a batch reaches it.
+struct NextSegment(Option<i64>);
+
+impl fmt::Display for NextSegment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(next_base) = self.0 else { return Ok(()) };
+        write!(formatter, ", but the next segment is {}", file_name(next_base, FileKind::Log))
+    }
 }
 
 /// Says what was synced, if that is more than is left.

@@ -8,6 +8,7 @@ use crate::common::Bench;
 use crate::message_sets::{Row, Style};
 use crate::{
     Layout, Written, bench_with, layouts, log_bytes, put_segment, read_rows, rows_of, written,
+    written_v2,
 };
 
 fn messages(magic: i8, count: i64) -> Vec<Written> {
@@ -110,6 +111,38 @@ fn garbage_with_a_strange_number_is_torn_all_the_same() {
         put_segment(&bench, 0, &[before.clone(), garbage].concat());
         let (_, recovery) = bench.open(false);
         assert_eq!((recovery.damage, recovery.truncated_at), (None, Some(10)));
+    }
+}
+
+/// No checksum covers offsets: a batch with a valid checksum is damage, whatever its offset.
+#[test]
+fn a_whole_batch_with_wrong_offsets_at_the_end_is_damage() {
+    for magic in [0, 1, 2] {
+        let batch = |offset| {
+            let row = Row::new(offset, 5, Some(b"key"), Some(b"value"));
+            match magic {
+                2 => written_v2(Compression::None, &[row]),
+                _ => written(
+                    Style { magic, codec: Compression::None, log_append_time: None },
+                    &[row],
+                ),
+            }
+        };
+        for offset in [0, 9, 1 << 40, -7] {
+            let mut segment: Vec<_> = (0..10).map(batch).collect();
+            segment.push(Written { rows: Vec::new(), ..batch(0) });
+            segment[10].bytes[..8].copy_from_slice(&i64::to_be_bytes(offset));
+            let bench = bench_with(&vec![segment]);
+            let bytes = log_bytes(&bench);
+            for _ in 0..2 {
+                let (log, recovery) = bench.open(false);
+                let damage = recovery.damage.map(|damage| damage.offset());
+                assert_eq!((damage, recovery.truncated_at), (Some(10), None), "{magic} {offset}");
+                assert_eq!(read_rows(&log, 0, i64::MAX, 100).len(), 10);
+                log.close().unwrap();
+                assert_eq!(log_bytes(&bench), bytes);
+            }
+        }
     }
 }
 

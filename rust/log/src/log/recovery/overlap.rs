@@ -40,25 +40,23 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The whole batch at a position where the log ends, if it reaches beyond the beginning of the next segment.
+    /// The whole batch at a position where the log ends: its offsets cannot follow.
     pub(super) fn misplaced_batch(
         &self,
         index: usize,
         position: u64,
     ) -> Result<Option<Damage>, StorageError> {
-        let Some(next) = self.found.segments.get(index + 1) else { return Ok(None) };
-        let (next_base, offset) = (next.base_offset, self.found.log_end_offset);
+        let offset = self.found.log_end_offset;
+        let next_base = self.found.segments.get(index + 1).map(|next| next.base_offset);
         let name = self.found.segments[index].name(FileKind::Log);
         let file = self.dir.open(&name)?;
         let look = || {
             let mut header = [0; HEADER_SIZE];
             let read = file.read_at(&mut header, position)?;
-            let offsets = peek_offsets(&header[..read]);
-            let Some((first_offset, last_offset)) =
-                offsets.filter(|(first, last)| offset <= *first && next_base <= *last)
-            else {
+            let Some((first_offset, last_offset)) = peek_offsets(&header[..read]) else {
                 return Ok(None);
             };
+            let next_base = next_base.filter(|next| offset <= first_offset && *next <= last_offset);
             let damage = Damage::Misplaced { offset, first_offset, last_offset, next_base };
             Ok(is_batch(&*file, position)?.then_some(damage))
         };
