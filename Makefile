@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings verify guards ceilings fix clean
+.PHONY: help build demo check test test-all durations clients clients-cluster streams histories copies formats bad-input sink-histories simulate simulate-quorum simulate-replication record-seeds perturbed turns bench peers bench-cluster fairness bounds bench-spark fuzz torture beside copies-beside wheel settings verify guards ceilings fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -94,8 +94,11 @@ histories: ## 2,000 random histories of a log with damaged files, under a model 
 copies: ## 20,000 random histories of replicas of a compacted log that are copied, wiped and killed (PYKAFKA_COPIES sets the number)
 	PYKAFKA_COPIES=$${PYKAFKA_COPIES:-20000} cargo test --locked -q -p pykafka-log --test compaction copies -- --nocapture
 
-formats: need-test-all .venv/built ## write the partitions of old message formats by Kafka 0.9 to 4.2 again, and ask Kafka about each
-	PYKAFKA_FORMATS=all python -m pytest -p no:xdist tests/formats/legacy/test_corpus.py
+formats: need-test-all .venv/built ## write the partitions of all message formats by Kafka 0.9 to 4.4 again, and ask Kafka about each
+	PYKAFKA_FORMATS=all python -m pytest -p no:xdist tests/formats/legacy/test_corpus.py tests/formats/releases/test_releases.py
+
+bad-input: need-test-all .venv/built ## 2,000 damaged partitions (BAD_INPUT_SEEDS sets the number) by each of our readers beside Kafka's; a table of results
+	python -m tests.formats.damaged --seeds $${BAD_INPUT_SEEDS:-2000}
 
 sink-histories: .venv/built ## histories of topics, checkpoints and ledgers under Spark's sink, SINK_HISTORIES (10,000) of each kind; then wrong rules, which they find
 	SINK_HISTORIES=$${SINK_HISTORIES:-10000} python -m pytest -p no:xdist --timeout 0 -rP \
