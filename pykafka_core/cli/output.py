@@ -124,17 +124,12 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes or not is_terminal():
         return
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    try:
-        answer = input()
-    except EOFError:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
+    if not _is_agreed(question):
         raise CliError("nothing was done")
 
 
 def agree(question: str, *, refused: str, option: str) -> None:
-    """Ask a person at a terminal; without a terminal the answer is no.
+    """Ask a person at a terminal, on stderr; without a terminal the answer is no.
 
     Args:
         question: Names the action.
@@ -147,9 +142,19 @@ def agree(question: str, *, refused: str, option: str) -> None:
     if not is_terminal():
         raise CliError(refused, option)
     try:
-        answer = input(f"{question} [y/N] ")
-    except (EOFError, KeyboardInterrupt):
+        is_agreed = _is_agreed(question)
+    except KeyboardInterrupt:
         print()
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
+        is_agreed = False
+    if not is_agreed:
         raise CliError(refused)
+
+
+def _is_agreed(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = input()
+    except EOFError:
+        print(file=sys.stderr)
+        return False
+    return answer.strip().lower() in ("y", "yes")

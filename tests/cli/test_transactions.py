@@ -157,7 +157,7 @@ def test_nothing_is_aborted_without_a_yes(
     assert run("abort", f"{TOPIC}:0") == 1
     assert "--yes aborts without asking" in capsys.readouterr().err
     monkeypatch.setattr(output, "is_terminal", lambda: True)
-    monkeypatch.setattr("builtins.input", lambda question: "n")
+    monkeypatch.setattr("builtins.input", lambda: "n")
     assert run("abort", f"{TOPIC}:0") == 1
     assert "nothing was aborted" in capsys.readouterr().err
     assert open_starts(bootstrap, 0) == [0]
