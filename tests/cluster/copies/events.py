@@ -1,4 +1,4 @@
-"""What happens to the nodes between two writes of a history."""
+"""Events between two writes of a history: reassignments, wiped disks, stops and kills."""
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
@@ -7,7 +7,9 @@ from tests.cluster.beside.stage import AmissError, until
 from tests.cluster.copies.histories import History, stored_log_start
 from tests.faults.cluster.administration import elect_preferred, reassign_each
 from tests.faults.cluster.clusters import NODES, Cluster
-from tests.faults.cluster.views import partitions
+from tests.faults.cluster.scenarios import wait_while_any
+from tests.faults.cluster.views import Partition
+from tests.support.patience import PATIENCE_S
 
 Event = Callable[[Cluster, Sequence[History], Random], None]
 
@@ -18,23 +20,13 @@ def wait_until_in_sync(nodes: Cluster, histories: Sequence[History]) -> None:
     Raises:
         AmissError: They are not within `PATIENCE_S`.
     """
-    topic = histories[0].topic
     wanted = {one.name: tuple(sorted(one.replicas)) for one in histories}
-    until(
-        f"{topic} is in sync", lambda: all(_in_sync(nodes, node, topic, wanted) for node in NODES)
-    )
 
+    def lacks(row: Partition) -> bool:
+        return row.leader == -1 or not row.isr == row.replicas == wanted[row.name]
 
-def _in_sync(nodes: Cluster, node: int, topic: str, wanted: Mapping[str, tuple[int, ...]]) -> bool:
-    if node in nodes.ended():
-        raise AmissError("ended", f"node {node}: {nodes.log_of(node)}")
-    try:
-        rows = partitions(nodes.address(node), [topic])
-    except OSError:
-        return False
-    return all(row.leader != -1 for row in rows) and wanted == {
-        row.name: row.isr for row in rows if row.isr == row.replicas
-    }
+    if amiss := wait_while_any(lacks, nodes, [histories[0].topic], PATIENCE_S):
+        raise AmissError("not in sync", amiss)
 
 
 def wait_until_stored(nodes: Cluster, histories: Sequence[History]) -> None:

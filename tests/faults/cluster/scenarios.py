@@ -83,7 +83,7 @@ def _roll(cluster: Cluster, first: int) -> None:
     for node in _in_turn(first):
         cluster.stop(node)
         cluster.start(node)
-        _wait_while(lambda: _amiss(cluster, None, _is_out_of_sync), ROLL_S)
+        wait_while_any(_is_out_of_sync, cluster, None, ROLL_S)
 
 
 def _rush(cluster: Cluster, first: int) -> None:
@@ -319,7 +319,17 @@ def _controller(address: str) -> int:
 
 def wait_until_whole(cluster: Cluster, topics: Sequence[str] | None, patience_s: float) -> str:
     """Return nothing once each node says that all partitions are led and all replicas in sync; else what was amiss."""
-    return _wait_while(lambda: _amiss(cluster, topics, _is_not_everywhere), patience_s)
+    return wait_while_any(_is_not_everywhere, cluster, topics, patience_s)
+
+
+def wait_while_any(
+    lacks: Callable[[Partition], bool],
+    cluster: Cluster,
+    topics: Sequence[str] | None,
+    patience_s: float,
+) -> str:
+    """Return nothing once no node reports a partition that lacks something; else the fault."""
+    return _wait_while(lambda: _amiss(cluster, topics, lacks), patience_s)
 
 
 def _wait_while(amiss: Callable[[], str], patience_s: float) -> str:
