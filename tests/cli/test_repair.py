@@ -206,13 +206,19 @@ def test_a_missing_or_empty_partition_is_repaired_by_its_name(
         assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 0)
 
 
+def damage_metadata(data: Path, at: int) -> tuple[Path, bytes]:
+    """Change a byte of the metadata log; returns its segment, and the content before."""
+    path = data / "__cluster_metadata-0" / f"{0:020}.log"
+    before = path.read_bytes()
+    path.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
+    return path, before
+
+
 def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     data: Path, capsys: Capture
 ) -> None:
-    metadata = data / "__cluster_metadata-0"
-    path = metadata / f"{0:020}.log"
-    before = path.read_bytes()
-    path.write_bytes(before[:CUT_AT] + bytes([before[CUT_AT] ^ 1]) + before[CUT_AT + 1 :])
+    path, before = damage_metadata(data, CUT_AT)
+    metadata = path.parent
     assert run("repair", metadata) == 1
     out = capsys.readouterr().out
     assert "topics created behind the cut will be unknown" in out
@@ -234,10 +240,8 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
 def test_a_cut_that_leaves_no_topic_says_that_the_next_start_is_refused(
     data: Path, capsys: Capture
 ) -> None:
-    metadata = data / "__cluster_metadata-0"
-    path = metadata / f"{0:020}.log"
-    before = path.read_bytes()
-    path.write_bytes(before[:100] + bytes([before[100] ^ 1]) + before[101:])
+    path, _ = damage_metadata(data, 100)
+    metadata = path.parent
     assert run("repair", metadata) == 1
     out = capsys.readouterr().out
     assert f"the next start will be refused: {data} holds " in out
