@@ -5,12 +5,12 @@ import itertools
 import pytest
 
 from pykafka_core.broker.runtime.membership.assignments import REVIEW_MS
-from pykafka_core.broker.runtime.membership.health import GRACE_NS
 from pykafka_core.broker.runtime.membership.resignation import (
     PAUSE_HEARTBEATS_MAX,
     Probe,
     Resignation,
 )
+from pykafka_core.broker.runtime.membership.trust import GRACE_NS
 from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.partition_rules import PartitionRules

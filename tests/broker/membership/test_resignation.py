@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykafka_core.broker.runtime.membership.health import GRACE_NS
+from pykafka_core.broker.runtime.membership.trust import GRACE_NS
 from pykafka_core.handlers.cluster import assign_replicas_to_dirs
 from pykafka_core.protocol.messages import Message
 from tests.broker.membership.failing_broker import (

@@ -20,7 +20,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final, NamedTuple
 
-from pykafka_core.broker.runtime.membership.health import GRACE_NS, Health
+from pykafka_core.broker.runtime.membership.trust import GRACE_NS, Trust
 from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.metadata.directories import LOST, lost_by
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic
@@ -82,9 +82,9 @@ class Resignation:
         self._node_id = node_id
         self._directory = directory
         self._heartbeat_ns = heartbeat_ns
-        self._disk = Health()
+        self._disk = Trust()
         self._is_full = False
-        self._stalls: dict[Place, Health] = {}
+        self._stalls: dict[Place, Trust] = {}
         self._faults: dict[Place, Fault] = {}
         self._asked: dict[Place, _Asked] = {}
 
@@ -104,11 +104,11 @@ class Resignation:
     def note_stalls(self, now_ns: int, places: Collection[Place]) -> None:
         """Take all partitions for which clients wait for too long now."""
         for place in places:
-            self._stalls.setdefault(place, Health()).failed(now_ns)
+            self._stalls.setdefault(place, Trust()).failed(now_ns)
         for place in self._stalls.keys() - places:
-            health = self._stalls[place]
-            health.succeeded(now_ns)
-            if health.is_forgettable(now_ns):
+            trust = self._stalls[place]
+            trust.succeeded(now_ns)
+            if trust.is_forgettable(now_ns):
                 del self._stalls[place]
 
     def note_probe(self, now_ns: int, probe: Probe) -> bool:
@@ -157,7 +157,7 @@ class Resignation:
 
     @property
     def _is_any_stalled(self) -> bool:
-        return any(health.failed_ns is not None for health in self._stalls.values())
+        return any(trust.failed_ns is not None for trust in self._stalls.values())
 
     # Decisions.
 

@@ -10,7 +10,7 @@ RELAPSE_NS: Final = 600 * SECOND_NS
 """A failure later than this after the return is not a relapse."""
 
 
-class Health:
+class Trust:
     """State of one subject. All times are monotonic.
 
     Attributes:
