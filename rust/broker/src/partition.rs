@@ -56,7 +56,9 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError};
+use pykafka_log::{
+    Clock, Dirtiness, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError,
+};
 use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
@@ -163,6 +165,8 @@ struct Inner {
     log: LogSlot,
     /// Of an unopened log, once somebody asked.
     survey: Option<Survey>,
+    /// Dirtiness of an unopened log with the present settings, after the first look.
+    dirtiness_on_disk: Option<Dirtiness>,
     /// Whether the last attempt to open the log was refused, and the next use tries again.
     is_opening_refused: bool,
     /// The leader epoch in which a batch could not be read: the next follower reads the whole log.
@@ -239,6 +243,7 @@ impl Partition {
             replication: Replication::new(host.node_id).committed_by(commit_rule),
             log: LogSlot::Unopened,
             survey: None,
+            dirtiness_on_disk: None,
             is_opening_refused: false,
             suspect_in: None,
             damaged_in: None,

@@ -30,7 +30,9 @@ use crate::directory::lock::DirectoryLock;
 use crate::directory::names::parse_partition_dir;
 use crate::directory::survey::LogSurvey;
 use crate::disk::{DirEntry, Disk};
-use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Plan, Recovery, StorageError};
+use crate::log::{
+    Damage, Dirtiness, Log, LogOptions, OnDamage, OpenError, Plan, Recovery, StorageError,
+};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.
@@ -197,6 +199,22 @@ impl LogDirectory {
         let start = self.state.lock().offsets.log_starts.get(&key).copied().unwrap_or(0);
         let survey = LogSurvey::of(&*self.disk, &self.partition_path(topic, partition)).ok()??;
         Some((survey, start))
+    }
+
+    /// How much a compaction might clean of a log that is not open and has records; `None` as of
+    /// [`Self::survey`].
+    pub fn survey_dirtiness(
+        &self,
+        topic: &str,
+        partition: i32,
+        config: &LogConfig,
+    ) -> Option<Dirtiness> {
+        if !self.was_clean {
+            return None;
+        }
+        let checkpointed = self.state.lock().offsets.of(&(topic.to_owned(), partition));
+        let dir = self.partition_path(topic, partition);
+        survey::dirtiness(&*self.disk, &dir, &checkpointed, config).ok()
     }
 
     /// Whether a partition has a directory.

@@ -30,7 +30,7 @@ mod recovery;
 mod retention;
 mod snapshot;
 mod state;
-mod swap;
+pub(crate) mod swap;
 pub(crate) mod sync;
 mod truncate;
 mod types;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use common::{LEADER, NOW_MS, append, batch_with};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenError,
+    CompactionOptions, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
+    MemoryDisk, OpenError,
 };
 use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId};
 
@@ -259,6 +260,75 @@ fn closed_log_is_surveyed_without_being_opened() {
     let never = LogConfig { retention_ms: -1, retention_bytes: -1, ..LogConfig::default() };
     assert!(!survey.may_expire(&never, 0, NOW_MS));
     assert!(survey.may_expire(&never, 29, NOW_MS), "below the log start");
+}
+
+/// The directory's log "t" of ten segments, closed.
+fn closed(disk: &Arc<dyn Disk>) -> LogDirectory {
+    let directory = open(disk);
+    let log = open_log(&directory, "t");
+    for batch in 0..10 {
+        append(&log, 3, NOW_MS + batch);
+        log.roll().unwrap();
+    }
+    directory.close(true).unwrap();
+    open(disk)
+}
+
+#[test]
+fn a_closed_log_with_files_that_the_next_open_removes_is_opened() {
+    let never = LogConfig { retention_ms: -1, retention_bytes: -1, ..LogConfig::default() };
+    for name in ["00000000000000000000.log.deleted", "00000000000000000003.log.cleaned"] {
+        let disk = memory();
+        let directory = closed(&disk);
+        let left = Path::new("/data/t-0").join(name);
+        disk.write_atomically(&left, b"old records").unwrap();
+        let (survey, start) = directory.survey("t", 0).unwrap();
+        assert!(survey.may_expire(&never, start, NOW_MS), "{name}");
+        open_log(&directory, "t");
+        assert!(!disk.exists(&left));
+    }
+}
+
+#[test]
+fn a_closed_log_without_a_time_index_is_opened() {
+    let disk = memory();
+    let directory = closed(&disk);
+    disk.remove_file(Path::new("/data/t-0/00000000000000000000.timeindex")).unwrap();
+    let (survey, start) = directory.survey("t", 0).unwrap();
+    let by_age = LogConfig { retention_ms: i64::MAX, retention_bytes: -1, ..LogConfig::default() };
+    assert!(survey.may_expire(&by_age, start, NOW_MS));
+    let never = LogConfig { retention_ms: -1, ..by_age };
+    assert!(!survey.may_expire(&never, start, NOW_MS));
+}
+
+#[test]
+fn a_closed_log_is_as_dirty_as_once_it_is_open() {
+    let compacts = pykafka_log::CleanupPolicy { compact: true, delete: false };
+    for lag_ms in [i64::MAX, 1000] {
+        let config = LogConfig {
+            segment_bytes: 1000,
+            cleanup_policy: compacts,
+            max_compaction_lag_ms: lag_ms,
+            ..LogConfig::default()
+        };
+        let disk = memory();
+        let directory = closed(&disk);
+        for compacts_first in [false, true] {
+            let told = directory.survey_dirtiness("t", 0, &config).unwrap();
+            let (log, _) = directory.open_log("t", 0, ID, Arc::new(config.clone())).unwrap();
+            let mut found = directory.dirtiness(&log, i64::MAX, NOW_MS).unwrap();
+            if lag_ms == i64::MAX {
+                found.first_dirty_timestamp = None;
+            }
+            assert_eq!(told, found, "{lag_ms} {compacts_first}");
+            assert_eq!(told.is_due(&config, NOW_MS + 2000), found.is_due(&config, NOW_MS + 2000));
+            if !compacts_first {
+                directory.compact(&log, &CompactionOptions::default(), NOW_MS).unwrap();
+                drop(log);
+                directory.close(true).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,25 +1,17 @@
-//! Compaction in the background: every `log.cleaner.backoff.ms`, one log at a time, the one with the largest share of dirty
-//! bytes first. Logs that nobody has opened wait until somebody does.
+//! Compaction in the background: every `log.cleaner.backoff.ms`, one log at a time, the one with
+//! the largest share of dirty bytes first. A log that is not open is opened only if its directory
+//! shows that it may be due.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use pykafka_log::{CompactionOptions, CompactionReport, Log, StorageError};
+use pykafka_log::{CompactionOptions, CompactionReport, Dirtiness, Log, StorageError};
 use pykafka_record::Cancellation;
 
 use crate::api::context::Context;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::pool::MayWait;
 use crate::partition::{Host, Partition, TARGET};
-use crate::seam::image::PartitionId;
 use crate::seam::log_ring::Level;
-
-/// A log that may be compacted now.
-struct Candidate {
-    partition: Arc<Partition>,
-    log: Arc<Log>,
-    ratio: f64,
-}
 
 /// Queues a round on the lane; `under_way` is dropped when it is over.
 pub(crate) fn begin(ctx: &Arc<Context>, under_way: Arc<()>) {
@@ -32,14 +24,16 @@ pub(crate) fn begin(ctx: &Arc<Context>, under_way: Arc<()>) {
 }
 
 /// Compacts each log that is due, once.
-pub(crate) fn compact_due(ctx: &Arc<Context>, _: &MayWait) {
+pub(crate) fn compact_due(ctx: &Arc<Context>, may_wait: &MayWait) {
     if !ctx.image.load().settings.cleaner_enable {
         return;
     }
     let host = ctx.partitions.host();
-    let mut done: HashSet<PartitionId> = HashSet::new();
-    while let Some(Candidate { partition, log, .. }) = dirtiest(ctx, &done) {
-        done.insert((partition.topic_id, partition.index));
+    for partition in dirtiest_first(ctx, may_wait) {
+        if ctx.is_stopping() {
+            return;
+        }
+        let Some(log) = partition.log_if_due(host, may_wait) else { continue };
         let stopping = Arc::downgrade(ctx);
         let is_over = move || stopping.upgrade().is_none_or(|ctx| ctx.is_stopping());
         let image = ctx.image.load();
@@ -57,43 +51,48 @@ pub(crate) fn compact_due(ctx: &Arc<Context>, _: &MayWait) {
     }
 }
 
-/// The log to compact next.
-fn dirtiest(ctx: &Context, done: &HashSet<PartitionId>) -> Option<Candidate> {
-    if ctx.is_stopping() {
-        return None;
-    }
+/// The partitions whose logs are due, as far as is known before they are opened.
+fn dirtiest_first(ctx: &Context, may_wait: &MayWait) -> Vec<Arc<Partition>> {
     let host = ctx.partitions.host();
-    let partitions = ctx.partitions.all().into_iter();
-    let due = partitions
-        .filter(|partition| !done.contains(&(partition.topic_id, partition.index)))
-        .filter_map(|partition| partition.candidate(host));
-    due.max_by(|one, other| one.ratio.total_cmp(&other.ratio))
+    let mut due: Vec<_> = (ctx.partitions.all().into_iter())
+        .take_while(|_| !ctx.is_stopping())
+        .filter_map(|partition| Some((partition.dirty_ratio_if_due(host, may_wait)?, partition)))
+        .collect();
+    due.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    due.into_iter().map(|(_, partition)| partition).collect()
 }
 
 impl Partition {
-    /// Its log, if that is due: by its share of dirty bytes, or by the age of the oldest of them.
-    fn candidate(self: Arc<Self>, host: &Host) -> Option<Candidate> {
-        let log = self.opened_log()?;
-        let config = log.config();
-        if !config.cleanup_policy.compact
-            || log.is_read_only()
-            || host.uncleanable.lock().contains(&(self.topic_id, self.index))
-        {
+    /// The log, opened, if it is due.
+    fn log_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<Arc<Log>> {
+        // A failed open was reported, and the next round tries again.
+        let log = self.log(may_wait).ok()?;
+        self.dirty_ratio_if_due(host, may_wait).map(|_| log)
+    }
+
+    /// Its share of dirty bytes, if the log is due.
+    fn dirty_ratio_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<f64> {
+        let config = self.turn().config.clone();
+        let is_uncleanable = || host.uncleanable.lock().contains(&(self.topic_id, self.index));
+        if !config.cleanup_policy.compact || is_uncleanable() {
             return None;
         }
         let now_ms = host.clock.now_ms();
-        let dirtiness = match host.directory.dirtiness(&log, self.high_watermark(), now_ms) {
-            Ok(dirtiness) => dirtiness,
-            Err(error) => {
-                self.report_compaction(host, &log, Err(error));
-                return None;
-            }
-        };
-        let oldest_ms = now_ms.saturating_sub(config.max_compaction_lag_ms);
-        let is_late = dirtiness.first_dirty_timestamp.is_some_and(|time| time < oldest_ms);
-        let is_due = dirtiness.ratio() > config.min_cleanable_dirty_ratio || is_late;
-        let ratio = dirtiness.ratio();
-        (is_due && dirtiness.dirty_bytes > 0).then_some(Candidate { partition: self, log, ratio })
+        let dirtiness = self.dirtiness(host, now_ms, may_wait)?;
+        dirtiness.is_due(&config, now_ms).then(|| dirtiness.ratio())
+    }
+
+    /// A log that is not open is opened only if its directory does not contain the answer.
+    fn dirtiness(&self, host: &Host, now_ms: i64, may_wait: &MayWait) -> Option<Dirtiness> {
+        if let Some(dirtiness) = self.dirtiness_on_disk(may_wait) {
+            return Some(dirtiness);
+        }
+        let log = self.log(may_wait).ok()?;
+        if log.is_read_only() {
+            return None;
+        }
+        let dirtiness = host.directory.dirtiness(&log, self.high_watermark(), now_ms);
+        dirtiness.map_err(|error| self.report_compaction(host, &log, Err(error))).ok()
     }
 
     /// A log that cannot be compacted is not tried again until the next start, as in Kafka.
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
     use crate::kafka_error::KafkaError;
     use crate::seam::image::delta::ImageDelta;
-    use crate::testing::{Broker, TOPIC, replied};
+    use crate::testing::{Broker, TOPIC, replied, topic};
 
     const COMPACTED: &[(&str, &str)] =
         &[("cleanup.policy", "compact"), ("file.delete.delay.ms", "0")];
@@ -193,6 +192,66 @@ mod tests {
         let before = records_size(&log);
         compact(&broker);
         assert!(records_size(&log) < before, "its records are of 1970");
+    }
+
+    #[test]
+    fn a_log_without_clients_is_compacted_after_a_restart() {
+        let late = [("min.cleanable.dirty.ratio", "1"), ("max.compaction.lag.ms", "1000")];
+        for (overrides, is_clean_stop) in
+            [(&[][..], true), (&[], false), (&late[..], true), (&late[..], false)]
+        {
+            let (broker, log) = filled(overrides);
+            let before = records_size(&log);
+            log.flush().unwrap();
+            let mut broker = if is_clean_stop {
+                broker.stopped_and_restarted(Durability::Os)
+            } else {
+                broker.killed_and_restarted(Durability::Os)
+            };
+            let overrides = [COMPACTED, overrides].concat();
+            broker = broker.with_topic(1, &overrides);
+            let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+            assert!(partition.opened_log().is_none());
+            compact(&broker);
+            let log = partition.opened_log().expect("opened for the compaction");
+            assert!(records_size(&log) < before, "{overrides:?} {is_clean_stop}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_clean_stays_closed_after_a_restart() {
+        for (overrides, is_compacted_before) in [
+            (&[("min.cleanable.dirty.ratio", "1")][..], false),
+            (&[("cleanup.policy", "delete")], false),
+            (&[("max.compaction.lag.ms", "1000")], true),
+        ] {
+            let (broker, log) = filled(overrides);
+            if is_compacted_before {
+                compact(&broker);
+            }
+            log.flush().unwrap();
+            let overrides = [COMPACTED, overrides].concat();
+            let broker = broker.stopped_and_restarted(Durability::Os).with_topic(1, &overrides);
+            compact(&broker);
+            let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+            assert!(partition.opened_log().is_none(), "{overrides:?}");
+        }
+    }
+
+    #[test]
+    fn settings_of_a_closed_log_count_once_they_are_altered() {
+        let overrides = [("min.cleanable.dirty.ratio", "1")];
+        let (broker, log) = filled(&overrides);
+        let before = records_size(&log);
+        let overrides = [COMPACTED, &overrides].concat();
+        let mut broker = broker.stopped_and_restarted(Durability::Os).with_topic(1, &overrides);
+        compact(&broker);
+        let overrides = [&*overrides, &[("max.compaction.lag.ms", "1000")]].concat();
+        let topics = vec![topic("t", TOPIC, 1, &overrides)];
+        broker.apply(ImageDelta { topics, ..ImageDelta::default() });
+        compact(&broker);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert!(records_size(&partition.opened_log().unwrap()) < before);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, LogConfig, OpenError, Recovery};
+use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
 use super::replication::Role;
 use super::threads::pool::MayWait;
@@ -71,6 +71,38 @@ impl Partition {
             None => Survey::Nothing,
         };
         *self.turn().survey.insert(survey)
+    }
+
+    /// How much a compaction might clean of a log that is not open. `None` if it is open, or must be
+    /// opened for an answer.
+    pub(super) fn dirtiness_on_disk(&self, may_wait: &MayWait) -> Option<Dirtiness> {
+        if self.opened_log().is_some() {
+            return None;
+        }
+        let survey =
+            |partition: &Partition, writer: &Writer| Ok(partition.survey_dirtiness(writer));
+        self.with_writer(may_wait, survey).ok()?
+    }
+
+    /// The result is kept until the settings change.
+    fn survey_dirtiness(&self, writer: &Writer) -> Option<Dirtiness> {
+        match self.unopened(writer)? {
+            Survey::Nothing => return Some(Dirtiness::default()),
+            Survey::Unknown => return None,
+            Survey::Done(..) => {}
+        }
+        let turn = self.turn();
+        if turn.dirtiness_on_disk.is_some() {
+            return turn.dirtiness_on_disk;
+        }
+        let config = turn.config.clone();
+        drop(turn);
+        let found = self.host.directory.survey_dirtiness(&self.topic, self.index, &config);
+        let mut turn = self.turn();
+        if Arc::ptr_eq(&turn.config, &config) {
+            turn.dirtiness_on_disk = found;
+        }
+        found
     }
 
     /// As [`Partition::log`]. Nobody serves from the log before all of this is done.

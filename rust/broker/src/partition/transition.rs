@@ -197,6 +197,7 @@ impl Turn<'_> {
             return;
         }
         self.config = config.clone();
+        self.dirtiness_on_disk = None;
         if let LogSlot::Open(log) = &self.log {
             log.update_config(config.clone());
         }

@@ -4,7 +4,10 @@ use std::io;
 use std::path::Path;
 
 use crate::config::LogConfig;
-use crate::disk::{Disk, OpenMode};
+use crate::disk::{DirEntry, Disk, OpenMode};
+use crate::log::Checkpointed;
+use crate::log::compaction::{Dirtiness, first_timestamp};
+use crate::log::swap::is_left_over;
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, file_name, parse_file_name};
 
@@ -19,6 +22,8 @@ pub struct LogSurvey {
     oldest_timestamp: Option<i64>,
     /// Base offset of the segment after the oldest.
     second_base: Option<i64>,
+    /// Whether there are files that go with the next open.
+    has_leftovers: bool,
 }
 
 impl LogSurvey {
@@ -28,32 +33,76 @@ impl LogSurvey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             entries => entries?,
         };
-        let mut logs: Vec<_> = (entries.iter())
-            .filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
-                (base_offset, FileKind::Log) if !entry.is_dir => Some((base_offset, entry.size)),
-                _ => None,
-            })
-            .collect();
-        logs.sort_unstable();
+        let logs = segments(&entries);
         let Some(&(oldest_base, oldest_bytes)) = logs.first() else { return Ok(None) };
         Ok(Some(LogSurvey {
             size_bytes: logs.iter().map(|(_, size)| size).sum(),
             oldest_bytes,
             oldest_timestamp: last_timestamp(disk, dir, oldest_base)?,
             second_base: logs.get(1).map(|(base_offset, _)| *base_offset),
+            has_leftovers: entries.iter().filter_map(|entry| entry.name.to_str()).any(is_left_over),
         }))
     }
 
-    /// Whether retention might find something to delete, so that the log has to be opened.
+    /// Whether an open or retention might find something to delete, so that the log must be opened.
+    /// If no index has the records' time, their age begins with the first open.
     pub fn may_expire(&self, config: &LogConfig, log_start_offset: i64, now_ms: i64) -> bool {
-        let is_old = self.oldest_timestamp.is_some_and(|timestamp| {
-            config.retention_ms >= 0 && now_ms.saturating_sub(timestamp) > config.retention_ms
-        });
+        let is_old = config.retention_ms >= 0
+            && self.oldest_bytes > 0
+            && self
+                .oldest_timestamp
+                .is_none_or(|timestamp| now_ms.saturating_sub(timestamp) > config.retention_ms);
         let bytes_left = i64::try_from(self.size_bytes - self.oldest_bytes).unwrap_or(i64::MAX);
         let is_large = config.retention_bytes >= 0 && bytes_left >= config.retention_bytes;
-        self.second_base.is_some_and(|base| base <= log_start_offset)
+        self.has_leftovers
+            || self.second_base.is_some_and(|base| base <= log_start_offset)
             || (config.cleanup_policy.delete && (is_old || is_large))
     }
+}
+
+/// How much of a closed log a compaction might clean. [`crate::Log::dirtiness`] finds less where
+/// records are not stable or too young.
+///
+/// `checkpointed` is from a clean stop. Times are read only if the settings need them.
+pub(crate) fn dirtiness(
+    disk: &dyn Disk,
+    dir: &Path,
+    checkpointed: &Checkpointed,
+    config: &LogConfig,
+) -> io::Result<Dirtiness> {
+    let logs = segments(&disk.list(dir)?);
+    let clean_offset = checkpointed.cleaner_offset;
+    let start = checkpointed.log_start_offset.unwrap_or(0);
+    let is_known = (start..=checkpointed.recovery_point).contains(&clean_offset);
+    let mut found = Dirtiness::default();
+    for pair in logs.windows(2) {
+        let &[(base_offset, size), (next_base, _)] = pair else { continue };
+        if is_known && next_base <= clean_offset {
+            found.clean_bytes += size;
+            continue;
+        }
+        found.dirty_bytes += size;
+        if config.max_compaction_lag_ms == i64::MAX {
+            continue;
+        }
+        let path = dir.join(file_name(base_offset, FileKind::Log));
+        let timestamp = first_timestamp(&*disk.open(&path, OpenMode::Read)?, size);
+        found.first_dirty_timestamp =
+            found.first_dirty_timestamp.into_iter().chain(timestamp).min();
+    }
+    Ok(found)
+}
+
+/// Base offsets and sizes of the `.log` files, in their order.
+fn segments(entries: &[DirEntry]) -> Vec<(i64, u64)> {
+    let mut logs: Vec<_> = (entries.iter())
+        .filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
+            (base_offset, FileKind::Log) if !entry.is_dir => Some((base_offset, entry.size)),
+            _ => None,
+        })
+        .collect();
+    logs.sort_unstable();
+    logs
 }
 
 /// The last entry of a segment's time index.

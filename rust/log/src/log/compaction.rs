@@ -34,6 +34,8 @@ use self::plan::Plan;
 use self::transactions::Aborted;
 use super::snapshot::Snapshot;
 use super::{Log, StorageError};
+use crate::config::LogConfig;
+use crate::disk::ReadFile;
 use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
@@ -107,6 +109,13 @@ impl Dirtiness {
     pub fn ratio(&self) -> f64 {
         let all = self.clean_bytes + self.dirty_bytes;
         if all == 0 { 0.0 } else { self.dirty_bytes as f64 / all as f64 }
+    }
+
+    /// Whether a log must be compacted, by its share of dirty bytes or by the age of the oldest.
+    pub fn is_due(&self, config: &LogConfig, now_ms: i64) -> bool {
+        let oldest_ms = now_ms.saturating_sub(config.max_compaction_lag_ms);
+        let is_late = self.first_dirty_timestamp.is_some_and(|time| time < oldest_ms);
+        self.dirty_bytes > 0 && (self.ratio() > config.min_cleanable_dirty_ratio || is_late)
     }
 }
 
@@ -312,15 +321,17 @@ fn first_dirty_timestamp(
         if snapshot.end_of(index) <= first_dirty || segment.size == 0 {
             continue;
         }
-        let file = segment.files.log()?;
-        let mut scanner = BatchScanner::new(&*file, 0, segment.size);
-        let timestamp = match scanner.next() {
-            Ok(Some(batch)) => Some(batch.max_timestamp()),
-            _ => None,
-        };
-        smallest = smallest.into_iter().chain(timestamp.filter(|timestamp| *timestamp >= 0)).min();
+        let timestamp = first_timestamp(&*segment.files.log()?, segment.size);
+        smallest = smallest.into_iter().chain(timestamp).min();
     }
     Ok(smallest)
+}
+
+/// The timestamp (ms) with which a segment's file of `size` bytes begins, if it has one.
+pub(crate) fn first_timestamp(file: &dyn ReadFile, size: u64) -> Option<i64> {
+    let mut scanner = BatchScanner::new(file, 0, size);
+    let timestamp = scanner.next().ok().flatten().map(|batch| batch.max_timestamp());
+    timestamp.filter(|timestamp| *timestamp >= 0)
 }
 
 /// Notes the last offset of each key in the dirty segments; returns where it ended (exclusive).

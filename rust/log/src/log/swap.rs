@@ -18,6 +18,13 @@ use crate::segment::{CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, parse_file_name};
 pub(super) const DELETED_SUFFIX: &str = ".deleted";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
+/// Whether a name is that of a file which the next open removes or renames.
+pub(crate) fn is_left_over(name: &str) -> bool {
+    [DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX]
+        .into_iter()
+        .any(|suffix| name.ends_with(suffix))
+}
+
 /// What is left of an interrupted run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
