@@ -20,7 +20,7 @@ from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
 from pykafka_core.cli.doctor.processes import listening, socket_holder
 from tests.support.cli import run
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.mounts import mounted
 
 Capture = pytest.CaptureFixture[str]
@@ -129,6 +129,26 @@ def test_a_byte_that_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys:
     found = diagnosed(capsys, "--data-dir", tmp_path, code=1)
     (bad,) = (one.text for one in found if one.level is Level.PROBLEM)
     assert bad == "t-0: damaged: valid batches follow a damaged one at offset 0"
+
+
+def test_a_copy_of_another_partition_is_a_problem_and_is_not_served(
+    tmp_path: Path, capsys: Capture, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("t", 2)
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        for partition in range(2):
+            producer.produce("t", b"record", partition=partition)
+        assert producer.flush(PATIENCE_S) == 0
+    shutil.rmtree(tmp_path / "t-1")
+    shutil.copytree(tmp_path / "t-0", tmp_path / "t-1")
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=1)
+    (wrong,) = (one for one in found if one.level is Level.PROBLEM)
+    assert wrong.text == "t-1 has the files of partition 0 of its topic"
+    with Broker(tmp_path):
+        text = f"{tmp_path / 't-1'} has the files of partition 0 of its topic"
+        eventually(lambda: text in caplog.text)
+    assert (tmp_path / "t-1" / f"{0:020}.log").exists()
 
 
 def test_people_see_a_line_for_each_finding_and_its_advice(killed: Path, capsys: Capture) -> None:

@@ -6,23 +6,18 @@ contains none of the partitions, and its log never did, it was lost or is that o
 the start is refused, whichever program wrote the directory.
 """
 
-import re
 from collections.abc import Container, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
-from pykafka_core.broker.storage.files import read_file, storage_errors
+from pykafka_core.broker.storage.files import storage_errors
+from pykafka_core.broker.storage.partition_identity import PARTITION_METADATA, read_identity
 from pykafka_core.errors import CorruptMessageError, MetadataError
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.codec import Decoded
 from pykafka_core.protocol.messages import RemoveTopicRecord, TopicRecord
-from pykafka_core.types import id_bytes
-
-IDENTITY = "partition.metadata"
-_SIZE_MAX = 4096
-_TOPIC_ID = re.compile(rb"version: 0\r?\ntopic_id: ([A-Za-z0-9_-]{22})(?:\r?\n|$)")
 
 
 class Lost(NamedTuple):
@@ -78,15 +73,17 @@ def find_lost(
 
 def _topic_of(path: Path) -> _Topic | None:
     """None for a directory that holds no log."""
-    content = read_file(path / IDENTITY, _SIZE_MAX)
-    if content is None:
+    identity = read_identity(path)
+    if identity is None:
         with storage_errors("read", path):
-            if not any(file.suffix == ".log" for file in path.iterdir()):
+            if not any(_is_of_a_log(file) for file in path.iterdir()):
                 return None
-    found = _TOPIC_ID.match(content or b"")
-    return _Topic(
-        path.name.rpartition("-")[0], id_bytes(found[1].decode()) if found is not None else None
-    )
+    topic_id = None if identity is None else identity.topic_id
+    return _Topic(path.name.rpartition("-")[0], topic_id)
+
+
+def _is_of_a_log(file: Path) -> bool:
+    return file.suffix == ".log" or file.name == PARTITION_METADATA
 
 
 def _ever_contained(log: Iterable[Decoded]) -> tuple[set[bytes], set[str]]:

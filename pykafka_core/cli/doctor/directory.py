@@ -14,6 +14,7 @@ from pykafka_core._core import Repair
 from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import OtherReleaseError
+from pykafka_core.broker.storage.partition_identity import other_partition
 from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import (
     compacted_of,
@@ -166,6 +167,11 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
         text = f"{foreign.text}: a node of a cluster is refused, a broker alone serves without them"
         yield warning("features", text, foreign.advice)
     partitions = core.partitions()
+    for partition in partitions:
+        found = other_partition(partition)
+        if found is not None:
+            text = f"{partition.name} has the files of partition {found} of its topic"
+            yield problem("logs", text, "restore its own files, or move it away")
     cuts = look_at(core, partitions, compacted_of(partitions, image))
     for cut in cuts:
         advice = f"see what `pykafka-core repair {cut.partition}` would cut"

@@ -277,7 +277,7 @@ mod tests {
             checkpointed: Checkpointed::default(),
             on_damage: OnDamage::Keep,
             clean: false,
-            topic_id: None,
+            identity: None,
             producer_id_expiration_ms: i64::MAX,
             read_only: false,
             jitter_seed: 1,

@@ -20,7 +20,7 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use self::checkpoint::CleanShutdown;
+use self::checkpoint::{CleanShutdown, PartitionIdentity};
 use self::checkpoints::{CheckpointFiles, Checkpoints};
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
@@ -184,7 +184,8 @@ impl LogDirectory {
         let (topic, partition) = parse_partition_dir(name)?;
         let path = self.dir.join(name);
         let metadata = self.disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE)).ok();
-        let topic_id = metadata.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
+        let identity = metadata.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
+        let topic_id = identity.map(|identity| identity.topic_id);
         Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
     }
 
@@ -225,7 +226,8 @@ impl LogDirectory {
     /// Opens a partition's log; nothing is written before its first append.
     ///
     /// # Errors
-    /// As [`Log::open`]; [`OpenError::TopicIdMismatch`] if the directory is of an earlier topic of that name.
+    /// As [`Log::open`]; [`OpenError::TopicIdMismatch`] if the directory is of an earlier topic of
+    /// that name, [`OpenError::OtherPartition`] if it is a copy of another partition's.
     pub fn open_log(
         &self,
         topic: &str,
@@ -316,7 +318,8 @@ impl LogDirectory {
             checkpointed,
             on_damage,
             clean: self.was_clean,
-            topic_id,
+            identity: topic_id
+                .map(|topic_id| PartitionIdentity { topic_id, partition: Some(key.1) }),
             producer_id_expiration_ms: self.producer_id_expiration_ms.load(Ordering::Relaxed),
             read_only: false,
             jitter_seed: self.draw(),

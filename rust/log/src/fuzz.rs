@@ -129,7 +129,7 @@ fn options(disk: &MemoryDisk, clean: bool) -> LogOptions {
         checkpointed: crate::Checkpointed::default(),
         on_damage: crate::OnDamage::Keep,
         clean,
-        topic_id: Some([7; 16]),
+        identity: Some(crate::PartitionIdentity { topic_id: [7; 16], partition: None }),
         producer_id_expiration_ms: i64::MAX,
         read_only: false,
         jitter_seed: 1,

@@ -18,6 +18,7 @@ pub use config::{
     CleanupPolicy, CompressionType, ConfigError, Durability, LogConfig, MessageTimestampType,
 };
 pub use directory::checkpoint;
+pub use directory::checkpoint::PartitionIdentity;
 pub use directory::library::LibraryLog;
 pub use directory::lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use directory::repair::{Cut, Repair};

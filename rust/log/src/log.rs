@@ -57,6 +57,7 @@ pub use types::{
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
+use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
@@ -94,7 +95,7 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) buffers: Arc<BufferPool>,
-    pub(crate) topic_id: Option<[u8; 16]>,
+    pub(crate) identity: Option<PartitionIdentity>,
 }
 
 impl Log {

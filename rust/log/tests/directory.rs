@@ -91,6 +91,32 @@ fn no_marker_while_a_log_was_not_recovered() {
 }
 
 #[test]
+fn a_copy_of_another_partition_is_refused_and_kept() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.close(true).unwrap();
+    let (source, copy) = (Path::new("/data/t-0"), Path::new("/data/t-1"));
+    disk.create_dir_all(copy).unwrap();
+    for entry in disk.list(source).unwrap() {
+        let bytes = disk.read(&source.join(&entry.name)).unwrap();
+        disk.write_atomically(&copy.join(&entry.name), &bytes).unwrap();
+    }
+    let directory = open(&disk);
+    let opened = directory.open_log("t", 1, ID, Arc::default());
+    assert!(matches!(opened, Err(OpenError::OtherPartition { found: 0, .. })), "{opened:?}");
+    let inspected = directory.inspect("t", 1, ID, Arc::default());
+    assert!(matches!(inspected, Err(OpenError::OtherPartition { .. })), "{inspected:?}");
+    assert_eq!(open_log(&directory, "t").log_end_offset(), 3);
+    // As Kafka writes it: it may be of any partition.
+    let identity = disk.read(&copy.join("partition.metadata")).unwrap();
+    let end = identity.len() - b"\npartition: 0".len();
+    disk.write_atomically(&copy.join("partition.metadata"), &identity[..end]).unwrap();
+    let (log, _) = directory.open_log("t", 1, ID, Arc::default()).unwrap();
+    assert_eq!(log.log_end_offset(), 3);
+}
+
+#[test]
 fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
     let disk = memory();
     let directory = open(&disk);

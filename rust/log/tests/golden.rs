@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pykafka_log::{
     AbortedTxn, BufferPool, Checkpointed, CleanupPolicy, Disk, Log, LogConfig, LogOptions,
-    ManualClock, MemoryDisk, OnDamage, OpenMode, Recovery, checkpoint,
+    ManualClock, MemoryDisk, OnDamage, OpenMode, PartitionIdentity, Recovery, checkpoint,
 };
 use pykafka_record::{Batch, EndTransactionMarker, LeaderEpoch, Limits, batches};
 use serde_json::{Value, json};
@@ -108,7 +108,10 @@ impl Golden {
             },
             on_damage: OnDamage::Keep,
             clean,
-            topic_id: Some(uuid(self.answers["topic_id"].as_str().unwrap())),
+            identity: Some(PartitionIdentity {
+                topic_id: uuid(self.answers["topic_id"].as_str().unwrap()),
+                partition: None,
+            }),
             producer_id_expiration_ms: 86_400_000,
             read_only: false,
             jitter_seed: 1,

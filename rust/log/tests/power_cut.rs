@@ -14,7 +14,7 @@ use std::sync::Arc;
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     AppendError, BufferPool, Checkpointed, Disk, Log, LogConfig, LogDirectory, LogOptions,
-    ManualClock, OnDamage, Recovery, StorageError, checkpoint,
+    ManualClock, OnDamage, PartitionIdentity, Recovery, StorageError, checkpoint,
 };
 use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId, batches};
 
@@ -86,7 +86,7 @@ fn options(disk: &FaultyDisk, mode: Mode, clean: bool) -> LogOptions {
         },
         on_damage: if mode == Mode::Fsync { OnDamage::Keep } else { OnDamage::CutUnsynced },
         clean,
-        topic_id: Some([7; 16]),
+        identity: Some(PartitionIdentity { topic_id: [7; 16], partition: None }),
         producer_id_expiration_ms: i64::MAX,
         read_only: false,
         jitter_seed: 1,

@@ -146,24 +146,41 @@ pub fn write_transaction_indexes(counts: &BTreeMap<i64, usize>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Reads the topic id in `partition.metadata`.
-pub fn read_partition_metadata(bytes: &[u8]) -> Result<[u8; 16], CheckpointError> {
+/// The partition a directory belongs to, as `partition.metadata` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionIdentity {
+    /// A topic that was created again under the same name has another one.
+    pub topic_id: [u8; 16],
+    /// Its index in the topic; `None` in a file of Apache Kafka, which has no such line.
+    pub partition: Option<i32>,
+}
+
+/// Reads `partition.metadata`. Kafka writes two lines and reads no more.
+pub fn read_partition_metadata(bytes: &[u8]) -> Result<PartitionIdentity, CheckpointError> {
     let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;
     let mut lines = text.lines();
     let version = lines.next().unwrap_or_default();
     if version != "version: 0" {
         return Err(CheckpointError::Version(version.chars().take(100).collect()));
     }
-    lines
-        .next()
+    let topic_id = (lines.next())
         .and_then(|line| line.strip_prefix("topic_id: "))
         .and_then(parse_topic_id)
-        .ok_or(CheckpointError::Field("topic_id"))
+        .ok_or(CheckpointError::Field("topic_id"))?;
+    let partition = match lines.next().and_then(|line| line.strip_prefix("partition: ")) {
+        Some(text) => Some(text.parse().map_err(|_| CheckpointError::Field("partition"))?),
+        None => None,
+    };
+    Ok(PartitionIdentity { topic_id, partition })
 }
 
 /// Writes `partition.metadata`.
-pub fn write_partition_metadata(topic_id: [u8; 16]) -> Vec<u8> {
-    format!("version: 0\ntopic_id: {}", write_topic_id(topic_id)).into_bytes()
+pub fn write_partition_metadata(identity: PartitionIdentity) -> Vec<u8> {
+    let mut text = format!("version: 0\ntopic_id: {}", write_topic_id(identity.topic_id));
+    if let Some(partition) = identity.partition {
+        let _ = write!(text, "\npartition: {partition}");
+    }
+    text.into_bytes()
 }
 
 fn head(count: usize) -> String {

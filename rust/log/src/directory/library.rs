@@ -193,7 +193,7 @@ impl LibraryLog {
             checkpointed: seen.checkpointed,
             on_damage: OnDamage::Keep,
             clean: false,
-            topic_id: None,
+            identity: None,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
             read_only: true,
             jitter_seed: 0,

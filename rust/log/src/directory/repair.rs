@@ -215,7 +215,7 @@ impl Repair {
             checkpointed: self.checkpoints(partition)?.of(&partition_key(partition)),
             on_damage: OnDamage::Keep,
             clean: self.disk.exists(&self.container.join(checkpoint::CLEAN_SHUTDOWN_FILE)),
-            topic_id: None,
+            identity: None,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
             read_only: false,
             jitter_seed: 0,

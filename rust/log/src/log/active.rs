@@ -144,9 +144,9 @@ impl State {
         if let Some(parent) = shared.dir.parent() {
             self.unsynced.add_dir(parent.to_path_buf());
         }
-        if let Some(topic_id) = shared.topic_id {
+        if let Some(identity) = shared.identity {
             let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
-            self.begin_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
+            self.begin_file(shared, path, &checkpoint::write_partition_metadata(identity))?;
         }
         self.is_on_disk = true;
         let path = shared.dir.join(checkpoint::LEADER_EPOCH_FILE);
@@ -368,7 +368,7 @@ mod tests {
             checkpointed: Checkpointed::default(),
             on_damage: OnDamage::Keep,
             clean: true,
-            topic_id: None,
+            identity: None,
             producer_id_expiration_ms: 1,
             read_only: false,
             jitter_seed: 1,

@@ -327,6 +327,16 @@ pub enum OpenError {
         /// The partition's directory.
         path: PathBuf,
     },
+    /// The directory is a copy of another partition's.
+    #[error(
+        "{path} has the files of partition {found} of its topic: restore its own files, or move it away"
+    )]
+    OtherPartition {
+        /// The partition's directory.
+        path: PathBuf,
+        /// The partition that its `partition.metadata` names.
+        found: i32,
+    },
     /// Another process, or another part of this one, holds the directory.
     #[error("{reason}")]
     Locked {

@@ -93,7 +93,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     let (dir, snapshots) = (dir.with_swapped(leftovers.swapped()), names::snapshots(&entries));
     let on_disk = snapshots.clone();
     let mut look = Look { dir, plan, snapshots, found };
-    look.check_topic_id()?;
+    look.check_identity()?;
     let are_epochs_whole = look.load_epochs()?;
     look.found.segments = names::segments(&entries, &leftovers);
     look.leave_overlapped()?;

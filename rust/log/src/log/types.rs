@@ -9,6 +9,7 @@ use pykafka_record::LeaderEpoch;
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
+use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::Disk;
 use crate::log::Damage;
 use crate::log::producer_state::AppendOrigin;
@@ -31,8 +32,8 @@ pub struct LogOptions {
     pub on_damage: OnDamage,
     /// Whether the directory was closed cleanly, so that nothing needs recovery.
     pub clean: bool,
-    /// The topic's id: written to `partition.metadata`, and compared with what is there.
-    pub topic_id: Option<[u8; 16]>,
+    /// Written to `partition.metadata`, and compared with its contents if the file is there.
+    pub identity: Option<PartitionIdentity>,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
     /// Touch nothing on disk: what needs recovery is recovered in memory only.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use pykafka_log::{
     AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, DirectoryOptions, Disk, Log,
-    LogConfig, LogDirectory, LogOptions, ManualClock, MemoryDisk, OnDamage, Recovery,
+    LogConfig, LogDirectory, LogOptions, ManualClock, MemoryDisk, OnDamage, PartitionIdentity,
+    Recovery,
 };
 use pykafka_record::{Batch, BatchBuilder, BatchOptions, LeaderEpoch, batches};
 
@@ -48,7 +49,7 @@ impl Bench {
             checkpointed: Checkpointed::default(),
             on_damage: OnDamage::Keep,
             clean,
-            topic_id: Some([7; 16]),
+            identity: Some(PartitionIdentity { topic_id: [7; 16], partition: None }),
             producer_id_expiration_ms: 86_400_000,
             read_only: false,
             jitter_seed: 1,

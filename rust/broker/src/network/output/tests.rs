@@ -53,7 +53,7 @@ fn sliced(dir: &std::path::Path) -> (Log, RecordsSlice, Vec<u8>) {
         checkpointed: Checkpointed::default(),
         on_damage: OnDamage::Keep,
         clean: true,
-        topic_id: None,
+        identity: None,
         producer_id_expiration_ms: 1,
         read_only: false,
         jitter_seed: 0,

@@ -53,14 +53,19 @@ fn an_empty_checkpoint_has_no_entries_as_apache_kafka_makes_them() {
 #[test]
 fn partition_metadata_is_kafkas() {
     let text = b"version: 0\ntopic_id: 06k7p64KQ_aEDZnLFuIBJQ";
-    let id = read_partition_metadata(text).unwrap();
-    assert_eq!(id[..3], [0xd3, 0xa9, 0x3b]);
-    assert_eq!(write_partition_metadata(id), text);
+    let found = read_partition_metadata(text).unwrap();
+    assert_eq!((&found.topic_id[..3], found.partition), (&[0xd3, 0xa9, 0x3b][..], None));
+    assert_eq!(write_partition_metadata(found), text);
+    let ours = [&text[..], b"\npartition: 12"].concat();
+    let found = PartitionIdentity { partition: Some(12), ..found };
+    assert_eq!(read_partition_metadata(&ours), Ok(found));
+    assert_eq!(write_partition_metadata(found), ours);
     for bad in [
         "",
         "version: 1\ntopic_id: 06k7p64KQ_aEDZnLFuIBJQ",
         "version: 0\n",
         "version: 0\ntopic_id: x",
+        "version: 0\ntopic_id: 06k7p64KQ_aEDZnLFuIBJQ\npartition: x",
     ] {
         assert!(read_partition_metadata(bad.as_bytes()).is_err(), "{bad:?}");
     }

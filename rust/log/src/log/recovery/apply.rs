@@ -68,7 +68,7 @@ fn state_of(found: Recovered, options: LogOptions, status: Status) -> (State, Sh
         disk: options.disk,
         clock: options.clock,
         buffers: options.buffers,
-        topic_id: options.topic_id,
+        identity: options.identity,
     };
     let created_ms = shared.clock.now_ms();
     let segments = found.segments.into_iter();

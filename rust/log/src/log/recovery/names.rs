@@ -6,7 +6,7 @@ use super::Look;
 use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
-use crate::directory::checkpoint;
+use crate::directory::checkpoint::{self, PartitionIdentity};
 use crate::disk::DirEntry;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::swap::{DELETED_SUFFIX, Leftovers, next_offset};
@@ -110,23 +110,31 @@ fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
 }
 
 impl Look<'_> {
-    /// Compares `partition.metadata` with the id wanted; it gets that id where it is missing or unreadable.
-    pub(super) fn check_topic_id(&mut self) -> Result<(), OpenError> {
-        let Some(topic_id) = self.plan.topic_id else { return Ok(()) };
+    /// Compares `partition.metadata` with the identity wanted; it is written where it is missing or
+    /// unreadable. A file without a partition, as Kafka writes it, may be of any.
+    pub(super) fn check_identity(&mut self) -> Result<(), OpenError> {
+        let Some(wanted) = self.plan.identity else { return Ok(()) };
         let name = checkpoint::PARTITION_METADATA_FILE;
         if let Some(bytes) = self.dir.read_if_there(name)? {
             match checkpoint::read_partition_metadata(&bytes) {
-                Ok(found) if found == topic_id => return Ok(()),
-                Ok(_) => {
+                Ok(found) if found.topic_id != wanted.topic_id => {
                     return Err(OpenError::TopicIdMismatch { path: self.dir.dir().to_owned() });
                 }
+                Ok(PartitionIdentity { partition: Some(found), .. })
+                    if wanted.partition.is_some_and(|partition| partition != found) =>
+                {
+                    return Err(OpenError::OtherPartition {
+                        path: self.dir.dir().to_owned(),
+                        found,
+                    });
+                }
+                Ok(_) => return Ok(()),
                 Err(error) => {
                     self.warn(name, &format!("{error}; written again with the id of the topic"));
                 }
             }
         }
-        self.found.changes.partition_metadata =
-            Some(checkpoint::write_partition_metadata(topic_id));
+        self.found.changes.partition_metadata = Some(checkpoint::write_partition_metadata(wanted));
         Ok(())
     }
 

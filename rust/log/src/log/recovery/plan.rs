@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::directory::checkpoint::PartitionIdentity;
 use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
 
 /// 16 MiB in memory, from 2 to 4 GiB of batches.
@@ -34,7 +35,7 @@ pub(crate) struct Plan {
     /// Value of [`Checkpointed::is_copy`].
     pub(super) is_copy: bool,
     /// What `partition.metadata` has to hold.
-    pub(super) topic_id: Option<[u8; 16]>,
+    pub(super) identity: Option<PartitionIdentity>,
     pub(super) index_interval_bytes: u64,
     /// Index entries that may be made before they are stored. Where there are more, they get sparser.
     pub(super) rebuilt_entries_max: usize,
@@ -76,7 +77,7 @@ impl Plan {
             on_damage: options.on_damage,
             syncs_every_append: options.config.syncs_every_append(),
             is_copy,
-            topic_id: options.topic_id,
+            identity: options.identity,
             index_interval_bytes: options.config.index_interval_bytes as u64,
             rebuilt_entries_max: REBUILT_ENTRIES_MAX,
             snapshot_bytes_max: SNAPSHOT_BYTES_MAX,

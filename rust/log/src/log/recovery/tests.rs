@@ -9,6 +9,7 @@ use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, Pro
 
 use crate::clock::ManualClock;
 use crate::config::LogConfig;
+use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::{Disk, MemoryDisk, OpenMode};
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
 use crate::log::recovery::apply::apply;
@@ -64,7 +65,7 @@ fn options(disk: &MemoryDisk) -> LogOptions {
         checkpointed: Checkpointed::default(),
         on_damage: OnDamage::Keep,
         clean: false,
-        topic_id: Some([7; 16]),
+        identity: Some(PartitionIdentity { topic_id: [7; 16], partition: None }),
         producer_id_expiration_ms: 86_400_000,
         read_only: false,
         jitter_seed: 1,
