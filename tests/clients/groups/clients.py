@@ -25,7 +25,7 @@ class Client:
     """A row of the table.
 
     ``strategies`` are those that it offers, with their names in the protocol. ``is_foreign``: neither Python's nor
-    Java's, so `make test` does not need it. ``commits_itself``: after each poll, unasked. ``tells_owners``: if
+    Java's, so `make test-all` does not need it. ``commits_itself``: after each poll, unasked. ``tells_owners``: if
     not, the broker was asked, too late to see overlaps. ``arguments`` follow the settings; they are made when a member
     starts.
     """

@@ -1,6 +1,6 @@
 """Every client in a consumer group of our broker: the rows and columns of docs/guides/clients.md.
 
-`make test` runs the clients of Python and Java; `make clients` runs all, and then writes the table.
+`make test-all` runs the clients of Python and Java; `make clients` runs all, and then writes the table.
 """
 
 import itertools
