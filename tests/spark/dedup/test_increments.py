@@ -1,6 +1,5 @@
 """What micro-batches write into a folder and read again: against a plain set, over replays, crashes and power cuts."""
 
-import os
 import random
 import time
 from collections.abc import Callable
@@ -99,7 +98,6 @@ def written_by(query: Query, batches: list[list[Id]], monkeypatch: pytest.Monkey
         write(path, data, prefix)
 
     monkeypatch.setattr(increments, "write", counted)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
     for batch, ids in enumerate(batches):
         query.run(batch, ids)
     return sum(sizes)
@@ -368,7 +366,6 @@ def test_merging_and_caching_change_no_answer_with_a_horizon(
 ) -> None:
     folder = tmp_path_factory.mktemp("queries")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
         queries = [Query(folder / name, 1, horizon_ms=horizon) for name in ("merging", "plain")]
         for batch, rows in enumerate(batches):
             ids, times = ids_of(*(number for number, _ in rows)), [time for _, time in rows]
@@ -392,7 +389,6 @@ class Folder(RuleBasedStateMachine):
 
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(increments, "RUN", 2)
-        self.patch.setattr(os, "fsync", lambda _: None)
         self.temporary = tempfile.TemporaryDirectory()
         self.query = Query(Path(self.temporary.name) / "ids", buckets)
         self.workers: list[dict[Any, Any]] = [{}, {}]
