@@ -24,10 +24,13 @@ ABILITIES = ("static restart", "seek", "pause", "lag")
 class Client:
     """A row of the table.
 
-    ``strategies`` are those that it offers, with their names in the protocol. ``is_foreign``: neither Python's nor
-    Java's, so `make test-all` does not need it. ``commits_itself``: after each poll, unasked. ``tells_owners``: if
-    not, the broker was asked, too late to see overlaps. ``arguments`` follow the settings; they are made when a member
-    starts.
+    Attributes:
+        strategies: Its assignment strategies, with their names in the protocol.
+        is_foreign: Neither a Python nor a Java client: `make test-all` does not run it.
+        commits_itself: It commits after each poll, without a call.
+        tells_owners: It reports its partitions. Of another client they are read from the broker,
+            too late to see overlaps.
+        arguments: Follow the settings on the command line; made when a member starts.
     """
 
     name: str

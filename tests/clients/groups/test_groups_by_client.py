@@ -1,6 +1,7 @@
 """Every client in a consumer group of our broker: the rows and columns of docs/guides/clients.md.
 
-`make test-all` runs the clients of Python and Java; `make clients` runs all, and then writes the table.
+`make test-all` runs the clients of Python and Java; `make clients` runs all of them and writes the
+table.
 """
 
 import itertools
