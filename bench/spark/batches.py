@@ -146,9 +146,10 @@ def create_parts(form: str, folder: str, server: Any) -> str:
     table = "CREATE TABLE parts (count bigint)"
     if form == "driver":
         import sqlite3
+        from contextlib import closing
 
         path = f"{folder}/ledger.sqlite"
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection:
             connection.execute(table)
         return path
     import psycopg

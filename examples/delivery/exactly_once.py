@@ -21,18 +21,19 @@ def main(bootstrap: str, directory: Path, idle_s: float = 5) -> None:
         connection.execute("CREATE TABLE IF NOT EXISTS payments (value TEXT)")
     connection.close()
     settings = {"bootstrap.servers": bootstrap, "group.id": "-", "enable.auto.commit": False}
-    consumer = IdempotentConsumer(
-        Consumer(settings),
-        SQLiteLedger(database),
-        "payments",
-        topics=["payments"],
-        admin=AdminClient({"bootstrap.servers": bootstrap}),
-        effect=insert,
-        ids=header_id("message-id"),  # Producers that send again on their own are caught, too.
-        batch_records_max=2,
-    )
-    while consumer.process_batch(idle_s).polled:
-        pass
+    with SQLiteLedger(database) as ledger:
+        consumer = IdempotentConsumer(
+            Consumer(settings),
+            ledger,
+            "payments",
+            topics=["payments"],
+            admin=AdminClient({"bootstrap.servers": bootstrap}),
+            effect=insert,
+            ids=header_id("message-id"),  # Producers that send again on their own are caught, too.
+            batch_records_max=2,
+        )
+        while consumer.process_batch(idle_s).polled:
+            pass
 
 
 def insert(connection: sqlite3.Connection, records: list) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from inspect import signature
@@ -12,7 +13,8 @@ import pytest
 
 import pykafka_core
 import spark_udfs
-from tests.support.examples import PAGES, ROOT, examples
+from tests.support.brokers import Serve
+from tests.support.examples import PAGES, ROOT, closing_databases, examples
 
 EXAMPLES = [
     pytest.param(code, id=f"{page.stem}-{number}")
@@ -28,10 +30,18 @@ def test_the_example_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
-    exec(compile(code, "example", "exec"), scope)
-    for name, value in scope.items():
-        if name.startswith("test_") and callable(value):
-            value(*map(request.getfixturevalue, signature(value).parameters))
+    with closing_databases():
+        exec(compile(code, "example", "exec"), scope)
+        for name, value in scope.items():
+            if name.startswith("test_") and callable(value):
+                value(*map(request.getfixturevalue, signature(value).parameters))
+
+
+def test_the_program_with_a_ledger_closes_its_databases(serve: Serve, tmp_path: Path) -> None:
+    program = runpy.run_path(str(ROOT / "examples" / "delivery" / "exactly_once.py"))
+    with serve() as broker, closing_databases():
+        broker.create_topic("payments")
+        program["main"](broker.bootstrap_servers, tmp_path, 0)
 
 
 @pytest.mark.load

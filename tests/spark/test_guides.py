@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.brokers import Serve
-from tests.support.examples import PAGES, spark_examples
+from tests.support.examples import PAGES, closing_databases, spark_examples
 
 GUIDES = [page for page in PAGES if spark_examples(page)]
 
@@ -22,7 +22,7 @@ def test_the_guide_runs_from_top_to_bottom(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
-    with serve() as broker:
+    with serve() as broker, closing_databases():
         for code in spark_examples(guide):
             here = code.replace("localhost:9092", broker.bootstrap_servers)
             here = here.replace("dbname=shop", postgres_dsn)

@@ -1,7 +1,12 @@
 """The Python examples of the pages: of Spark, which share the run's session; of PostgreSQL; others need a broker."""
 
 import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -21,6 +26,28 @@ def spark_examples(page: Path) -> list[str]:
 def postgres_examples(page: Path) -> list[str]:
     """Those that are tests with a PostgreSQL server; each runs alone."""
     return [code for code in _all(page) if _of_postgres(code)]
+
+
+@contextmanager
+def closing_databases() -> Iterator[None]:
+    """Fail if the block leaves a connection to SQLite open: Python 3.13 warns of it."""
+    connect = sqlite3.connect
+    opened: list[sqlite3.Connection] = []
+
+    def noting(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    with patch.object(sqlite3, "connect", noting):
+        yield
+    assert not [connection for connection in opened if _is_open(connection)]
+
+
+def _is_open(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
 
 
 def _all(page: Path) -> list[str]:
