@@ -33,6 +33,7 @@ class PartitionRules:
         self._brokers = image.brokers if brokers is None else brokers
         self._elr = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
         self._last: tuple[bytes, Rules] | None = None
+        self._last_min_isr: tuple[bytes, int] | None = None
 
     def of(self, topic: Topic) -> Rules:
         """Rules for changes that an event makes: unclean elections where the topic's settings allow them."""
@@ -53,11 +54,13 @@ class PartitionRules:
 
     def min_isr(self, topic: Topic) -> int:
         """``min.insync.replicas`` of the cluster or of this broker's settings, the larger one."""
-        known = min_isr(self._image, topic.name)
-        if self._settings is None:
-            return known
-        own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
-        return max(known, int(self._settings.topic_value(MIN_ISR, own) or 1))
+        if self._last_min_isr is None or self._last_min_isr[0] != topic.topic_id:
+            known = min_isr(self._image, topic.name)
+            if self._settings is not None:
+                own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
+                known = max(known, int(self._settings.topic_value(MIN_ISR, own) or 1))
+            self._last_min_isr = topic.topic_id, known
+        return self._last_min_isr[1]
 
     def _made(self, topic: Topic) -> Rules:
         is_unclean = self.allows_unclean(topic)

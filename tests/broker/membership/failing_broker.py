@@ -35,7 +35,11 @@ State = Literal["leader", "offline", "read_only", "unreadable", "whole"]
 
 
 class _Core(FakeCore):
-    """A disk with a result for probes (None while it hangs) and a wait for each partition."""
+    """A disk with a result for probes (None while it hangs) and a wait for each partition.
+
+    Attributes:
+        tick_ns: How far the clock advances whenever it is read.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,6 +47,11 @@ class _Core(FakeCore):
         self.waits_ms: dict[int, int] = {}
         self._probe_token = 0
         self.needed_space = False
+        self.tick_ns = 0
+
+    def now_ns(self) -> int:
+        self.clock_ns += self.tick_ns
+        return self.clock_ns
 
     def stalled(self, wait_ns_min: int) -> "Sequence[PartitionId]":
         waits = self.waits_ms.items()
@@ -135,6 +144,11 @@ class FailingBroker(AskedChannel):
         for _ in range(count):
             self._pass(HEARTBEAT_NS // 2)
             self.settle()
+
+    def turn(self) -> None:
+        """The control thread takes one turn."""
+        self.core.clock_ns += PAUSE_NS
+        self._foundation.timers.run(self.core.now_ns())
 
     def fill_disk(self) -> None:
         """No write finds space from now on."""

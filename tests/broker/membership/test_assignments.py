@@ -7,11 +7,14 @@ import pytest
 from pykafka_core.broker.runtime.membership.assignments import REVIEW_MS
 from pykafka_core.broker.runtime.membership.resignation import (
     PAUSE_HEARTBEATS_MAX,
+    SLICE_PARTITIONS,
     Probe,
     Resignation,
 )
 from pykafka_core.broker.runtime.membership.trust import GRACE_NS
+from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.errors import EligibleLeadersNotAvailableError
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import (
@@ -57,7 +60,8 @@ def test_leaders_come_first() -> None:
     world = FailingBroker((SECOND, OWN, THIRD), (OWN, SECOND, THIRD)).world
     resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
     resignation.note_probe(0, Probe.FAILED)
-    changes = resignation.changes(3 * HEARTBEAT_NS, world.image, PartitionRules(world.image))
+    rules = PartitionRules(world.image)
+    changes = finish(resignation.changes(3 * HEARTBEAT_NS, world.image, rules))
     assert [change.partition for change in changes] == [1, 0]
 
 
@@ -116,7 +120,7 @@ def test_a_replica_stays_in_the_isr_of_a_leader_that_may_await_it() -> None:
     image.brokers = {**image.brokers, SECOND: foreign}
     resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
     resignation.note_probe(0, Probe.FAILED)
-    assert resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image)) == []
+    assert finish(resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image))) == []
 
 
 def test_a_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
@@ -273,3 +277,41 @@ def test_many_failed_logs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
     broker.settle()
     assert all(broker.has_lost(index) for index in range(50))
     assert len(looks) <= 3
+
+
+def looking_broker() -> FailingBroker:
+    """A look takes four turns, as a slice takes one, and asks for a change."""
+    broker = FailingBroker(*[(OWN, SECOND, THIRD)] * (3 * SLICE_PARTITIONS + 1))
+    broker.core.tick_ns = TURN_NS
+    broker.note_partition_only("offline", 0)
+    return broker
+
+
+def test_a_look_at_many_partitions_leaves_the_control_thread_after_each_turn() -> None:
+    """20,000 failing partitions kept it for half a second."""
+    broker, asked = looking_broker(), []
+    for _ in range(4):
+        broker.turn()
+        asked.append(len(broker.asked))
+    assert asked == [0, 0, 0, 1]
+
+
+def test_a_hint_during_a_look_has_another_one_follow() -> None:
+    broker = looking_broker()
+    broker.turn()
+    broker.turn()
+    broker.note_partition_only("offline", 1)
+    broker.note_partition_only("offline", 2 * SLICE_PARTITIONS)
+    broker.core.tick_ns = 0
+    broker.pass_looks(1)
+    assert all(broker.has_lost(index) for index in (0, 1, 2 * SLICE_PARTITIONS))
+
+
+def test_a_change_is_asked_for_only_if_the_newest_image_allows_it() -> None:
+    """The look was at an older one, and controllers of Apache Kafka do not check."""
+    broker = looking_broker()
+    broker.turn()
+    broker.world.heartbeat(broker.world.processes[THIRD], fence=True)
+    for _ in range(9):
+        broker.turn()
+    assert not broker.asked

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from pykafka_core.broker.guarded_log import GuardedLogger
@@ -23,6 +24,8 @@ from pykafka_core.broker.runtime.membership.resignation import (
 )
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.timers import NS_PER_MS
+from pykafka_core.broker.runtime.turns import TURN_NS, advanced
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.directories import LOST
 from pykafka_core.metadata.image.features import DIRECTORY_ASSIGNMENT_LEVEL, METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
@@ -92,7 +95,8 @@ class Assignments:
         )
         self._is_watching = True
         """Whether there may be changes; an earlier process may have reported lost replicas."""
-        self._is_due = self._is_asking = False
+        self._is_due = self._is_wanted = self._is_asking = False
+        """Whether a look is due or under way, another one is to follow it, and a request is open."""
         self._free_ns = 0
         """When the next look at the image may be."""
         self._probed_ns: int | None = None
@@ -167,30 +171,52 @@ class Assignments:
     # Requests.
 
     def _later(self) -> None:
+        """Have a look that begins after this call."""
+        self._is_wanted = True
         if not self._is_due:
             self._is_due = True
             due_ns = max(self._core.now_ns(), self._free_ns)
             self._timers.once("directories", due_ns, self._on_due)
 
     def _on_due(self) -> None:
-        self._is_due = False
-        begun_ns = self._core.now_ns()
-        self._review(begun_ns)
-        now_ns = self._core.now_ns()
-        self._free_ns = now_ns + max(PAUSE_NS, int((now_ns - begun_ns) / SHARE_MAX))
+        self._is_wanted = False
+        self._advance(self._review(), 0)
 
-    def _review(self, now_ns: int) -> None:
+    def _advance(self, review: Slices[None], spent_ns: int) -> None:
+        """Go on with a look for a turn; other events are taken in between."""
+        begun_ns, is_over = self._core.now_ns(), True
+        try:
+            is_over = advanced(review, self._core, begun_ns + TURN_NS)
+        finally:
+            now_ns = self._core.now_ns()
+            spent_ns += now_ns - begun_ns
+            if is_over:
+                self._free_ns = now_ns + max(PAUSE_NS, int(spent_ns / SHARE_MAX))
+                self._is_due = False
+        if not is_over:
+            self._timers.once("directories", now_ns, partial(self._advance, review, spent_ns))
+        elif self._is_wanted:
+            self._later()
+
+    def _review(self) -> Slices[None]:
         """Ask for the changes that are due."""
-        image = self._publisher.image
         self._is_watching = True
-        if self._is_asking or not self._may_ask(image):
+        if self._is_asking or not self._may_ask(self._publisher.image):
             return
-        rules = PartitionRules(image, self._publisher.settings)
-        changes = self._resignation.changes(now_ns, image, rules)[:CHANGES_MAX]
+        now_ns = self._core.now_ns()
+        found = yield from self._resignation.changes(now_ns, *self._judged_by())
+        image, rules = self._judged_by()  # The image may be newer than the one that was looked at.
+        if not self._may_ask(image):
+            return
+        changes = self._resignation.still_due(now_ns, image, rules, found[:CHANGES_MAX])
         if changes:
             self._ask(changes)
         else:
             self._is_watching = not self._resignation.is_idle
+
+    def _judged_by(self) -> tuple[MetadataImage, PartitionRules]:
+        image = self._publisher.image
+        return image, PartitionRules(image, self._publisher.settings)
 
     def _may_ask(self, image: MetadataImage) -> bool:
         own = image.brokers.get(self._lifecycle.node_id)

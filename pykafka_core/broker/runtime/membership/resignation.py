@@ -16,12 +16,13 @@ replica, which follows. Two changes of a replica are at least `GRACE_NS` apart, 
 failed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 
 from pykafka_core.broker.runtime.membership.trust import GRACE_NS, Trust
 from pykafka_core.errors import EligibleLeadersNotAvailableError
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.directories import LOST, lost_by
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic
 from pykafka_core.metadata.partition_change import check_resignation
@@ -29,6 +30,8 @@ from pykafka_core.metadata.partition_rules import PartitionRules
 
 PAUSE_HEARTBEATS_MAX: Final = 16
 """Longest pause after refusals, in heartbeat intervals."""
+SLICE_PARTITIONS: Final = 100
+"""In a slice of a look at the image: some milliseconds if all fail."""
 
 Place = tuple[bytes, int]
 """Topic id and index of a partition."""
@@ -161,27 +164,51 @@ class Resignation:
 
     # Decisions.
 
-    def changes(self, now_ns: int, image: MetadataImage, rules: PartitionRules) -> list[Change]:
+    def changes(
+        self, now_ns: int, image: MetadataImage, rules: PartitionRules
+    ) -> Slices[list[Change]]:
         """The changes to ask for now; those of leaders come first."""
         self._forget(now_ns)
         followed: list[Change] = []
         led: list[Change] = []
+        looked_at = 0
         for topic in image.topics.by_id.values():
             bounds = _Bounds(topic, image, rules)
             for index, partition in topic.partitions.items():
-                if self._node_id not in partition.replicas:
-                    continue
                 place = topic.topic_id, index
                 wanted = self._wanted(now_ns, place, partition, bounds)
                 if wanted is not None:
                     is_led = partition.leader == self._node_id
                     (led if is_led else followed).append(Change(*place, wanted))
+                looked_at += 1
+                if looked_at % SLICE_PARTITIONS == 0:
+                    yield
         return led + followed
+
+    def still_due(
+        self,
+        now_ns: int,
+        image: MetadataImage,
+        rules: PartitionRules,
+        changes: Iterable[Change],
+    ) -> list[Change]:
+        """Those of ``changes`` that are to be asked for in an image that may be newer."""
+        due = []
+        for change in changes:
+            topic = image.topics.by_id.get(change.topic_id)
+            partition = topic and topic.partitions.get(change.partition)
+            if topic is not None and partition is not None:
+                bounds = _Bounds(topic, image, rules)
+                if self._wanted(now_ns, change.place, partition, bounds) == change.directory:
+                    due.append(change)
+        return due
 
     def _wanted(
         self, now_ns: int, place: Place, partition: Partition, bounds: "_Bounds"
     ) -> bytes | None:
         """The directory to ask for; None without a change, or if it has to wait."""
+        if self._node_id not in partition.replicas:
+            return None
         is_lost = self._node_id in lost_by(partition)
         if self._waits(now_ns, place):
             return None
