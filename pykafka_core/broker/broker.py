@@ -51,7 +51,6 @@ from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import (
     RESOURCE_BROKER,
-    RESOURCE_TOPIC,
     ConfigResource,
     Durability,
     random_id,
@@ -365,18 +364,15 @@ class Broker:
         is a key.
         """
         from pykafka_core.metadata.health import NodeRole, assess
+        from pykafka_core.metadata.partition_rules import PartitionRules
 
         self._check_usable()
         publisher, path = self._started.control.publisher, self._path
         log_dir = "memory" if path is None else os.path.abspath(path)
-        image, settings = publisher.image, publisher.settings
-
-        def min_isr(topic: str) -> int:
-            own = image.configs.of(RESOURCE_TOPIC, topic)
-            return int(settings.topic_value(_MIN_ISR, own) or 1)
-
+        image = publisher.image
+        rules = PartitionRules(image, publisher.settings)
         node = NodeRole(self.node_id, log_dir, self._is_controller)
-        return assess(image, self._started.control.replicas, min_isr, node)
+        return assess(image, self._started.control.replicas, rules.own_min_isr, node)
 
     def explain_group(self, group_id: str) -> Mapping[str, object] | None:
         """Why a consumer group rebalances or waits: its members, who is waited for, lag, and what happened last.

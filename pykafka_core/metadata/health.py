@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition
+from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition, Topic
 
 
 class State(StrEnum):
@@ -134,6 +134,15 @@ class Replicas:
         if self.directory is not Directory.FAILED:
             self.directory = state
 
+    def state_of(self, partition: tuple[bytes, int]) -> State | None:
+        """What is wrong with the log of a replica here."""
+        return self._broken.get(partition)
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether nothing is wrong with any log here."""
+        return not self._broken
+
     def broken(self) -> Mapping[tuple[bytes, int], State]:
         """A copy, for any thread: the states of the replicas that have one."""
         return self._broken.copy()
@@ -152,27 +161,27 @@ class NodeRole(NamedTuple):
 
 
 def assess(
-    image: MetadataImage, replicas: Replicas, min_isr: Callable[[str], int], node: NodeRole
+    image: MetadataImage, replicas: Replicas, min_isr: Callable[[Topic], int], node: NodeRole
 ) -> Health:
     """Judge a node as Kafka's metrics do: leaders count followers, the controller counts leaders.
 
     Args:
         image: As the node has it.
         replicas: Of this node.
-        min_isr: The ``min.insync.replicas`` of a topic.
+        min_isr: The ``min.insync.replicas`` by which this node refuses records of a topic.
         node: Of which the health is asked.
     """
     return health_of(_found(image, replicas, min_isr, node))
 
 
 def _found(
-    image: MetadataImage, replicas: Replicas, min_isr: Callable[[str], int], node: NodeRole
+    image: MetadataImage, replicas: Replicas, min_isr: Callable[[Topic], int], node: NodeRole
 ) -> Iterator[tuple[State, str]]:
     broken = replicas.broken()
     for topic_name, topic in sorted(image.topics.by_name.items()):
         for index, one in sorted(topic.partitions.items()):
             name = f"{topic_name}-{index}"
-            for state in _of_partition(one, node, topic_name, min_isr):
+            for state in _of_partition(one, node, topic, min_isr):
                 yield state, name
             own = broken.get((topic.topic_id, index))
             if own is not None and node.node_id in one.replicas:
@@ -183,7 +192,7 @@ def _found(
 
 
 def _of_partition(
-    partition: Partition, node: NodeRole, topic: str, min_isr: Callable[[str], int]
+    partition: Partition, node: NodeRole, topic: Topic, min_isr: Callable[[Topic], int]
 ) -> Iterator[State]:
     if partition.leader == NO_LEADER and node.is_controller:
         yield State.OFFLINE

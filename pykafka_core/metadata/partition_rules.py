@@ -56,11 +56,15 @@ class PartitionRules:
         """``min.insync.replicas`` of the cluster or of this broker's settings, the larger one."""
         if self._last_min_isr is None or self._last_min_isr[0] != topic.topic_id:
             known = min_isr(self._image, topic.name)
-            if self._settings is not None:
-                own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
-                known = max(known, int(self._settings.topic_value(MIN_ISR, own) or 1))
-            self._last_min_isr = topic.topic_id, known
+            self._last_min_isr = topic.topic_id, max(known, self.own_min_isr(topic))
         return self._last_min_isr[1]
+
+    def own_min_isr(self, topic: Topic) -> int:
+        """``min.insync.replicas`` of this broker's settings, by which it refuses records; 1 without them."""
+        if self._settings is None:
+            return 1
+        own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
+        return int(self._settings.topic_value(MIN_ISR, own) or 1)
 
     def _made(self, topic: Topic) -> Rules:
         is_unclean = self.allows_unclean(topic)

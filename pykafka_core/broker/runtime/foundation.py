@@ -1,4 +1,4 @@
-"""What every part of a control plane stands on: the core, and the tables of what is under way."""
+"""What every part of a control plane stands on: the core, what is under way, what is broken."""
 
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.metadata.health import Replicas
 
 
 class Foundation(NamedTuple):
@@ -19,6 +20,7 @@ class Foundation(NamedTuple):
     timers: Timers
     replies: Replies
     requests: OpenRequests
+    replicas: Replicas
 
 
 def found(core: Core) -> Foundation:
@@ -26,4 +28,4 @@ def found(core: Core) -> Foundation:
     faults = Faults(core.now_ns)
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)
-    return Foundation(core, faults, Completions(), Timers(faults), replies, requests)
+    return Foundation(core, faults, Completions(), Timers(faults), replies, requests, Replicas())

@@ -52,9 +52,8 @@ def assemble(
     membership: "Membership | None" = None,
 ) -> ControlPlane:
     """Make the parts that requests go through."""
-    core, faults, completions, timers, replies, requests = foundation
+    core, faults, completions, timers, replies, requests, replicas = foundation
     producer_ids = ProducerIds()
-    replicas = Replicas()
     contexts = Contexts(core, node, quorum, publisher, producer_ids, replicas)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults

@@ -173,6 +173,7 @@ class FailingBroker(AskedChannel):
         """Report a partition without a turn of the control thread."""
         epoch = self.world.partition(index).leader_epoch
         event = PartitionState(TOPIC_ID, index, state, epoch, 0, "a reason")
+        self._foundation.replicas.note((TOPIC_ID, index), state)
         self.assignments.note_partition(event)
 
     def has_lost(self, index: int = 0) -> bool:

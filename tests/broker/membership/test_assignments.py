@@ -16,6 +16,7 @@ from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.directories import LOST
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import (
     AssignReplicasToDirsRequest,
@@ -58,7 +59,7 @@ def test_followers_whose_disk_is_full_leave_the_isr_in_turn(replicas: tuple[int,
 def test_leaders_come_first() -> None:
     """A request has a bound, and the controller lets few members leave."""
     world = FailingBroker((SECOND, OWN, THIRD), (OWN, SECOND, THIRD)).world
-    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
+    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS, Replicas())
     resignation.note_probe(0, Probe.FAILED)
     rules = PartitionRules(world.image)
     changes = finish(resignation.changes(3 * HEARTBEAT_NS, world.image, rules))
@@ -118,7 +119,7 @@ def test_a_replica_stays_in_the_isr_of_a_leader_that_may_await_it() -> None:
     features = {**image.brokers[SECOND].features, "share.version": (0, 1)}
     foreign = image.brokers[SECOND]._replace(features=features)
     image.brokers = {**image.brokers, SECOND: foreign}
-    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS)
+    resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS, Replicas())
     resignation.note_probe(0, Probe.FAILED)
     assert finish(resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image))) == []
 
@@ -228,6 +229,15 @@ def test_a_failed_log_is_lost_until_a_restart() -> None:
     broker.world.heartbeat(broker.world.processes[THIRD], fence=True)
     broker.pass_heartbeats(20)
     assert broker.has_lost(), "it cannot be read"
+
+
+def test_an_unreadable_batch_of_a_failed_log_changes_nothing() -> None:
+    """It made the failed log a damaged one, which follows again."""
+    broker = FailingBroker((OWN, SECOND, THIRD))
+    broker.note_partition("offline")
+    broker.note_partition("unreadable")
+    broker.pass_heartbeats(GRACE_HEARTBEATS)
+    assert broker.has_lost()
 
 
 @pytest.mark.parametrize("state", ["read_only", "unreadable"])

@@ -17,7 +17,6 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
 from pykafka_core.broker.runtime.membership.resignation import (
     Change,
-    Fault,
     Place,
     Probe,
     Resignation,
@@ -48,14 +47,6 @@ PAUSE_NS: Final = 250 * NS_PER_MS
 SHARE_MAX: Final = 0.1
 """Part of the control thread that such looks may take."""
 
-FAULTS: Final = {
-    "offline": Fault.FAILED,
-    "read_only": Fault.DAMAGED,
-    "unreadable": Fault.DAMAGED,
-}
-"""States of a partition whose log fails its leader."""
-MENDED: Final = frozenset({"whole", "deleted"})
-"""States that end a fault. A new leader epoch repairs no log."""
 REVIEW_MS: Final = 10_000
 """Interval of looks at the image without a hint: a request without an answer may be carried out
 after any time."""
@@ -90,8 +81,12 @@ class Assignments:
         joining = lifecycle.joining
         self._session_ms = joining.session_ms
         self._stall_ms_max = max(joining.session_ms - 2 * joining.heartbeat_ms, 1)
+        self._replicas = foundation.replicas
         self._resignation = Resignation(
-            lifecycle.node_id, joining.identity.directory_id, joining.heartbeat_ms * NS_PER_MS
+            lifecycle.node_id,
+            joining.identity.directory_id,
+            joining.heartbeat_ms * NS_PER_MS,
+            foundation.replicas,
         )
         self._is_watching = True
         """Whether there may be changes; an earlier process may have reported lost replicas."""
@@ -107,11 +102,8 @@ class Assignments:
         self._timers.every("a look at lost replicas", REVIEW_MS, now_ns, self._later)
 
     def note_partition(self, event: "_core.PartitionState") -> None:
-        """Note the state of a partition on this broker."""
-        fault = FAULTS.get(event.state)
-        if fault is not None or event.state in MENDED:
-            self._resignation.note_fault((event.topic_id, event.partition), fault)
-        if fault is not None:
+        """Something is known of a partition on this broker, which `Replicas` has noted."""
+        if self._replicas.state_of((event.topic_id, event.partition)) is not None:
             self._later()
 
     def note_disk(self, event: "_core.DiskState") -> None:

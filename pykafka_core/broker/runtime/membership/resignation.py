@@ -24,6 +24,7 @@ from pykafka_core.broker.runtime.membership.trust import GRACE_NS, Trust
 from pykafka_core.errors import EligibleLeadersNotAvailableError
 from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.directories import LOST, lost_by
+from pykafka_core.metadata.health import Replicas, State
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic
 from pykafka_core.metadata.partition_change import check_resignation
 from pykafka_core.metadata.partition_rules import PartitionRules
@@ -35,13 +36,6 @@ SLICE_PARTITIONS: Final = 100
 
 Place = tuple[bytes, int]
 """Topic id and index of a partition."""
-
-
-class Fault(Enum):
-    """Why the log of a partition cannot be written, whatever the disk."""
-
-    FAILED = "an I/O error closed the log"
-    DAMAGED = "records cannot be read"
 
 
 class Probe(Enum):
@@ -79,26 +73,22 @@ class Resignation:
         node_id: Of this broker.
         directory: The directory that really holds its replicas.
         heartbeat_ns: The pause after a first refusal; each further one doubles it.
+        replicas: The faults of their logs.
     """
 
-    def __init__(self, node_id: int, directory: bytes, heartbeat_ns: int) -> None:
+    def __init__(
+        self, node_id: int, directory: bytes, heartbeat_ns: int, replicas: Replicas
+    ) -> None:
         self._node_id = node_id
         self._directory = directory
         self._heartbeat_ns = heartbeat_ns
+        self._replicas = replicas
         self._disk = Trust()
         self._is_full = False
         self._stalls: dict[Place, Trust] = {}
-        self._faults: dict[Place, Fault] = {}
         self._asked: dict[Place, _Asked] = {}
 
     # Events.
-
-    def note_fault(self, place: Place, fault: Fault | None) -> None:
-        """A log failed, is damaged, or serves again."""
-        if fault is None:
-            self._faults.pop(place, None)
-        else:
-            self._faults[place] = fault
 
     def note_full(self) -> None:
         """A write found no space. A probe shows whether others find some."""
@@ -132,8 +122,6 @@ class Resignation:
             pause_ns = min(
                 max(2 * before, self._heartbeat_ns), PAUSE_HEARTBEATS_MAX * self._heartbeat_ns
             )
-        elif change.directory != LOST:
-            self._faults.pop(change.place, None)
         self._asked[change.place] = _Asked(now_ns, pause_ns)
 
     # State.
@@ -156,7 +144,7 @@ class Resignation:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is wrong, nor was a moment ago."""
-        return not (self._faults or self._asked or self.wants_probe)
+        return self._replicas.are_whole and not (self._asked or self.wants_probe)
 
     @property
     def _is_any_stalled(self) -> bool:
@@ -227,22 +215,21 @@ class Resignation:
         if asked is None:
             return False
         # An accepted change also has to reach the image.
-        accepted_for_ns = self._heartbeat_ns if place in self._faults else GRACE_NS
+        is_whole = self._replicas.state_of(place) is None
+        accepted_for_ns = GRACE_NS if is_whole else self._heartbeat_ns
         return now_ns - asked.at_ns < (asked.refused_for_ns or accepted_for_ns)
 
     def _can_write(self, now_ns: int, place: Place, partition: Partition) -> bool:
         is_led = partition.leader == self._node_id
         is_lost = self._node_id in lost_by(partition)
-        match self._faults.get(place):
-            case Fault.FAILED:
+        match self._replicas.state_of(place):
+            case State.OFFLINE_REPLICA:
                 return False
-            case Fault.DAMAGED:
+            case State.READ_ONLY | State.UNREADABLE:
                 # A damaged follower leaves the ISR by what it fetches.
                 is_electable = self._node_id in (*partition.isr, *partition.elr)
                 if is_electable if is_lost else is_led:
                     return False
-            case None:
-                pass
         stall = self._stalls.get(place)
         if stall is not None and stall.failed_ns is not None and (is_led or is_lost):
             return False
