@@ -93,17 +93,15 @@ class SQLiteLedger(SqlLedger):
 
     def _open_file(self) -> sqlite3.Connection:
         assert self._path is not None
-        connection = sqlite3.connect(
-            self._path, timeout=self._timeout_ms / 1000, check_same_thread=False
-        )
-        _write_ahead(connection, self._timeout_ms)
-        connection.execute("PRAGMA synchronous = FULL")
-        return connection
+        return sqlite3.connect(self._path, timeout=self._timeout_ms / 1000, check_same_thread=False)
 
     def _connect(self) -> sqlite3.Connection:
         with _errors(self._name):
             connection = self._factory()
             try:
+                if self._path is not None:
+                    _write_ahead(connection, self._timeout_ms)
+                    connection.execute("PRAGMA synchronous = FULL")
                 connection.isolation_level = None  # It is the ledger that begins and commits.
                 connection.execute(f"PRAGMA busy_timeout = {self._timeout_ms}")
                 self._make_or_check_tables(connection)

@@ -15,6 +15,7 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
+from tests.support.examples import closing_databases
 
 KEY = PartitionKey(b"\1" * 16, "orders", 0)
 
@@ -213,6 +214,13 @@ def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None
     with SQLiteLedger(path) as ledger, pytest.raises(LedgerSchemaError, match="notes"):
         ledger.transaction("g").__enter__()
     assert path.read_text().startswith("not a database")
+
+
+def test_a_file_that_cannot_be_opened_leaves_no_connection_open(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database at all, " * 100)
+    with closing_databases(), SQLiteLedger(path) as ledger, pytest.raises(LedgerSchemaError):
+        ledger.transaction("g").__enter__()
 
 
 def test_a_damaged_database_is_a_ledger_error(tmp_path: Path) -> None:
