@@ -502,6 +502,8 @@ def test_an_answer_that_does_not_come_is_told_in_words(
         (["produce", "t", "/no/such/file"], 2, "cannot read /no/such/file"),
         (["topics", "list", "-b", "127.0.0.1:1"], 1, "no broker answers at 127.0.0.1:1"),
         (["topics", "list", "-b", "localhost"], 2, "'localhost' is not HOST:PORT"),
+        (["status", "-b", "localhost"], 2, "'localhost' is not HOST:PORT"),
+        (["cluster", "status", "-b", "localhost"], 2, "'localhost' is not HOST:PORT"),
     ],
 )
 @pytest.mark.usefixtures("address")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from pykafka_core import Broker
 from pykafka_core.cli.client.health import Observed
 from pykafka_core.cli.client.status import assess
 from pykafka_core.metadata.health import State, health_of, problems
+from pykafka_core.protocol.messages import MetadataResponse
 from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
@@ -19,12 +19,14 @@ Capture = pytest.CaptureFixture[str]
 HEALTHY = Observed(health_of([]), [])
 
 
-def cluster(controller_id: int = 1) -> Any:
-    return SimpleNamespace(
+def cluster(controller_id: int = 1) -> MetadataResponse:
+    of = MetadataResponse
+    partitions = [of.MetadataResponsePartition(partition_index=0, leader_id=1)]
+    return of(
         cluster_id="c",
         controller_id=controller_id,
-        brokers={1: SimpleNamespace(id=1, host="h", port=9092)},
-        topics={"t": SimpleNamespace(partitions={0: None})},
+        brokers=[of.MetadataResponseBroker(node_id=1, host="h", port=9092)],
+        topics=[of.MetadataResponseTopic(name="t", partitions=partitions)],
     )
 
 
@@ -54,6 +56,13 @@ def test_groups_are_counted_by_state(capsys: Capture, tmp_path: Any) -> None:
         capsys.readouterr()
         assert run("status", "--json", *at) == 0
     assert json.loads(capsys.readouterr().out)["groups"] == {"Empty": 1}
+
+
+def test_metadata_is_asked_for_once() -> None:
+    """Two clients asked, and a topic that was made in between was in one answer only."""
+    with Broker() as broker:
+        assert run("status", "-b", broker.bootstrap_servers) == 0
+        assert broker.statistics()["requests_metadata"] == 1
 
 
 @pytest.mark.parametrize("controller_id", [-1, 7])

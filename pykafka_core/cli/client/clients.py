@@ -95,15 +95,25 @@ def interruptible(call: Callable[[], T]) -> T:
     return future.result()
 
 
-def _knock(bootstrap: str | None) -> None:
-    """Tell at once that nobody listens: a client would try again until its time is over."""
-    refusal = OSError("no address is given")
+def addresses(bootstrap: str | None) -> Iterator[tuple[str, int]]:
+    """Host and port of each server that is named.
+
+    Raises:
+        CliError: The next one is not ``HOST:PORT``.
+    """
     for server in (bootstrap or DEFAULT_BOOTSTRAP).split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isdigit():
             raise CliError(f"{server!r} is not HOST:PORT", exit_code=USAGE)
+        yield host.strip("[]"), int(port)
+
+
+def _knock(bootstrap: str | None) -> None:
+    """Tell at once that nobody listens: a client would try again until its time is over."""
+    refusal = OSError("no address is given")
+    for address in addresses(bootstrap):
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _KNOCK_S).close()
+            socket.create_connection(address, _KNOCK_S).close()
         except (OSError, OverflowError) as error:
             refusal = OSError(getattr(error, "strerror", None) or str(error))
         else:

@@ -1,23 +1,35 @@
 """``status``: one look at a cluster: brokers, topics, groups, and whether all of them are healthy."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
+from pykafka_core.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    error_of,
+)
 from pykafka_core.metadata.health import MEASURES, Health, State, named, problems
+from pykafka_core.protocol import ProtocolError
+from pykafka_core.protocol.messages import (
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MetadataResponse,
+)
 
 from . import wire
-from .clients import admin, error_text
-from .groups_admin import listed
+from .clients import TIMEOUT_S
 from .health import Observed, observe
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient, ClusterMetadata
-
+LIST_GROUPS, LIST_GROUPS_VERSION = 16, 4
 _CANNOT = "cannot see the cluster"
+_CONSUMERS = frozenset({"consumer", ""})
+"""Protocol types of consumer groups, with those that only commit offsets."""
+_LOADING = frozenset({CoordinatorLoadInProgressError.code, CoordinatorNotAvailableError.code})
+_RETRY_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,21 +81,21 @@ def look(bootstrap: str | None) -> Status:
     Raises:
         CliError: Nobody answers.
     """
-    with admin(bootstrap, [], _CANNOT) as (client, cluster):
-        groups, groups_problem = _groups(client)
-    with wire.cluster(bootstrap, _CANNOT) as nodes:
-        observed = observe(nodes)
-    return assess(cluster, observed, groups, groups_problem)
+    with wire.cluster(bootstrap, _CANNOT) as cluster:
+        groups, groups_problem = _groups(cluster)
+        observed = observe(cluster)
+    return assess(cluster.metadata, observed, groups, groups_problem)
 
 
 def assess(
-    cluster: "ClusterMetadata",
+    metadata: MetadataResponse,
     observed: Observed,
     groups: Mapping[str, int] | None,
     groups_problem: str | None,
 ) -> Status:
     """Judge what brokers say; ``groups_problem`` is why groups could not be listed."""
-    controller_id = cluster.controller_id if cluster.controller_id in cluster.brokers else None
+    brokers = {one.node_id: f"{one.host}:{one.port}" for one in metadata.brokers}
+    controller_id = metadata.controller_id if metadata.controller_id in brokers else None
     found = [
         "there is no controller: topics cannot be created or changed" * (controller_id is None),
         *problems(observed.health),
@@ -91,27 +103,41 @@ def assess(
         groups_problem or "",
     ]
     return Status(
-        cluster_id=cluster.cluster_id,
+        cluster_id=metadata.cluster_id,
         controller_id=controller_id,
-        brokers={one.id: f"{one.host}:{one.port}" for one in cluster.brokers.values()},
-        topics_count=len(cluster.topics),
-        partitions_count=sum(len(topic.partitions) for topic in cluster.topics.values()),
+        brokers=brokers,
+        topics_count=len(metadata.topics),
+        partitions_count=sum(len(topic.partitions) for topic in metadata.topics),
         health=observed.health,
         groups=groups,
         problems=[problem for problem in found if problem],
     )
 
 
-def _groups(client: "AdminClient") -> tuple[Mapping[str, int] | None, str | None]:
+def _groups(cluster: wire.Cluster) -> tuple[Mapping[str, int] | None, str | None]:
     """How many groups are in each state, or why that is not known: the rest is worth showing without them."""
-    from confluent_kafka import KafkaException
-
+    states: Counter[str] = Counter()
     try:
-        return Counter(row["state"] for row in listed(client)), None
-    except KafkaException as error:
-        return None, f"groups cannot be listed: {error_text(error)}"
-    except TimeoutError:
-        return None, "groups cannot be listed: no answer in time"
+        for node_id in sorted(cluster.nodes):
+            listed = _listed(cluster.node(node_id))
+            states.update(one.group_state for one in listed if one.protocol_type in _CONSUMERS)
+    except (CliError, OSError, ProtocolError) as error:
+        return None, f"groups cannot be listed: {error}"
+    return states, None
+
+
+def _listed(broker: wire.Connection) -> Sequence[ListGroupsResponse.ListedGroup]:
+    """The groups that a broker coordinates, once it has loaded them."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        answer = broker.ask(
+            LIST_GROUPS, LIST_GROUPS_VERSION, ListGroupsRequest(), ListGroupsResponse
+        )
+        if answer.error_code == 0:
+            return answer.groups
+        if answer.error_code not in _LOADING or time.monotonic() > deadline:
+            raise CliError(error_of(answer.error_code).text)
+        time.sleep(_RETRY_S)
 
 
 def _as_json(found: Status) -> dict[str, object]:

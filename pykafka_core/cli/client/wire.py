@@ -26,7 +26,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.types import RESOURCE_TOPIC
 
-from .clients import DEFAULT_BOOTSTRAP, TIMEOUT_S, unreachable
+from .clients import TIMEOUT_S, addresses, unreachable
 
 T = TypeVar("T", bound=Message)
 
@@ -251,11 +251,10 @@ def _errors(what: str) -> Iterator[None]:
 
 def _connect(bootstrap: str | None) -> Connection:
     failure: Exception = OSError("no address is given")
-    for server in (bootstrap or DEFAULT_BOOTSTRAP).split(","):
-        host, _, port = server.strip().rpartition(":")
+    for host, port in addresses(bootstrap):
         try:
-            return Connection(host.strip("[]"), int(port))
-        except (OSError, OverflowError, ValueError) as error:
+            return Connection(host, port)
+        except (OSError, OverflowError) as error:
             failure = error
     raise unreachable(bootstrap, failure)
 
