@@ -12,6 +12,8 @@ use crate::partition::follower_log::Position;
 
 /// The pause after a first error.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
+/// Errors in a row before one that ends with equal images is reported. Their pauses take 1.3 s by default.
+pub(super) const LASTING_ERRORS: u32 = 8;
 
 /// A pause that doubles with each error.
 #[derive(Debug, Default)]
@@ -21,12 +23,12 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Whether this was the first error since a success.
-    pub(super) fn failed(&mut self, backoff_max: Duration) -> bool {
+    /// Returns the number of errors since a success, with this one.
+    pub(super) fn failed(&mut self, backoff_max: Duration) -> u32 {
         let pause = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
         self.until = Some(Instant::now() + pause);
         self.errors = self.errors.saturating_add(1);
-        self.errors == 1
+        self.errors
     }
 
     pub(super) fn succeeded(&mut self) {

@@ -409,7 +409,7 @@ impl Fetcher {
             Err(error @ FollowError::Refused(_)) => {
                 assigned.stage = Stage::Beginning;
                 assigned.is_refused = true;
-                if assigned.pause.failed(backoff) {
+                if assigned.pause.failed(backoff) == 1 {
                     self.note(&id, &error.to_string());
                 }
             }
@@ -484,7 +484,7 @@ impl Fetcher {
 
     /// A pause for all partitions.
     fn fetch_failed(&mut self, reason: &str) {
-        if self.pause.failed(self.backoff()) {
+        if self.pause.failed(self.backoff()) == 1 {
             let leader = self.leader;
             let text = || format!("cannot fetch from node {leader}, and tries again: {reason}");
             self.ctx.log_ring.log(Level::Warning, TARGET, text);

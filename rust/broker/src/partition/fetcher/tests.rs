@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::assigned::LASTING_ERRORS;
 use super::*;
 use crate::api::api_versions::hot_index;
 use crate::network::engine::Engine;
@@ -436,6 +437,30 @@ fn a_log_that_is_refused_a_descriptor_is_tried_again() {
     assert!(poll(&mut waiting).is_none());
     pair.follower.gate.heal();
     replied(crate::api::context::Outcome::Pending(waiting));
+}
+
+/// Each new topic was a warning: its follower may have the image before the leader.
+#[test]
+fn a_leader_that_lacks_a_topic_is_reported_only_if_that_lasts() {
+    let pair = Pair::prepared(Durability::Os, 1, |leader, follower| {
+        leader.apply(ImageDelta {
+            deleted: vec![TOPIC],
+            metadata_offset: 9,
+            ..ImageDelta::default()
+        });
+        follower.set(&[("replica.fetch.backoff.ms", "1")]);
+    });
+    let is_reported = || {
+        let lines = pair.follower.ctx.log_ring.drain();
+        lines.iter().any(|line| line.text.contains("UNKNOWN_TOPIC_ID"))
+    };
+    while !is_reported() {
+        thread::yield_now();
+    }
+    let mut counters = String::new();
+    pair.leader.ctx.statistics.write(&mut counters);
+    let count = counters.lines().find_map(|line| line.strip_prefix("requests_fetch ")).unwrap();
+    assert!(count.parse::<u32>().unwrap() >= LASTING_ERRORS, "{count} fetches");
 }
 
 /// `t`-0 is throttled to nothing where it follows: one answer goes through, and brings the first of three batches. Only the

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::{Closed, Ended, Fetcher, PATIENCE, Stage, duration, ended};
 use crate::kafka_error::KafkaError;
+use crate::partition::fetcher::assigned::LASTING_ERRORS;
 use crate::partition::fetcher::session::{Ask, Spec};
 use crate::partition::follower_log::{Answered, FollowError, Position};
 use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
@@ -207,17 +208,19 @@ impl Fetcher {
         });
     }
 
-    /// An error of one partition: most are over when both nodes have the same image.
+    /// An error of one partition.
     fn partition_refused(&mut self, id: &PartitionId, code: i16) {
         let backoff = self.backoff();
         let error = KafkaError::from_code(code);
+        let reported_at =
+            if error.is_some_and(ends_with_equal_images) { LASTING_ERRORS } else { 1 };
         let name = error.map_or("an unknown error", KafkaError::name);
         let Some(assigned) = self.partitions.get_mut(id) else { return };
         self.restless.insert(*id);
         if error == Some(KafkaError::FencedLeaderEpoch) {
             // The image will bring the newer epoch.
             assigned.stage = Stage::Stopped;
-        } else if assigned.pause.failed(backoff) {
+        } else if assigned.pause.failed(backoff) == reported_at {
             self.note(id, &format!("{name} ({code})"));
         }
     }
@@ -309,6 +312,17 @@ fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
         log_end_offset: last.next_offset(),
         latest_epoch: last.partition_leader_epoch(),
     })
+}
+
+/// Whether an error ends once the leader has the image of this node: of a new topic, or a new epoch.
+fn ends_with_equal_images(error: KafkaError) -> bool {
+    matches!(
+        error,
+        KafkaError::UnknownTopicId
+            | KafkaError::UnknownTopicOrPartition
+            | KafkaError::UnknownLeaderEpoch
+            | KafkaError::NotLeaderOrFollower
+    )
 }
 
 fn wanted_partition(index: i32, spec: &Spec, bytes_max: i32) -> WantedPartition {
