@@ -110,7 +110,7 @@ class Replicas:
     """The states of this node's logs and of its directory. The control thread alone writes them.
 
     Attributes:
-        directory: It has failed until the restart, and it is full until an append succeeds.
+        directory: It has failed until the restart, and it is full until a write finds free space.
     """
 
     def __init__(self) -> None:

@@ -60,6 +60,13 @@ impl Broker {
         Broker::on(disk, gate, false, durability, MEMORY_MAX)
     }
 
+    /// The same on a disk of so many bytes.
+    pub(crate) fn on_disk_of_bytes(bytes_max: u64) -> Broker {
+        let gate = Arc::new(Gate::default());
+        let disk = Arc::new(GateDisk::new(MemoryDisk::new(bytes_max), gate.clone()));
+        Broker::on(disk, gate, false, Durability::Os, MEMORY_MAX)
+    }
+
     /// The same with another node id.
     pub(crate) fn on_disk_of(node_id: i32, durability: Durability) -> Broker {
         let gate = Arc::new(Gate::default());
@@ -213,11 +220,21 @@ impl Broker {
 
     /// Produces with acks=all and takes the base offset.
     pub(crate) fn append(&self, records: &[u8]) -> i64 {
+        let (error_code, base_offset) = self.append_result(records);
+        assert_eq!(error_code, 0);
+        base_offset
+    }
+
+    /// Produces with acks=all and takes the error code.
+    pub(crate) fn append_code(&self, records: &[u8]) -> i16 {
+        self.append_result(records).0
+    }
+
+    fn append_result(&self, records: &[u8]) -> (i16, i64) {
         let bytes = replied(self.produce(9, -1, records));
         let response = produce::Response::decode(9, &bytes).unwrap();
         let partition = &response.responses[0].partitions[0];
-        assert_eq!(partition.error_code, 0, "{partition:?}");
-        partition.base_offset
+        (partition.error_code, partition.base_offset)
     }
 
     pub(crate) fn fetch(&self, version: i16, request: &fetch::Request<'_>) -> Outcome {

@@ -451,7 +451,7 @@ impl Turn<'_> {
         for (Queued { append, .. }, result) in written {
             let result = result.map_err(|refusal| self.storage_refusal(refusal));
             if let Ok(info) = &result {
-                self.report_space();
+                self.partition().host.note_append();
                 has_appended |= !info.duplicate;
                 appended_bytes += if info.duplicate { 0 } else { append.batch.len() as i64 };
             }

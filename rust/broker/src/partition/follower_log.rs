@@ -249,7 +249,7 @@ impl Partition {
         let end = log.log_end_offset();
         let waits_for_sync = turn.syncs_every_append() && end >= answered.high_watermark;
         if end > before {
-            turn.report_space();
+            self.host.note_append();
             turn.credit_appended(answered.records.len() as i64);
             if !waits_for_sync {
                 turn.sync_after_append(log);

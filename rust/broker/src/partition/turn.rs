@@ -411,14 +411,6 @@ impl<'a> Turn<'a> {
         });
     }
 
-    /// After an append: the disk is not full any more, if it was.
-    pub(super) fn report_space(&self) {
-        let is_full = &self.partition().host.is_disk_full;
-        if is_full.load(Ordering::Relaxed) && is_full.swap(false, Ordering::Relaxed) {
-            self.report_disk(DiskStateKind::Ok, "space has returned".to_owned());
-        }
-    }
-
     fn report_disk(&self, state: DiskStateKind, reason: String) {
         self.partition().host.events.push(Event::DiskState { state, reason });
     }

@@ -59,10 +59,29 @@ impl PartitionTable {
 }
 
 impl Host {
+    /// After an append: a small one also succeeds on a disk that refuses others, so what ends the state of a full
+    /// disk is free space.
+    pub(in crate::partition) fn note_append(&self) {
+        if self.is_disk_full.load(Ordering::Relaxed) && self.is_low().is_ok_and(|is_low| !is_low) {
+            self.report_space();
+        }
+    }
+
+    fn is_low(&self) -> io::Result<bool> {
+        let space = self.directory.disk().available_bytes(self.directory.path())?;
+        Ok(space.usable < (space.total / 100).clamp(FREE_BYTES_MIN, FREE_BYTES_MAX))
+    }
+
+    fn report_space(&self) {
+        if self.is_disk_full.swap(false, Ordering::Relaxed) {
+            let reason = "space has returned".to_owned();
+            self.events.push(Event::DiskState { state: DiskStateKind::Ok, reason });
+        }
+    }
+
     fn probe(&self, needs: ProbeNeeds, _: &MayWait) -> io::Result<()> {
         let (disk, dir) = (self.directory.disk(), self.directory.path());
-        let space = disk.available_bytes(dir)?;
-        let is_low = space.usable < (space.total / 100).clamp(FREE_BYTES_MIN, FREE_BYTES_MAX);
+        let is_low = self.is_low()?;
         if is_low && needs == ProbeNeeds::Space {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -71,9 +90,8 @@ impl Host {
         disk.remove_file(&path)?;
         file.write_at(&[0; PROBE_BYTES], 0)?;
         file.sync_data()?;
-        if !is_low && self.is_disk_full.swap(false, Ordering::Relaxed) {
-            let reason = "space has returned".to_owned();
-            self.events.push(Event::DiskState { state: DiskStateKind::Ok, reason });
+        if !is_low {
+            self.report_space();
         }
         Ok(())
     }
@@ -83,8 +101,8 @@ impl Host {
 mod tests {
     use pykafka_log::Durability;
 
-    use super::ProbeNeeds;
-    use crate::seam::event::Event;
+    use super::{FREE_BYTES_MIN, ProbeNeeds};
+    use crate::seam::event::{DiskStateKind, Event};
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, batch, pending};
 
@@ -127,6 +145,17 @@ mod tests {
         assert_eq!(probed(&broker, ProbeNeeds::Space), (0, 0));
         let disk = broker.ctx.partitions.host().directory.disk();
         assert!(!disk.exists(std::path::Path::new("/data/disk.probe")));
+    }
+
+    /// It ended the state, and larger appends were refused all the same.
+    #[test]
+    fn a_small_append_on_a_disk_without_free_space_leaves_it_full() {
+        let broker = Broker::on_disk_of_bytes(FREE_BYTES_MIN - 1).with_topic(1, &[]);
+        let large = batch(&[&"x".repeat(1 << 19)]);
+        while broker.append_code(&large) == 0 {}
+        assert_eq!(broker.disk_states(), [DiskStateKind::Full]);
+        assert_eq!(broker.append_code(&batch(&["small"])), 0);
+        assert_eq!(broker.disk_states(), []);
     }
 
     #[test]

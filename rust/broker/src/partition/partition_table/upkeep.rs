@@ -188,7 +188,7 @@ impl Host {
     /// Reports an error of the directory itself.
     pub(in crate::partition) fn report_failed(&self, error: &StorageError) {
         let state = match error {
-            // The next append that succeeds reports that space has returned.
+            // The next append, or probe, that finds free space reports it.
             StorageError::NoSpace { .. } if self.is_disk_full.swap(true, Ordering::Relaxed) => {
                 return;
             }
