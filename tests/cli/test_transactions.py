@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from confluent_kafka import KafkaException, Producer
 
 from pykafka_core import Broker, _core
 from pykafka_core.cli import main, output
+from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.protocol.messages import DescribeProducersRequest, ProduceRequest
-from pykafka_core.types import RESOURCE_BROKER
+from pykafka_core.types import RESOURCE_BROKER, TRANSACTION_TOPIC
 from tests.support.patience import PATIENCE_S
 from tests.support.wire import ALTER, Connection, alteration
 
@@ -162,6 +164,45 @@ def test_nothing_is_aborted_without_a_yes(
     assert "nothing was aborted" in capsys.readouterr().err
     assert open_starts(bootstrap, 0) == [0]
     producer.commit_transaction(PATIENCE_S)
+
+
+@pytest.fixture
+def unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A broker with an open transaction whose coordinator cannot be loaded."""
+    data, config = tmp_path / "data", {"transaction.state.log.num.partitions": 2}
+    with Broker(data, config=config) as broker:
+        broker.create_topic(TOPIC, 2)
+        begin(broker.bootstrap_servers, "healthy")
+    (log,) = data.glob(f"{TRANSACTION_TOPIC}-{coordinator_partition('healthy', 2)}/*.log")
+    content = log.read_bytes()
+    log.write_bytes(content.replace(b"healthy", b"altered", 1))
+    with Broker(data, config=config) as broker:
+        monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
+        yield broker.bootstrap_servers
+
+
+@pytest.mark.parametrize("option", ["--yes", "--dry-run"])
+def test_no_transaction_hangs_while_a_coordinator_does_not_answer(
+    unloaded: str, capsys: Capture, option: str
+) -> None:
+    """A marker aborted the part of a transaction that its producer committed afterwards."""
+    assert run("abort", f"{TOPIC}:0", option) == 1
+    captured = capsys.readouterr()
+    index = coordinator_partition("healthy", 2)
+    assert f"{TRANSACTION_TOPIC}:{index}: broker 1: NOT_COORDINATOR" in captured.err
+    assert "No coordinator has it" not in captured.out
+    assert open_starts(unloaded, 0) == [0]
+
+
+def test_a_list_names_the_partitions_that_it_lacks(unloaded: str, capsys: Capture) -> None:
+    index = 1 - coordinator_partition("healthy", 2)
+    name = next(name for name in "abcdefgh" if coordinator_partition(name, 2) == index)
+    begin(unloaded, name, partition=1).commit_transaction(PATIENCE_S)
+    assert run("list", "--json") == 1
+    captured = capsys.readouterr()
+    assert [row["transactional_id"] for row in json.loads(captured.out)] == [name]
+    assert "the list is incomplete" in captured.err
+    assert f"{TRANSACTION_TOPIC}:{1 - index}: broker 1: NOT_COORDINATOR" in captured.err
 
 
 def test_which_of_many_is_aborted_has_to_be_said(unverified: str, capsys: Capture) -> None:

@@ -9,11 +9,14 @@ from tests.cluster.clients import create, leaders_of, produce
 from tests.cluster.nodes import Nodes, nodes
 from tests.cluster.transactions import (
     committed_offsets,
+    coordinator_of,
     read_committed,
     send_offsets,
     transactional_producer,
+    write,
 )
-from tests.support.patience import PATIENCE_S
+from tests.support.cli import run
+from tests.support.patience import PATIENCE_S, eventually
 
 ALL = [1, 2, 3]
 
@@ -48,3 +51,30 @@ def test_partitions_of_all_nodes_and_a_groups_offsets_are_one_transaction(
     assert read_committed(bootstrap, "payments") == ["1", "2", "3"]
     assert committed_offsets(bootstrap, "readers", "orders", 3) == offsets
     assert set(leaders_of(bootstrap, "__transaction_state")) == set(ALL)
+
+
+def test_a_transaction_whose_coordinator_is_down_is_not_aborted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command wrote a marker, the producer committed, and readers did not get its records."""
+    topic = "__transaction_state"
+    with nodes(tmp_path) as cluster:
+        cluster.settings = {
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 1,
+        }
+        cluster.start(*ALL)
+        producer = transactional_producer(cluster.bootstrap, "healthy")
+        down = coordinator_of(cluster.bootstrap, topic, "healthy")
+        create(cluster.bootstrap, "payments", next(node for node in ALL if node != down))
+        producer.begin_transaction()
+        write(producer, "payments", ["1"])
+        cluster.stop(down)
+        eventually(lambda: leaders_of(cluster.bootstrap, topic) == [-1])
+        for command in (["abort", "payments:0", "--yes"], ["list"]):
+            assert run("transactions", *command, "-b", cluster.bootstrap) == 1
+            assert f"{topic}:0: it has no leader" in capsys.readouterr().err
+        cluster.start(down)
+        producer.commit_transaction(PATIENCE_S)
+        assert read_committed(cluster.bootstrap, "payments") == ["1"]

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_answer
 from pykafka_core.cli.client.wire import cluster
 from pykafka_core.cli.options import Bootstrap, Json, not_empty
 from pykafka_core.cli.output import print_json, print_table
@@ -34,10 +35,11 @@ def list_transactions(
     """List transactional ids with their producers and states."""
     with cluster(bootstrap, "cannot list transactions") as found:
         rows = [one._asdict() for one in sorted(listed(found, states=state or ()))]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(rows, empty="no transactions")
+        if as_json:
+            print_json(rows)
+        else:
+            print_table(rows, empty="no transactions")
+        check_all_answer(found, TRANSACTIONS, "the list is incomplete")
 
 
 @app.command()

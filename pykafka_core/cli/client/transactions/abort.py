@@ -3,16 +3,17 @@
 The coordinators are asked first. If one of them has the transaction open, that coordinator ends it,
 in all its partitions: it fences the producer, whose commit then fails. A marker that the command
 wrote into one partition would abort a part of the transaction, and the producer's commit would
-succeed. So only a transaction that no coordinator has, which hangs, gets a marker from here.
+succeed. So only a transaction that no coordinator has, which hangs, gets a marker from here, and
+nothing is aborted while a coordinator does not answer.
 """
 
 import time
-from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
 import typer
 
 from pykafka_core.cli.client.clients import TIMEOUT_S
+from pykafka_core.cli.client.coordinators import TRANSACTIONS, check_all_answer
 from pykafka_core.cli.client.wire import Cluster, check, cluster
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
@@ -40,7 +41,7 @@ class Open(NamedTuple):
 
     Attributes:
         start_offset: The offset of its first record in the partition.
-        owner: Its transactional id, if a coordinator has the transaction; else it hangs.
+        owner: Its transactional id. None if it hangs: each coordinator answered, and none has it.
     """
 
     topic: str
@@ -85,7 +86,7 @@ def abort(
 
 def _open_transaction(found: Cluster, topic: str, partition: int, producer_id: int | None) -> Open:
     state = _open_in_partition(found, topic, partition, producer_id)
-    owner = next(_owners(found, f"{topic}:{partition}", state.producer_id), None)
+    owner = _owner(found, f"{topic}:{partition}", state.producer_id)
     if owner is not None and owner.state != _ONGOING:
         raise CliError(
             f"broker {owner.coordinator} is ending the transaction of {owner.transactional_id!r}: "
@@ -103,12 +104,20 @@ def _open_transaction(found: Cluster, topic: str, partition: int, producer_id: i
     )
 
 
-def _owners(found: Cluster, partition: str, producer_id: int) -> Iterator[Described]:
-    """Ids whose coordinators have a transaction of this producer in the partition; one at most."""
+def _owner(found: Cluster, partition: str, producer_id: int) -> Described | None:
+    """The id whose coordinator has a transaction of this producer in the partition.
+
+    Raises:
+        CliError: None has, and a coordinator does not answer.
+    """
     for one in listed(found, producer_ids=[producer_id]):
         of_coordinator = described(found, one.transactional_id)
         if partition in of_coordinator.partitions:
-            yield of_coordinator
+            return of_coordinator
+    check_all_answer(
+        found, TRANSACTIONS, f"cannot see whether the transaction in {partition} hangs"
+    )
+    return None
 
 
 def _show(one: Open, *, as_json: bool) -> None:

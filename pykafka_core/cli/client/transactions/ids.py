@@ -48,6 +48,8 @@ def listed(
 ) -> Iterator[Listed]:
     """Ask each broker for the transactional ids that it coordinates, by state and producer.
 
+    Ids are missing whose coordinator is not loaded or has no leader: see `check_all_answer`.
+
     Raises:
         CliError: A coordinator cannot list them, as while it loads, or there is no such state.
     """

@@ -1,0 +1,132 @@
+"""Whether a coordinator answers for each partition of a coordinators' topic.
+
+ListTransactions and ListGroups leave out partitions whose coordinator is not loaded, as those of
+Kafka do, and a partition without a leader has no broker to ask. So a list that lacks an id proves
+that the id does not exist only if each partition has a coordinator. `check_all_answer` describes
+one id of each partition: its coordinator answers, if only that there is no such id.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from pykafka_core.cli.errors import CliError
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.errors import (
+    TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.protocol import ProtocolError
+from pykafka_core.protocol.messages import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+
+from .wire import METADATA, METADATA_VERSION, NO_LEADER, Cluster, Connection, check
+
+DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION = 15, 5
+"""The last version that describes a group which does not exist as dead, without an error."""
+DESCRIBE_TRANSACTIONS = 65
+
+
+class Kind(NamedTuple):
+    """A kind of coordinators.
+
+    Attributes:
+        topic: The topic whose leaders are the coordinators.
+        describe: Asks a coordinator for ids; the code of each, 0 for one that does not exist.
+    """
+
+    topic: str
+    describe: Callable[[Connection, list[str]], Mapping[str, int]]
+
+
+def check_all_answer(found: Cluster, kind: Kind, what: str) -> None:
+    """Raise unless a coordinator answers for each partition of the kind's topic, if there is one.
+
+    Raises:
+        CliError: Names the partitions without an answer, and why; begins with ``what``.
+    """
+    leaders = _leaders(found, kind.topic)
+    partitions: defaultdict[str, list[int]] = defaultdict(list)
+    for index, reason in sorted(_unanswered(found, kind, leaders).items()):
+        partitions[reason].append(index)
+    if partitions:
+        lines = (
+            f"{kind.topic}:{','.join(map(str, indexes))}: {reason}"
+            for reason, indexes in partitions.items()
+        )
+        raise CliError(
+            "\n  ".join([f"{what}: no coordinator answers for", *lines]),
+            "start the brokers of these partitions, see in the logs of those that run why they do not "
+            "coordinate, and try again",
+        )
+
+
+def _leaders(found: Cluster, topic: str) -> dict[int, int]:
+    """The leader of each partition now; asked by name, as all topics are those that may be seen."""
+    asked = MetadataRequest.MetadataRequestTopic(name=topic)
+    request = MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
+    answer = found.any().ask(METADATA, METADATA_VERSION, request, MetadataResponse)
+    (row,) = answer.topics
+    if row.error_code == UnknownTopicOrPartitionError.code:
+        return {}
+    check(row.error_code, f"cannot see who leads {topic}")
+    return {one.partition_index: one.leader_id for one in row.partitions}
+
+
+def _unanswered(found: Cluster, kind: Kind, leaders: Mapping[int, int]) -> dict[int, str]:
+    """Why there is no answer, by partition."""
+    reasons: dict[int, str] = {}
+    ids = _id_of_each(len(leaders))
+    for leader in sorted(set(leaders.values())):
+        led = [index for index, one in leaders.items() if one == leader]
+        if leader == NO_LEADER:
+            reasons |= dict.fromkeys(led, "it has no leader")
+            continue
+        try:
+            codes = kind.describe(found.node(leader), [ids[index] for index in led])
+        except (CliError, OSError, ProtocolError) as error:
+            reasons |= dict.fromkeys(led, f"broker {leader}: {error}")
+            continue
+        for index in led:
+            if code := codes[ids[index]]:
+                reasons[index] = f"broker {leader}: {error_of(code).name}"
+    return reasons
+
+
+def _id_of_each(partitions_count: int) -> Sequence[str]:
+    """An id of each partition."""
+    ids: dict[int, str] = {}
+    names = (f"pykafka-core-cli-{number}" for number in count())
+    while len(ids) < partitions_count:
+        name = next(names)
+        ids.setdefault(coordinator_partition(name, partitions_count), name)
+    return [ids[index] for index in range(partitions_count)]
+
+
+def _describe_transactions(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
+    request = DescribeTransactionsRequest(transactional_ids=ids)
+    answer = coordinator.ask(DESCRIBE_TRANSACTIONS, 0, request, DescribeTransactionsResponse)
+    codes = {row.transactional_id: row.error_code for row in answer.transaction_states}
+    absent = TransactionalIdNotFoundError.code
+    return {name: 0 if code == absent else code for name, code in codes.items()}
+
+
+def _describe_groups(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
+    request = DescribeGroupsRequest(groups=ids)
+    answer = coordinator.ask(
+        DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION, request, DescribeGroupsResponse
+    )
+    return {group.group_id: group.error_code for group in answer.groups}
+
+
+GROUPS = Kind(GROUP_TOPIC, _describe_groups)
+TRANSACTIONS = Kind(TRANSACTION_TOPIC, _describe_transactions)
