@@ -10,6 +10,7 @@ from pykafka_core.protocol.messages import (
     DescribeGroupsResponse,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.coordinator.group.consumer.world import FIRST
 from tests.handlers.group_requests import joined
 from tests.handlers.test_consumer_group_heartbeat import beat, broker_with_topic, partitions
 
@@ -34,11 +35,12 @@ def test_a_group_is_described_with_assignment_and_target(version: int) -> None:
     beat(broker, member_id="n")
     (group,) = described(broker, "g", version=version)
     assert (group.error_code, group.group_state) == (0, "Reconciling")
-    assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
+    assert (group.group_epoch, group.assignment_epoch) == (FIRST + 1, FIRST + 1)
+    assert group.assignor_name == "uniform"
     assert group.authorized_operations == NO_OPERATIONS
     first, second = group.members
     assert (first.member_id, first.instance_id, first.rack_id) == ("m", "i", "r")
-    assert (first.member_epoch, second.member_epoch) == (1, 2)
+    assert (first.member_epoch, second.member_epoch) == (FIRST, FIRST + 1)
     assert first.subscribed_topic_names == ["t"]
     assert first.member_type == (1 if version else -1)
     (has,), (wanted,) = (
@@ -55,7 +57,7 @@ def test_partitions_that_a_member_has_not_given_up_are_described() -> None:
     broker = broker_with_topic()
     beat(broker)
     beat(broker, member_id="n")
-    assert partitions(beat(broker, 1)) == [0, 1]
+    assert partitions(beat(broker, FIRST)) == [0, 1]
     (group,) = described(broker, "g")
     (has,) = group.members[0].assignment.topic_partitions
     assert (has.topic_name, has.partitions) == ("t", [0, 1, 2, 3])

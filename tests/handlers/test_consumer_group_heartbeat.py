@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pykafka_core.errors import (
+    FencedMemberEpochError,
     GroupIdNotFoundError,
     InvalidRegularExpressionError,
     InvalidRequestError,
@@ -42,6 +43,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_GROUP
+from tests.coordinator.group.consumer.world import FIRST
 from tests.handlers.group_requests import (
     broker_with_coordinator,
     join_request,
@@ -84,13 +86,13 @@ def partitions(answer: ConsumerGroupHeartbeatResponse) -> Sequence[int]:
 def test_a_member_joins_lives_and_leaves(version: int) -> None:
     broker = broker_with_topic()
     first = beat(broker, version=version)
-    assert (first.error_code, first.member_id, first.member_epoch) == (0, "m", 1)
+    assert (first.error_code, first.member_id, first.member_epoch) == (0, "m", FIRST)
     assert first.heartbeat_interval_ms == 5_000
     assert partitions(first) == [0, 1, 2, 3]
-    assert beat(broker, 1, version).assignment is None
+    assert beat(broker, FIRST, version).assignment is None
     last = beat(broker, -1, version)
     assert (last.error_code, last.member_id, last.member_epoch) == (0, "m", -1)
-    assert beat(broker, 1, version).error_code == UnknownMemberIdError.code
+    assert beat(broker, FIRST, version).error_code == UnknownMemberIdError.code
 
 
 def set_for_group(broker: SimulatedBroker, **values: str) -> None:
@@ -201,8 +203,8 @@ def test_a_member_follows_its_topic() -> None:
     assert partitions(beat(broker)) == []
     topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
     broker.ask(CreateTopicsRequest(topics=[topic]), 7)
-    answer = beat(broker, 1, topic_partitions=[])
-    assert answer.member_epoch == 2
+    answer = beat(broker, FIRST, topic_partitions=[])
+    assert answer.member_epoch == FIRST + 1
     assert partitions(answer) == [0, 1]
 
 
@@ -210,7 +212,7 @@ def test_a_silent_member_is_removed() -> None:
     broker = broker_with_topic()
     beat(broker)
     pass_ms(broker, 45_000)
-    assert beat(broker, 1).error_code == UnknownMemberIdError.code
+    assert beat(broker, FIRST).error_code == UnknownMemberIdError.code
 
 
 # Where both kinds of groups meet.
@@ -238,7 +240,7 @@ def test_a_consumer_group_takes_classic_members_in() -> None:
     assert isinstance(taken, JoinGroupResponse)
     assert (taken.error_code, taken.leader) == (0, "")
     broker.ask(LeaveGroupRequest(group_id="g", member_id=taken.member_id), 1)
-    silent = broker.ask(HeartbeatRequest(group_id="g", member_id="m", generation_id=1), 4)
+    silent = broker.ask(HeartbeatRequest(group_id="g", member_id="m", generation_id=FIRST), 4)
     assert isinstance(silent, HeartbeatResponse)
     assert silent.error_code == UnknownMemberIdError.code
     beat(broker, -1)
@@ -256,7 +258,7 @@ def test_offsets_outlive_the_change_of_a_groups_kind() -> None:
     broker = broker_with_topic()
     assert commit(broker, "", -1) == 0
     beat(broker)
-    assert fetched(broker, "m", 1) == (0, 5)
+    assert fetched(broker, "m", FIRST) == (0, 5)
     beat(broker, -1)
     joined(broker)
     assert fetched(broker, None, -1) == (0, 5)
@@ -265,11 +267,11 @@ def test_offsets_outlive_the_change_of_a_groups_kind() -> None:
 @pytest.mark.parametrize(
     ("member_id", "epoch", "version", "code"),
     [
-        ("m", 1, 9, 0),
-        ("m", 1, 8, UnsupportedVersionError.code),
-        ("m", 0, 9, StaleMemberEpochError.code),
-        ("m", 2, 9, StaleMemberEpochError.code),
-        ("other", 1, 9, UnknownMemberIdError.code),
+        ("m", FIRST, 9, 0),
+        ("m", FIRST, 8, UnsupportedVersionError.code),
+        ("m", FIRST - 1, 9, StaleMemberEpochError.code),
+        ("m", FIRST + 1, 9, StaleMemberEpochError.code),
+        ("other", FIRST, 9, UnknownMemberIdError.code),
         ("", -1, 9, UnknownMemberIdError.code),
     ],
 )
@@ -285,9 +287,9 @@ def test_who_commits_has_to_be_a_member_in_its_epoch(
     ("member_id", "epoch", "code"),
     [
         (None, -1, 0),
-        ("m", 1, 0),
-        ("m", 0, StaleMemberEpochError.code),
-        ("other", 1, UnknownMemberIdError.code),
+        ("m", FIRST, 0),
+        ("m", FIRST - 1, StaleMemberEpochError.code),
+        ("other", FIRST, UnknownMemberIdError.code),
     ],
 )
 def test_who_fetches_offsets_as_a_member_has_to_be_in_its_epoch(
@@ -295,14 +297,14 @@ def test_who_fetches_offsets_as_a_member_has_to_be_in_its_epoch(
 ) -> None:
     broker = broker_with_topic()
     beat(broker)
-    commit(broker, "m", 1)
+    commit(broker, "m", FIRST)
     assert fetched(broker, member_id, epoch) == (code, None if code else 5)
 
 
 def test_only_an_empty_group_is_deleted() -> None:
     broker = broker_with_topic()
     beat(broker)
-    commit(broker, "m", 1)
+    commit(broker, "m", FIRST)
     assert deleted(broker) == NonEmptyGroupError.code
     beat(broker, -1)
     assert deleted(broker) == 0
@@ -313,11 +315,11 @@ def test_only_an_empty_group_is_deleted() -> None:
 def test_offsets_of_subscribed_topics_are_kept() -> None:
     broker = broker_with_topic()
     beat(broker)
-    commit(broker, "m", 1)
+    commit(broker, "m", FIRST)
     one = OffsetDeleteRequest.OffsetDeleteRequestPartition()
     topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t", partitions=[one])
     answers = []
-    for epoch in (1, -1):
+    for epoch in (FIRST, -1):
         beat(broker, epoch)
         answer = broker.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
         assert isinstance(answer, OffsetDeleteResponse)
@@ -364,6 +366,13 @@ def deleted(broker: SimulatedBroker) -> int:
     answer = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
     assert isinstance(answer, DeleteGroupsResponse)
     return answer.results[0].error_code
+
+
+def test_the_epoch_before_the_first_assignment_is_fenced() -> None:
+    """In 4.2 it was 0: an invalid request to join (42) instead of a fenced epoch (110)."""
+    broker = broker_with_topic()
+    beat(broker)
+    assert beat(broker, FIRST - 1).error_code == FencedMemberEpochError.code
 
 
 def test_without_group_version_the_protocol_is_not_supported() -> None:

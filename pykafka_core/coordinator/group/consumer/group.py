@@ -23,6 +23,8 @@ from pykafka_core.errors import (
     UnsupportedVersionError,
 )
 
+INITIAL_EPOCH = 1
+"""Of a group in which nothing is assigned yet, as in Kafka since 4.3; in 4.2 it was 0."""
 REFRESH_INTERVAL_MS = 10_000
 """Until regular expressions are matched again, as ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`` of Kafka."""
 NO_EPOCH = -1
@@ -90,9 +92,9 @@ class ConsumerGroup:
         self.group_id = group_id
         self.history = History() if history is None else history
         self._share = Share(memory)
-        self.epoch = 0
+        self.epoch = INITIAL_EPOCH
         self.metadata_hash = NO_METADATA_HASH
-        self.assignment_epoch = 0
+        self.assignment_epoch = INITIAL_EPOCH
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         self.targets: dict[str, Assignment] = {}

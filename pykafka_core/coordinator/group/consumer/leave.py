@@ -13,6 +13,7 @@ from pykafka_core.coordinator.group.consumer.member import (
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
     member_tombstones,
+    target_epoch_record,
 )
 from pykafka_core.coordinator.group.consumer.regexes import unused_regexes
 from pykafka_core.coordinator.group.consumer.session import forget_deadlines, watch_revocation
@@ -93,8 +94,11 @@ def remove_members(
     if is_downgraded(state, draft.group, group, cause, turn):
         return
     draft.add(unused_regexes(draft.group))
-    found = _hash(draft.group, view)
-    begin_epoch(draft, epoch_after_removal(group), found, cause)
+    found, epoch = _hash(draft.group, view), epoch_after_removal(group)
+    begin_epoch(draft, epoch, found, cause)
+    if not draft.group.members:
+        # As in Kafka since 4.4: there is nothing to assign.
+        draft.add([target_epoch_record(group_id, epoch)])
     draft.commit(state, turn)
     draft.group.topics_version = None if view is None else view.version
     for member_id in member_ids:

@@ -7,7 +7,11 @@ log is the same as the one that wrote it.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
+from pykafka_core.coordinator.group.consumer.group import (
+    INITIAL_EPOCH,
+    ConsumerGroup,
+    ResolvedRegex,
+)
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_EPOCH,
     NOTHING,
@@ -90,7 +94,7 @@ def _classic(stored: Any) -> ClassicSide | None:
 
 
 def _replay_target_epoch(group: ConsumerGroup, _key: Any, value: Any) -> None:
-    group.assignment_epoch = 0 if value is None else value.assignment_epoch
+    group.assignment_epoch = INITIAL_EPOCH if value is None else value.assignment_epoch
 
 
 def _replay_target(group: ConsumerGroup, key: Any, value: Any) -> None:

@@ -19,7 +19,7 @@ from pykafka_core.coordinator.group.consumer.records import (
 )
 from pykafka_core.coordinator.group.consumer.regexes import resolve_regexes
 from pykafka_core.coordinator.group.consumer.session import watch_revocation
-from pykafka_core.coordinator.group.consumer.target import target_records
+from pykafka_core.coordinator.group.consumer.target import assignor_name, target_records
 from pykafka_core.coordinator.group.consumer.topics import (
     TopicsView,
     found_topics,
@@ -37,22 +37,26 @@ def put_member(
 ) -> str | None:
     """Take in what a member says of itself; why the group needs another assignment, if it does.
 
+    It does after another subscription, and since Kafka 4.4 if the group prefers another assignor.
+
     Raises:
         CoordinatorNotAvailableError: All groups together hold as much as they may.
     """
+    default = state.settings.consumer.assignors[0]
+    assignor = assignor_name(draft.group, default)
     known = draft.group.members.get(after.member_id)
     if after != known:
         growth = after.size - (0 if known is None else known.size)
         state.member_memory.check_join(growth, is_new=known is None)
         draft.add([member_record(draft.group.group_id, after)])
-    if _subscription(after) == _subscription(before):
-        return None
-    what = "joined" if known is None else "changed its subscription"
-    return f"member {after.member_id} {what}"
+    if _subscription(after) != _subscription(before):
+        what = "joined" if known is None else "changed its subscription"
+        return f"member {after.member_id} {what}"
+    preferred = assignor_name(draft.group, default)
+    return None if preferred == assignor else f"its members prefer the assignor {preferred}"
 
 
 def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
-    """What brings another epoch. Another assignor does not: it is asked when there is something to assign."""
     return member.topic_names, member.topic_regex
 
 
@@ -74,7 +78,7 @@ def renew(
 def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:
     """Come to a new epoch if the subscription has changed, or the topics that the group is subscribed to."""
     group = draft.group
-    is_new_epoch = cause is not None or group.epoch == 0
+    is_new_epoch = cause is not None
     if not is_new_epoch and group.topics_version is view.version:
         return
     found = metadata_hash(found_topics(view, set(group.subscribed_names())).values())

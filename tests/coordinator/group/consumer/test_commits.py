@@ -17,13 +17,13 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
-from tests.coordinator.group.consumer.world import GROUP, World
+from tests.coordinator.group.consumer.world import FIRST, GROUP, World
 
 Who = tuple[str, str | None, int]
 NOBODY = ("", None, -1)
-MEMBER = ("a", None, 1)
-OLD, NEW = ("a", None, 0), ("a", None, 2)
-STRANGER = ("b", None, 1)
+MEMBER = ("a", None, FIRST)
+OLD, NEW = ("a", None, FIRST - 1), ("a", None, FIRST + 1)
+STRANGER = ("b", None, FIRST)
 
 
 def commit_of(who: Who, api_version: int | None) -> Commit:
@@ -50,7 +50,7 @@ def committed_in_transaction(world: World, who: Who) -> object:
         (MEMBER, NONE, NONE),
         (NOBODY, UnknownMemberIdError.code, NONE),
         (("", "i", -1), UnknownMemberIdError.code, UnknownMemberIdError.code),
-        (("", None, 1), UnknownMemberIdError.code, UnknownMemberIdError.code),
+        (("", None, FIRST), UnknownMemberIdError.code, UnknownMemberIdError.code),
         (STRANGER, UnknownMemberIdError.code, UnknownMemberIdError.code),
         (OLD, StaleMemberEpochError.code, StaleMemberEpochError.code),
         (NEW, StaleMemberEpochError.code, StaleMemberEpochError.code),

@@ -21,6 +21,7 @@ from pykafka_core.errors import (
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 from tests.coordinator.group.consumer.world import (
     BYTES_MAX,
+    FIRST,
     GROUP,
     INTERVAL_MS,
     REBALANCE_MS,
@@ -38,7 +39,7 @@ T = topic_id("t")
 
 def test_the_first_member_gets_everything_in_the_first_epoch() -> None:
     answer = World().join("a")
-    assert (answer.member_id, answer.member_epoch) == ("a", 1)
+    assert (answer.member_id, answer.member_epoch) == ("a", FIRST)
     assert answer.heartbeat_interval_ms == INTERVAL_MS
     assert assigned(answer) == {T: frozenset(range(6))}
 
@@ -51,10 +52,10 @@ def test_an_assignment_is_told_once_and_to_who_says_everything() -> None:
     world = World()
     world.join("a")
     owned = {T: frozenset(range(6))}
-    assert world.beat("a", 1, owned=owned).assignment is None
-    assert world.beat("a", 1).assignment is None
+    assert world.beat("a", FIRST, owned=owned).assignment is None
+    assert world.beat("a", FIRST).assignment is None
     full = world.beat(
-        "a", 1, owned=owned, rebalance_timeout_ms=REBALANCE_MS, topic_names=frozenset("t")
+        "a", FIRST, owned=owned, rebalance_timeout_ms=REBALANCE_MS, topic_names=frozenset("t")
     )
     assert assigned(full) == owned
 
@@ -64,16 +65,16 @@ def test_partitions_are_given_up_before_another_member_has_them() -> None:
     a = Client(world, "a")
     b = Client(world, "b")
     assert b.owned == {}
-    assert (a.epoch, b.epoch) == (1, 2)
+    assert (a.epoch, b.epoch) == (FIRST, FIRST + 1)
     # It is told what it keeps, in its old epoch, and still holds the others.
-    told = world.beat("a", 1, owned=a.owned)
-    assert told.member_epoch == 1
+    told = world.beat("a", FIRST, owned=a.owned)
+    assert told.member_epoch == FIRST
     kept = assigned(told)
     assert len(kept[T]) == 3
     assert not b.beat()
     # It says that it has given them up.
-    answer = world.beat("a", 1, owned=kept)
-    assert answer.member_epoch == 2
+    answer = world.beat("a", FIRST, owned=kept)
+    assert answer.member_epoch == FIRST + 1
     assert b.beat()
     assert b.owned == {T: frozenset(range(6)) - kept[T]}
     assert world.group.state.value == "Stable"
@@ -83,12 +84,12 @@ def test_who_has_to_give_up_more_keeps_the_epoch_of_its_commits() -> None:
     world = World()
     world.join("a")
     world.join("b")
-    first = world.beat("a", 1, owned={T: frozenset(range(6))})
+    first = world.beat("a", FIRST, owned={T: frozenset(range(6))})
     world.join("c")
-    second = world.beat("a", 1, owned=assigned(first))
+    second = world.beat("a", FIRST, owned=assigned(first))
     assert len(assigned(second)[T]) < len(assigned(first)[T])
-    assert second.member_epoch == 1
-    assert world.beat("a", 1, owned=assigned(second)).member_epoch == world.group.epoch
+    assert second.member_epoch == FIRST
+    assert world.beat("a", FIRST, owned=assigned(second)).member_epoch == world.group.epoch
 
 
 def test_the_states_of_a_group_are_those_that_kafka_names() -> None:
@@ -108,15 +109,15 @@ def test_a_lost_answer_is_told_again() -> None:
     world = World()
     world.join("a")
     world.join("b")
-    three = assigned(world.beat("a", 1, owned={T: frozenset(range(6))}))
-    world.beat("a", 1, owned=three)
-    # The answer with epoch 2 was lost: the member comes with the epoch before, and owns what it should.
-    assert world.beat("a", 1, owned=three).member_epoch == 2
+    three = assigned(world.beat("a", FIRST, owned={T: frozenset(range(6))}))
+    world.beat("a", FIRST, owned=three)
+    # The answer was lost: the member comes with the epoch before, and owns what it should.
+    assert world.beat("a", FIRST, owned=three).member_epoch == FIRST + 1
 
 
 @pytest.mark.parametrize(
     ("epoch", "owned"),
-    [(3, {}), (2, {}), (0x7FFFFFFF, None)],
+    [(FIRST + 2, {}), (FIRST + 1, {}), (FIRST - 1, {}), (0x7FFFFFFF, None)],
 )
 def test_a_member_of_another_epoch_is_fenced(epoch: int, owned: Any) -> None:
     world = World()
@@ -129,10 +130,10 @@ def test_the_epoch_before_is_fenced_with_partitions_that_are_not_assigned() -> N
     world.join("a")
     world.join("b")
     everything = {T: frozenset(range(6))}
-    three = assigned(world.beat("a", 1, owned=everything))
-    assert world.beat("a", 1, owned=three).member_epoch == 2
-    assert world.beat("a", 1, owned=everything) == FencedMemberEpochError.code
-    assert world.beat("a", 1, owned=None) == FencedMemberEpochError.code
+    three = assigned(world.beat("a", FIRST, owned=everything))
+    assert world.beat("a", FIRST, owned=three).member_epoch == FIRST + 1
+    assert world.beat("a", FIRST, owned=everything) == FencedMemberEpochError.code
+    assert world.beat("a", FIRST, owned=None) == FencedMemberEpochError.code
 
 
 def test_who_was_fenced_joins_again_and_keeps_its_partitions() -> None:
@@ -140,16 +141,16 @@ def test_who_was_fenced_joins_again_and_keeps_its_partitions() -> None:
     world.join("a")
     assert world.beat("a", 7) == FencedMemberEpochError.code
     again = world.join("a")
-    assert again.member_epoch == 1
+    assert again.member_epoch == FIRST
     assert assigned(again) == {T: frozenset(range(6))}
 
 
 def test_a_heartbeat_needs_a_group_and_a_member() -> None:
     world = World()
-    assert world.beat("a", 1) == GroupIdNotFoundError.code
+    assert world.beat("a", FIRST) == GroupIdNotFoundError.code
     assert world.leave("a") == GroupIdNotFoundError.code
     world.join("a")
-    assert world.beat("b", 1) == UnknownMemberIdError.code
+    assert world.beat("b", FIRST) == UnknownMemberIdError.code
     assert world.leave("b") == UnknownMemberIdError.code
 
 
@@ -172,7 +173,7 @@ def test_who_leaves_frees_its_partitions() -> None:
     assert (answer.member_id, answer.member_epoch) == ("b", -1)
     settle([a])
     assert a.owned == {T: frozenset(range(6))}
-    assert a.epoch == 3
+    assert a.epoch == FIRST + 2
 
 
 def test_another_subscription_brings_another_epoch() -> None:
@@ -181,11 +182,11 @@ def test_another_subscription_brings_another_epoch() -> None:
     a.beat(topic_names=frozenset(("u",)))
     settle([a])
     assert a.owned == {topic_id("u"): frozenset((0, 1))}
-    assert a.epoch == 2
+    assert a.epoch == FIRST + 1
 
 
 @pytest.mark.parametrize(
-    "said", [{"rack_id": "r"}, {"client_id": "other"}, {"server_assignor": "range"}]
+    "said", [{"rack_id": "r"}, {"client_id": "other"}, {"server_assignor": "uniform"}]
 )
 def test_what_does_not_concern_the_subscription_brings_no_epoch(said: dict[str, str]) -> None:
     world = World()
@@ -193,6 +194,21 @@ def test_what_does_not_concern_the_subscription_brings_no_epoch(said: dict[str, 
     stored = len(world.records)
     assert not a.beat(**said)
     assert len(world.records) == stored + 1
+
+
+def test_an_assignor_that_most_prefer_now_brings_another_epoch() -> None:
+    """KAFKA-20434, in 4.4: before it the group kept the assignment of the former assignor."""
+    world = World({"t": 2, "u": 2})
+    clients = [Client(world, name, "t", "u", server_assignor="uniform") for name in "abc"]
+    settle(clients)
+    epoch = world.group.epoch
+    clients[0].beat(server_assignor="range")
+    assert world.group.epoch == epoch
+    clients[1].beat(server_assignor="range")
+    assert world.group.epoch == epoch + 1
+    settle(clients)
+    # A range of each topic: the first two members have partitions 0 and 1 of both.
+    assert [sum(map(len, client.owned.values())) for client in clients] == [2, 2, 0]
 
 
 def test_a_heartbeat_with_nothing_new_stores_nothing() -> None:
@@ -216,7 +232,7 @@ def test_members_follow_their_topics() -> None:
     world.topics.set("t", 0)
     settle([a])
     assert a.owned == {topic_id("later"): frozenset((0,))}
-    assert a.epoch == 4
+    assert a.epoch == FIRST + 3
 
 
 def test_topics_of_others_bring_no_epoch() -> None:
@@ -228,7 +244,7 @@ def test_topics_of_others_bring_no_epoch() -> None:
 
 def test_a_member_without_topics_gets_an_epoch_and_nothing_else() -> None:
     answer = World({}).join("a")
-    assert answer.member_epoch == 1
+    assert answer.member_epoch == FIRST
     assert assigned(answer) == {}
 
 
@@ -268,15 +284,15 @@ def test_who_does_not_give_partitions_up_is_removed_in_the_end() -> None:
     a = Client(world, "a", rebalance_timeout_ms=30_000)
     b = Client(world, "b")
     everything = {T: frozenset(range(6))}
-    world.beat("a", 1, owned=everything)
+    world.beat("a", FIRST, owned=everything)
     world.pass_ms(29_999)
-    world.beat("a", 1, owned=everything)
+    world.beat("a", FIRST, owned=everything)
     b.beat()
     world.pass_ms(1)
-    assert world.beat("a", 1, owned=everything) == UnknownMemberIdError.code
+    assert world.beat("a", FIRST, owned=everything) == UnknownMemberIdError.code
     settle([b])
     assert b.owned == everything
-    assert a.epoch == 1
+    assert a.epoch == FIRST
 
 
 def test_who_gave_its_partitions_up_is_not_removed() -> None:
@@ -297,7 +313,7 @@ def test_a_removal_whose_records_do_not_fit_is_tried_again(due_ms: int) -> None:
     everything = {T: frozenset(range(6))}
     Client(world, "a", rebalance_timeout_ms=due_ms)
     Client(world, "b")
-    world.beat("a", 1, owned=everything)
+    world.beat("a", FIRST, owned=everything)
     world.bytes_max = 10
     world.pass_ms(due_ms)
     assert "a" in world.group.members
@@ -349,7 +365,7 @@ def test_a_static_member_that_is_away_has_given_its_partitions_up(is_loaded: boo
     world = World()
     Client(world, "a", instance_id="i", rebalance_timeout_ms=1_000)
     Client(world, "b")
-    world.beat("a", 1, owned={T: frozenset(range(6))}, instance_id="i")
+    world.beat("a", FIRST, owned={T: frozenset(range(6))}, instance_id="i")
     world.leave("a", -2, "i")
     if is_loaded:
         world.shard = world.reloaded()
@@ -363,9 +379,9 @@ def test_an_instance_id_has_one_member() -> None:
     world = World()
     world.join("a", instance_id="i")
     assert world.join("b", instance_id="i") == UnreleasedInstanceIdError.code
-    assert world.beat("b", 1, instance_id="i") == FencedInstanceIdError.code
+    assert world.beat("b", FIRST, instance_id="i") == FencedInstanceIdError.code
     assert world.leave("b", -1, "i") == FencedInstanceIdError.code
-    assert world.beat("a", 1, instance_id="other") == UnknownMemberIdError.code
+    assert world.beat("a", FIRST, instance_id="other") == UnknownMemberIdError.code
     assert world.leave("a", -1, "i").member_epoch == -1
 
 
@@ -374,9 +390,9 @@ def test_a_replaced_member_cannot_go_on() -> None:
     world.join("a", instance_id="i")
     world.leave("a", -2, "i")
     world.join("b", instance_id="i")
-    assert world.beat("a", 1, instance_id="i") == FencedInstanceIdError.code
+    assert world.beat("a", FIRST, instance_id="i") == FencedInstanceIdError.code
     world.pass_ms(SESSION_MS - 1)
-    world.beat("b", 1, instance_id="i")
+    world.beat("b", FIRST, instance_id="i")
     world.pass_ms(SESSION_MS - 1)
     assert set(world.group.members) == {"b"}
 
@@ -421,13 +437,15 @@ def test_members_can_be_removed_in_the_last_epoch() -> None:
 
 
 def test_tombstones_come_in_the_order_of_kafka() -> None:
+    """Then the group's epoch, and the target's: an empty group needs none (KAFKA-20442)."""
     world = World()
     world.join("a")
     before = len(world.records)
     world.leave("a")
     kinds = [int.from_bytes(key[:2], "big") for key, _ in world.records[before:]]
-    assert kinds == [8, 7, 5, 3]
-    assert [value is None for _, value in world.records[before:]] == [True, True, True, False]
+    assert kinds == [8, 7, 5, 3, 6]
+    is_tombstone = [value is None for _, value in world.records[before:]]
+    assert is_tombstone == [True, True, True, False, False]
 
 
 def test_replaying_records_twice_changes_nothing() -> None:

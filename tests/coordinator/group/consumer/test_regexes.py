@@ -3,7 +3,7 @@
 from pykafka_core.coordinator.group.consumer.group import REFRESH_INTERVAL_MS
 from pykafka_core.coordinator.group.consumer.regexes import REGEXES_MAX
 from pykafka_core.errors import InvalidRegularExpressionError
-from tests.coordinator.group.consumer.world import Client, World, settle, topic_id
+from tests.coordinator.group.consumer.world import FIRST, Client, World, settle, topic_id
 
 TOPICS = {"ta": 1, "tb": 2, "u": 1}
 EMPTY: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ def test_a_new_topic_that_matches_is_found_after_the_interval() -> None:
     world.pass_ms(REFRESH_INTERVAL_MS)
     settle([a])
     assert len(owned(a)) == 3
-    assert a.epoch == 2
+    assert a.epoch == FIRST + 1
 
 
 def test_a_topic_that_is_gone_is_given_up() -> None:

@@ -10,7 +10,7 @@ from pykafka_core.coordinator.group.summary import summarize
 from pykafka_core.coordinator.group.why import explain, view_group
 from pykafka_core.coordinator.shard import TurnFullError
 from pykafka_core.protocol.messages import LeaveGroupRequest
-from tests.coordinator.group.consumer.world import GROUP, MS, SESSION_MS, World
+from tests.coordinator.group.consumer.world import FIRST, GROUP, MS, SESSION_MS, World
 
 LEAVING = LeaveGroupRequest.MemberIdentity
 
@@ -24,11 +24,11 @@ def told(world: World) -> list[str]:
 def test_who_has_to_give_partitions_up_is_named() -> None:
     world = World()
     epoch = world.join("slow").member_epoch
-    assert told(world) == ["It has been stable, generation 1, 1 member."]
+    assert told(world) == [f"It has been stable, generation {FIRST}, 1 member."]
     world.join("new")
     world.beat("slow", epoch)
     assert told(world) == [
-        "Members of epoch 2 exchange partitions. To give some up: slow (127.0.0.1)."
+        f"Members of epoch {FIRST + 1} exchange partitions. To give some up: slow (127.0.0.1)."
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_stable_group_names_the_topics_that_do_not_exist() -> None:
     world.topics.set("ordres", 1)
     world.topics.set("payments", 1)
     world.pass_ms(REFRESH_INTERVAL_MS)
-    world.beat("a", 1)
+    world.beat("a", FIRST)
     assert expected not in told(world)
     assert "what does not exist" not in " ".join(told(world))
 
@@ -78,14 +78,14 @@ def test_joins_and_new_topics_are_remembered_with_the_epochs_they_began() -> Non
     world.join("a", "u")
     assert history(world) == [
         (What.REBALANCE, "member a joined"),
-        (What.GENERATION, "epoch 1 began with 1 members"),
-        (What.ASSIGNED, "all members have their partitions of epoch 1"),
+        (What.GENERATION, f"epoch {FIRST} began with 1 members"),
+        (What.ASSIGNED, f"all members have their partitions of epoch {FIRST}"),
         (What.REBALANCE, "the topics that its members subscribe to changed"),
-        (What.GENERATION, "epoch 2 began with 1 members"),
-        (What.ASSIGNED, "all members have their partitions of epoch 2"),
+        (What.GENERATION, f"epoch {FIRST + 1} began with 1 members"),
+        (What.ASSIGNED, f"all members have their partitions of epoch {FIRST + 1}"),
         (What.REBALANCE, "member a changed its subscription"),
-        (What.GENERATION, "epoch 3 began with 1 members"),
-        (What.ASSIGNED, "all members have their partitions of epoch 3"),
+        (What.GENERATION, f"epoch {FIRST + 2} began with 1 members"),
+        (What.ASSIGNED, f"all members have their partitions of epoch {FIRST + 2}"),
     ]
 
 

@@ -23,6 +23,8 @@ from tests.coordinator.classic.world import SETTINGS as CLASSIC_SETTINGS
 
 MS = 1_000_000
 GROUP = "g"
+FIRST = 2
+"""The epoch of a group's first target assignment, as in Kafka since 4.3; 4.2 began with 1."""
 SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 5_000, 60_000
 BYTES_MAX = 1_000_000
 SETTINGS = CLASSIC_SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=100))
