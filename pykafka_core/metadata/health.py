@@ -135,7 +135,7 @@ class Replicas:
             self.directory = state
 
     def state_of(self, partition: tuple[bytes, int]) -> State | None:
-        """What is wrong with the log of a replica here."""
+        """Return the fault of a replica's log here, None for a whole log."""
         return self._broken.get(partition)
 
     @property

@@ -60,7 +60,10 @@ class PartitionRules:
         return self._last_min_isr[1]
 
     def own_min_isr(self, topic: Topic) -> int:
-        """``min.insync.replicas`` of this broker's settings, by which it refuses records; 1 without them."""
+        """Return ``min.insync.replicas`` of this broker's settings, 1 without settings.
+
+        The broker refuses records by it.
+        """
         if self._settings is None:
             return 1
         own = self._image.configs.of(RESOURCE_TOPIC, topic.name)

@@ -1,4 +1,4 @@
-"""The ``min.insync.replicas`` by which a broker refuses records, and by which members leave an ISR."""
+"""``min.insync.replicas`` for refused records, and for members that leave an ISR."""
 
 import pytest
 

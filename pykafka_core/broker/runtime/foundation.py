@@ -1,4 +1,4 @@
-"""What every part of a control plane stands on: the core, what is under way, what is broken."""
+"""Objects that all parts of a control plane share: the core, open requests, faults."""
 
 from typing import NamedTuple
 

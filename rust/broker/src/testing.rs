@@ -60,7 +60,7 @@ impl Broker {
         Broker::on(disk, gate, false, durability, MEMORY_MAX)
     }
 
-    /// The same on a disk of so many bytes.
+    /// A broker on a disk of so many bytes.
     pub(crate) fn on_disk_of_bytes(bytes_max: u64) -> Broker {
         let gate = Arc::new(Gate::default());
         let disk = Arc::new(GateDisk::new(MemoryDisk::new(bytes_max), gate.clone()));

@@ -91,7 +91,7 @@ class Assignments:
         self._is_watching = True
         """Whether there may be changes; an earlier process may have reported lost replicas."""
         self._is_due = self._is_wanted = self._is_asking = False
-        """Whether a look is due or under way, another one is to follow it, and a request is open."""
+        """Whether a look is due or running, another one follows it, and a request is open."""
         self._free_ns = 0
         """When the next look at the image may be."""
         self._probed_ns: int | None = None
@@ -175,7 +175,7 @@ class Assignments:
         self._advance(self._review(), 0)
 
     def _advance(self, review: Slices[None], spent_ns: int) -> None:
-        """Go on with a look for a turn; other events are taken in between."""
+        """Continue a look for one turn; the thread handles other events between turns."""
         begun_ns, is_over = self._core.now_ns(), True
         try:
             is_over = advanced(review, self._core, begun_ns + TURN_NS)

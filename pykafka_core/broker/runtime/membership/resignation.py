@@ -180,7 +180,7 @@ class Resignation:
         rules: PartitionRules,
         changes: Iterable[Change],
     ) -> list[Change]:
-        """Those of ``changes`` that are to be asked for in an image that may be newer."""
+        """Return those of ``changes`` that an image, which may be newer, still needs."""
         due = []
         for change in changes:
             topic = image.topics.by_id.get(change.topic_id)

@@ -12,7 +12,7 @@ use crate::partition::follower_log::Position;
 
 /// The pause after a first error.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
-/// Errors in a row before one that ends with equal images is reported. Their pauses take 1.3 s by default.
+/// Errors in a row before one that ends with equal images is reported: 1.3 s of pauses by default.
 pub(super) const LASTING_ERRORS: u32 = 8;
 
 /// A pause that doubles with each error.

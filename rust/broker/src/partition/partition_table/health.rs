@@ -59,8 +59,8 @@ impl PartitionTable {
 }
 
 impl Host {
-    /// After an append: a small one also succeeds on a disk that refuses others, so what ends the state of a full
-    /// disk is free space.
+    /// Called after an append. Only free space ends the state of a full disk: a small append also
+    /// succeeds on a disk that refuses larger ones.
     pub(in crate::partition) fn note_append(&self) {
         if self.is_disk_full.load(Ordering::Relaxed) && self.is_low().is_ok_and(|is_low| !is_low) {
             self.report_space();

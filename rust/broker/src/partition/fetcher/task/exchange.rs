@@ -314,7 +314,7 @@ fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
     })
 }
 
-/// Whether an error ends once the leader has the image of this node: of a new topic, or a new epoch.
+/// Whether an error ends once the leader has the image of this node, with a new topic or epoch.
 fn ends_with_equal_images(error: KafkaError) -> bool {
     matches!(
         error,
