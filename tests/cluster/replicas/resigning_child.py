@@ -17,6 +17,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from bench.fairness.disk import Disk
 from pykafka_core import Cluster
+from pykafka_core.cli.client.wire import Connection
+from pykafka_core.metadata.health import State
+from pykafka_core.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from pykafka_core.types import Durability
 from tests.cluster.clients import consume, create_placed, produce
 from tests.support.patience import PATIENCE_S, POLL_S, eventually, exactly
@@ -124,10 +130,12 @@ class Scenario:
             )
         )
 
+    def isrs(self) -> list[tuple[int, ...]]:
+        return [self.cluster.isr(TOPIC, partition) for partition in range(PARTITIONS)]
+
     def wait_back(self) -> None:
         """Every replica is in sync again."""
-        isr = self.cluster.isr
-        eventually(lambda: all(set(isr(TOPIC, at)) == set(ALL) for at in range(PARTITIONS)))
+        eventually(lambda: all(set(isr) == set(ALL) for isr in self.isrs()))
 
     def check(self, load: Load) -> None:
         """Each record is there once, and the cluster ends cleanly."""
@@ -254,7 +262,74 @@ def failing(folder: Path, disk: Disk) -> None:
     scenario.check(load)
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (full, all_full, hanging, failing)}
+def single(folder: Path, _: Disk) -> None:
+    """The disk of the only node is full: it leads on, refuses records, and takes them again."""
+    with Cluster(1, data=folder) as cluster:
+        cluster.create_topic(TOPIC, PARTITIONS)
+        (node,) = cluster.brokers
+        produce(cluster.bootstrap_servers, TOPIC, ["before"] * PARTITIONS)
+        filler = fill(folder / "0")
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
+        producer = Producer({**settings, "message.timeout.ms": exactly(1000, "each fails")})
+
+        def is_full() -> bool:
+            producer.produce(TOPIC, "x" * VALUE_BYTES, partition=0)
+            producer.flush(PATIENCE_S)
+            return bool(node.health()[State.FULL_DIRECTORY])
+
+        eventually(is_full)
+        assert {cluster.leader(TOPIC, at) for at in range(PARTITIONS)} == {0}
+        assert read_without_group(cluster.bootstrap_servers, PARTITIONS) == ["before"] * PARTITIONS
+        filler.unlink()
+        produce(cluster.bootstrap_servers, TOPIC, ["after"] * PARTITIONS)
+        eventually(lambda: not any(node.health().values()))
+
+
+def reassigned(folder: Path, _: Disk) -> None:
+    """Replicas are moved off a node with a full disk, and back to it before there is space."""
+    scenario = Scenario(folder)
+    cluster, ill = scenario.cluster, scenario.ill
+    others = [node for node in ALL if node != ill]
+    with Load(cluster) as load:
+        load.goes_on()
+        filler = fill(folder / str(ill))
+        scenario.wait_resigned()
+        reassign(cluster, others)
+        eventually(lambda: all(set(isr) == set(others) for isr in scenario.isrs()))
+        load.goes_on()
+        reassign(cluster, [*others, ill])
+        load.goes_on()
+        assert not scenario.leaders() & {ill, None}
+        filler.unlink()
+        scenario.wait_back()
+        load.goes_on()
+        reassign(cluster, [ill, *others])
+        filler = fill(folder / str(ill))
+        load.goes_on()
+        filler.unlink()
+        scenario.wait_back()
+    scenario.check(load)
+
+
+def reassign(cluster: Cluster, to: list[int]) -> None:
+    """Begin to move all partitions; the first node is their preferred leader."""
+    of = AlterPartitionReassignmentsRequest
+    partitions = [
+        of.ReassignablePartition(partition_index=at, replicas=to) for at in range(PARTITIONS)
+    ]
+    request = of(
+        timeout_ms=30_000, topics=[of.ReassignableTopic(name=TOPIC, partitions=partitions)]
+    )
+    host, port = cluster.bootstrap_servers.split(",")[0].split(":")
+    with Connection(host, int(port)) as connection:
+        answer = connection.ask(45, 0, request, AlterPartitionReassignmentsResponse)
+    assert {one.error_code for one in answer.responses[0].partitions} == {0}
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (full, all_full, hanging, failing, single, reassigned)
+}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[1]](Path(sys.argv[2]), Disk(Path(sys.argv[3])))

@@ -234,3 +234,35 @@ def test_a_leader_that_finds_damage_while_it_runs_is_replaced_and_fetches_it_aga
     eventually(lambda: bool(given_up()))
     values += write(cluster, 1)
     assert_whole(cluster, values)
+
+
+def test_a_damaged_leader_with_one_other_member_in_sync_leads_until_a_third_one_joins(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    """Its resignation waits for the bound, and no acknowledged record is lost by it."""
+    values = write(cluster)
+    node, absent = cluster.wait_leader(TOPIC), followers(cluster)[0]
+    cluster.stop(absent)
+    cluster.wait_isr(TOPIC, isr=set(ALL) - {absent})
+    find_damage(cluster, node)
+    produce(cluster.bootstrap_servers, TOPIC, later := ["later"])
+    assert cluster.leader(TOPIC) == node
+    cluster.start(absent)
+    eventually(lambda: cluster.leader(TOPIC) not in (node, None))
+    eventually(lambda: bool(given_up()))
+    assert_whole(cluster, values + later)
+
+
+def test_a_damaged_leader_that_is_killed_before_it_was_checked_gives_records_up_at_the_start(
+    cluster: Cluster, given_up: GivenUp
+) -> None:
+    """All segments without a recovery point are read, as those are of the last seconds."""
+    values = write(cluster)
+    node = cluster.wait_leader(TOPIC)
+    find_damage(cluster, node)
+    cluster.kill(node)
+    (directory(cluster, node).parent / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    assert cluster.wait_leader(TOPIC, other_than=node) != node
+    cluster.start(node)
+    eventually(lambda: bool(given_up()))
+    assert_whole(cluster, values)

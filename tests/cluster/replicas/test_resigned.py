@@ -45,3 +45,13 @@ def test_a_file_that_hangs_costs_its_partition_alone_the_leadership(tmp_path: Pa
 
 def test_a_partition_whose_files_fail_is_led_by_another_until_a_restart(tmp_path: Path) -> None:
     run("failing", tmp_path)
+
+
+def test_a_single_node_with_a_full_disk_leads_on_and_takes_records_again(tmp_path: Path) -> None:
+    run("single", tmp_path)
+
+
+def test_a_reassignment_during_a_resignation_ends_with_each_record_on_all_nodes(
+    tmp_path: Path,
+) -> None:
+    run("reassigned", tmp_path)
