@@ -13,7 +13,7 @@ from tests.tools.module_trees import write_tree
 from tools.guards.ceilings import FINDINGS_MAX, compare, lower
 from tools.guards.ceilings.changes import since, since_last_change_of
 from tools.guards.ceilings.file import FILE, CeilingsError, load
-from tools.guards.ceilings.history import raised_totals
+from tools.guards.ceilings.history import History
 from tools.guards.figures import Finding, Measure
 from tools.guards.tree import Tree
 
@@ -296,7 +296,7 @@ def _with_base(root: Path, tables: str) -> str:
 
 
 def _raised(tree: Tree) -> list[str]:
-    return raised_totals(tree, load(tree))
+    return History(tree).raised_totals(load(tree))
 
 
 def test_a_commit_that_raises_a_total_is_rejected(tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 Without a NAME, every guard runs. A NAME is a guard, such as ``prose``, or one of its measures, such
 as ``prose_comments``. Exit status: 0 if every figure equals its ceiling, 1 if not, 2 for a wrong
 argument.
+
+No commit may raise the total of a measure, except for one that adds a [[raised]] entry to the file:
+its measure, total, commit (the subject) and reason. The revert of a lower ceiling needs that.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from tools.guards.ceilings import compare, lower
 from tools.guards.ceilings.file import CeilingsError, load
-from tools.guards.ceilings.history import raised_totals, unchecked
+from tools.guards.ceilings.history import History, unchecked
 from tools.guards.figures import Measure
 from tools.guards.output import Row, findings_json, result_json, table
 from tools.guards.registry import GUARDS, Outcome, UnknownNameError, measure_names, run
@@ -67,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     action.add_argument(
         "--lower",
         action="store_true",
-        help="write today's figures as ceilings, unless a total rose",
+        help="write today's figures as ceilings, unless a total rose without a new [[raised]] entry",
     )
     parser.add_argument(
         "--adopt", action="append", default=[], metavar="NAME", choices=measure_names(),
@@ -117,12 +120,14 @@ def _compare(
 ) -> int:
     failures = compare(tree, measures, known=measure_names())
     ceilings = load(tree)
-    errors = [*errors, *raised_totals(tree, ceilings)]
+    history = History(tree)
+    errors = [*errors, *history.raised_totals(ceilings), *history.stale(ceilings)]
     rows = [Row.of(measure, ceilings.tables.get(measure.name), failures) for measure in measures]
     if as_json:
-        print(json.dumps(result_json(rows, failures, errors, unchecked(tree)), indent=1))
+        result = result_json(rows, ceilings.raised, failures, errors, unchecked(tree))
+        print(json.dumps(result, indent=1))
     else:
-        print("\n".join([*table(rows), *filter(None, [unchecked(tree)])]))
+        print("\n".join([*table(rows, ceilings.raised), *filter(None, [unchecked(tree)])]))
         for problem in [*failures, *errors]:
             print(f"\n{problem}", file=sys.stderr)
     return 1 if failures or errors else 0

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from tools.guards.ceilings import Failure, total
-from tools.guards.ceilings.file import Table
+from tools.guards.ceilings.file import Raised, Table
 from tools.guards.figures import Finding, Measure
 
 Json: TypeAlias = "str | int | Mapping[str, Json] | Sequence[Json] | None"
@@ -30,24 +30,31 @@ class Row:
         return cls(measure, total(measure.counts), ceiling, ", ".join(kinds) or "held")
 
 
-def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of a table of measures, and below it the figures without a ceiling."""
+def table(rows: Sequence[Row], raised: Sequence[Raised]) -> Iterator[str]:
+    """The lines of a table of measures, then entries, then the figures without a ceiling."""
     width = max((len(row.measure.name) for row in rows), default=0) + 2
     yield f"{'measure':{width}}{'figure':>8}{'ceiling':>9}  state"
     for row in rows:
         ceiling = "none" if row.ceiling is None else f"{row.ceiling:,}"
         yield f"{row.measure.name:{width}}{row.figure:>8,}{ceiling:>9}  {row.state}"
+    for one in raised:
+        yield f"{one.measure}, raised to {one.total:,} by {one.commit!r}: {one.reason}"
     for row in rows:
         for name, text in row.measure.report.items():
             yield f"{row.measure.name}, {name}: {text}"
 
 
 def result_json(
-    rows: Sequence[Row], failures: Sequence[Failure], errors: Sequence[str], unchecked: str
+    rows: Sequence[Row],
+    raised: Sequence[Raised],
+    failures: Sequence[Failure],
+    errors: Sequence[str],
+    unchecked: str,
 ) -> Json:
-    """The whole result: measures by name, failures with findings, errors, and unread commits."""
+    """Everything: measures by name, entries, failures with findings, errors, unread commits."""
     return {
         "measures": {row.measure.name: _row_json(row) for row in rows},
+        "raised": [asdict(one) for one in raised],
         "failures": [_failure_json(failure) for failure in failures],
         "errors": errors,
         "unchecked": unchecked,

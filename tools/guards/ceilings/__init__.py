@@ -3,17 +3,19 @@
 ``tools/ceilings.toml`` holds a table for each measure, with a ceiling for each key, and in
 ``[base]`` the commit after which the subjects of commits are checked. A key without a ceiling has
 the ceiling 0. Every figure must equal its ceiling: a higher figure is a new fault, and a lower one
-would allow a new fault later.
+would allow a new fault later. A ``[[raised]]`` entry permits one commit to raise one total (see
+`history`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tools.guards.ceilings.changes import since_last_change_of
 from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, Table, load, store
+from tools.guards.ceilings.history import History
 from tools.guards.figures import Finding, Measure
 from tools.guards.tree import Tree
 
@@ -135,7 +137,8 @@ def lower(tree: Tree, measures: Sequence[Measure], adopted: Collection[str] = ()
     """Write the figures of `measures` as their ceilings.
 
     A figure may be higher than its ceiling if the total of its measure is not (code that moved to
-    another folder). Tables of other measures are kept as they are. The base of a new file is HEAD.
+    another folder), or if a new entry permits the total. Tables of other measures are kept as they
+    are. The base of a new file is HEAD.
 
     Args:
         tree: Holds the file of ceilings.
@@ -146,35 +149,39 @@ def lower(tree: Tree, measures: Sequence[Measure], adopted: Collection[str] = ()
         A line for each measure whose table changed.
 
     Raises:
-        CeilingsError: A total is above its ceilings, a measure without a table is not in `adopted`,
-            or one of `adopted` has a table; the file is unchanged.
+        CeilingsError: A total is above its ceilings and no entry permits it, a measure without a
+            table is not in `adopted`, or one of `adopted` has a table; the file is unchanged.
     """
     ceilings = load(tree)
+    history = History(tree)
     problems = [
         problem
         for measure in measures
-        if (problem := _refusal(measure, ceilings.tables.get(measure.name), adopted))
+        if (problem := _refusal(measure, ceilings, history, adopted))
     ]
     if problems:
         raise CeilingsError("\n".join([*problems, f"{FILE} is unchanged."]))
     figures = {m.name: {k: n for k, n in m.counts.items() if n} for m in measures}
     base = ceilings.base or tree.git("rev-parse", "HEAD").strip()
-    store(tree, Ceilings(base, {**ceilings.tables, **figures}))
+    store(tree, replace(ceilings, base=base, tables={**ceilings.tables, **figures}))
     return list(_news(ceilings.tables, figures))
 
 
-def _refusal(measure: Measure, table: Table | None, adopted: Collection[str]) -> str:
-    name = measure.name
+def _refusal(
+    measure: Measure, ceilings: Ceilings, history: History, adopted: Collection[str]
+) -> str:
+    name, figure = measure.name, total(measure.counts)
+    table = ceilings.tables.get(name)
     if table is None:
         if name in adopted:
             return ""
         return f"{name}: has no table yet; add --adopt {name} to store its first figures."
     if name in adopted:
         return f"{name}: has a table already; its ceilings can only be lowered."
-    if total(measure.counts) > total(table):
+    if figure > total(table) and not history.permits(ceilings, name, figure):
         return (
-            f"{name}: the total rose from {total(table)} to {total(measure.counts)};"
-            f" `python -m tools.guards {name}` lists what is new."
+            f"{name}: the total rose from {total(table)} to {figure}; `python -m tools.guards {name}`"
+            f" lists new findings, and {FILE} has no new [[raised]] entry for it."
         )
     return ""
 

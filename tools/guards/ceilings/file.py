@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from tools.guards.tree import Tree
 
 FILE = "tools/ceilings.toml"
 BASE = "base"
+RAISED = "raised"
 HEADER = """\
 # The highest figure that each guard of tools/guards accepts, by folder or crate. `make ceilings`
-# writes lower ones, and refuses if a total rose.
+# writes lower ones, and refuses if a total rose. A commit that has to raise a total, such as a
+# revert, adds a [[raised]] entry with measure, total, commit (its subject) and reason.
 
 # The subjects of commits after this one are checked.
 [base]
@@ -32,11 +35,39 @@ class CeilingsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Raised:
+    """An entry that permits one commit to raise the total of one measure."""
+
+    measure: str
+    total: int  # over all keys, as the commit stores it
+    commit: str  # its subject
+    reason: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The identity of an entry; no two entries share it."""
+        return self.measure, self.commit
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys of the entry, and its lines in the file."""
+        for key in _ENTRY:
+            yield key, f"{key} = {json.dumps(getattr(self, key), ensure_ascii=False)}"
+
+    def __str__(self) -> str:
+        return "\n".join([f"  [[{RAISED}]]", *(f"  {line}" for _, line in self.rows())])
+
+
+_ENTRY: Mapping[str, type] = {"measure": str, "total": int, "commit": str, "reason": str}
+"""The keys of an entry."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ceilings:
     """The content of the file."""
 
     base: str  # full hash of a commit; "" before the file exists
     tables: Mapping[str, Table]
+    raised: Sequence[Raised] = ()
 
 
 def load(tree: Tree) -> Ceilings:
@@ -64,7 +95,32 @@ def parse(text: str) -> Ceilings:
     commit = base.get("commit") if isinstance(base, dict) else None
     if not (isinstance(commit, str) and _HASH.fullmatch(commit)):
         raise CeilingsError(f'{FILE}: [{BASE}] needs commit = "HASH", with all 40 digits')
-    return Ceilings(commit, {name: _table(name, rows) for name, rows in document.items()})
+    raised = list(_entries(document.pop(RAISED, [])))
+    tables = {name: _table(name, rows) for name, rows in document.items()}
+    return Ceilings(commit, tables, raised)
+
+
+def _is_entry(row: object) -> bool:
+    if not isinstance(row, dict):
+        return False
+    return {key: type(value) for key, value in row.items()} == _ENTRY and all(row.values())
+
+
+def _entries(rows: object) -> Iterator[Raised]:
+    if not isinstance(rows, list):
+        raise CeilingsError(f"{FILE}: [{RAISED}] is a list of entries; write [[{RAISED}]]")
+    seen = set()
+    for number, row in enumerate(rows, 1):
+        if not _is_entry(row):
+            raise CeilingsError(
+                f"{FILE}: [[{RAISED}]] entry {number} needs a measure, a total, a commit (the subject"
+                f" of the commit that raises it) and a reason, and no other key"
+            )
+        entry = Raised(**row)
+        if entry.key in seen:
+            raise CeilingsError(f"{FILE}: [[{RAISED}]] entry {number} repeats {entry.key}")
+        seen.add(entry.key)
+        yield entry
 
 
 def _table(name: str, rows: object) -> Table:
@@ -87,7 +143,7 @@ def store(tree: Tree, ceilings: Ceilings) -> None:
 
 
 def _lines(ceilings: Ceilings, comments: _Comments) -> Iterator[str]:
-    """The lines of the file: the base first, then tables and keys in the order of their names."""
+    """The lines of the file: the base, the entries, then tables and keys by their names."""
 
     def entry(table: str, key: str, text: str) -> Iterator[str]:
         yield from comments.above.get((table, key), ())
@@ -96,6 +152,11 @@ def _lines(ceilings: Ceilings, comments: _Comments) -> Iterator[str]:
 
     yield from entry(BASE, "", f"[{BASE}]")
     yield from entry(BASE, "commit", f'commit = "{ceilings.base}"')
+    for number, raised in enumerate(ceilings.raised):
+        yield ""
+        yield from entry(f"{RAISED} {number}", "", f"[[{RAISED}]]")
+        for key, text in raised.rows():
+            yield from entry(f"{RAISED} {number}", key, text)
     for name, table in sorted(ceilings.tables.items()):
         yield ""
         yield from entry(name, "", f"[{name}]")
@@ -105,14 +166,15 @@ def _lines(ceilings: Ceilings, comments: _Comments) -> Iterator[str]:
     yield from comments.last
 
 
-_BESIDE = re.compile(r'(?:=\s*[\d_]+|=\s*"[^"]*"|\])\s*(#.*)$')
+_BESIDE = re.compile(r'(?:=\s*[\d_]+|=\s*"(?:[^"\\]|\\.)*"|\])\s*(#.*)$')
 
 
 @dataclass
 class _Comments:
     """The comments of a file of ceilings, each by the entry that it belongs to.
 
-    An entry is (table, key), or (table, "") for the head of a table.
+    An entry is (table, key), or (table, "") for the head of a table; the tables of [[raised]] are
+    numbered.
     """
 
     above: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -122,15 +184,33 @@ class _Comments:
 
 def _comments(text: str) -> _Comments:
     """Attach each comment to the entry on its line or below it."""
-    found, waiting, table = _Comments(), list[str](), ""
-    for line in map(str.strip, text.splitlines()):
+    found, waiting, table, raised = _Comments(), list[str](), "", count()
+    for line in _statements(text):
         if line.startswith("#"):
             waiting.append(line)
-        elif line:
+        else:
             name = next(iter(tomllib.loads(line)))
-            table, key = (name, "") if line.startswith("[") else (table, name)
+            key = "" if line.startswith("[") else name
+            if line.startswith("[["):
+                table = f"{name} {next(raised)}"
+            elif not key:
+                table = name
             found.above[table, key], waiting = waiting, []
             if beside := _BESIDE.search(line):
                 found.beside[table, key] = beside[1]
     found.last = waiting
     return found
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield the comments, heads and assignments of a valid file; some values have several lines."""
+    statement = ""
+    for line in text.splitlines():
+        statement = f"{statement}\n{line}" if statement else line.strip()
+        try:
+            tomllib.loads(statement)
+        except tomllib.TOMLDecodeError:
+            continue
+        if statement:
+            yield statement.strip()
+        statement = ""

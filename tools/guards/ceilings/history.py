@@ -1,20 +1,55 @@
-"""The history of the ceilings: no commit, and no edit by hand, may raise a total."""
+"""The history of the ceilings: only a commit with a ``[[raised]]`` entry may raise a total.
+
+The revert of a commit that lowered a total must raise it again. Such a commit adds an entry to the
+file, which permits one total of one measure in this commit:
+
+* no parent of the commit has the entry, so an old entry permits nothing in a later commit;
+* its total is the one that the commit stores, and its subject is that of the commit.
+
+A merge inherits entries: a parent that lacks one of them is not compared in its measure.
+"""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, parse
+from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, Raised, parse
 from tools.guards.tree import Tree
-
-_NOW = "the work tree"
 
 Totals = Mapping[str, int]
 
 
-def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
-    """Describe each change of the file that raised the total of a measure.
+@dataclass(frozen=True)
+class _Version:
+    """The totals and entries of the file at one commit, or in the work tree."""
+
+    totals: Totals = field(default_factory=dict)
+    raised: frozenset[Raised] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A version after those of its parents."""
+
+    before: Totals  # that it is compared with
+    after: _Version
+    own: tuple[Raised, ...]  # entries that no parent has
+
+    def refusals(self, subject: str | None) -> Iterator[tuple[str, str]]:
+        """Yield each total that rose without an entry, and the advice; None before a commit."""
+        for name, total in self.after.totals.items():
+            if total > self.before.get(name, total) and not any(
+                (one.measure, one.total) == (name, total) and subject in (one.commit, None)
+                for one in self.own
+            ):
+                entry = Raised(name, total, subject or "SUBJECT", "REASON")
+                yield f"{name} from {self.before[name]:,} to {total:,}", _advice(entry)
+
+
+class History:
+    """The versions of the file in the commits of a tree.
 
     A commit is compared with the lowest total among its parents: a merge keeps what each of its
     branches has lowered, and a table that was removed keeps its total until it is adopted again.
@@ -22,19 +57,46 @@ def raised_totals(tree: Tree, now: Ceilings) -> list[str]:
     compared, nor is a missing history (see `unchecked`). The base has no effect, so it hides no
     commit.
     """
-    found: list[str] = []
-    known: dict[str, Totals] = {}
-    last: Totals = {}
-    for commit, *parents in _commits(tree):
-        before = _lowest(known.get(parent, {}) for parent in parents)
-        after = _committed(tree, commit)
-        found += _raises(f"commit {commit}", before, after)
-        known[commit] = last = {**before, **after}
-    return [*found, *_raises(_NOW, last, _totals(now))]
+
+    def __init__(self, tree: Tree) -> None:
+        self._faults: list[str] = []
+        self._last: list[_Version] = []  # the newest commit's; empty without a history
+        self._before: dict[tuple[str, str], int] = {}  # entry → total before its commit
+        known: dict[str, _Version] = {}
+        for commit in _commits(tree):
+            parents = [known[name] for name in commit.parents if name in known]
+            step = _step(parents, _committed(tree, commit.name))
+            self._faults += _described(step, f"commit {commit.name}", commit.subject)
+            self._before |= _totals_before(step, parents)
+            totals = {**_lowest(parents), **step.after.totals}
+            known[commit.name] = _Version(totals, step.after.raised)
+            self._last = [known[commit.name]]
+
+    def raised_totals(self, now: Ceilings) -> list[str]:
+        """Describe each change that raised a total without an entry; `now` is in the work tree."""
+        step = _step(self._last, _version(now))
+        return [*self._faults, *_described(step, "the work tree", None)]
+
+    def permits(self, now: Ceilings, measure: str, total: int) -> bool:
+        """Return whether a new entry of the work tree permits a total of a measure."""
+        step = _step(self._last, _version(now))
+        return any((one.measure, one.total) == (measure, total) for one in step.own)
+
+    def stale(self, now: Ceilings) -> list[str]:
+        """Describe the entries whose measure is not higher than it was before their commit."""
+        step = _step(self._last, _version(now))
+        before = {**self._before, **_totals_before(step, self._last)}
+        return [
+            f"{FILE}: the [[raised]] entry of {one.measure} for {one.commit!r} is stale: the total is"
+            f" {step.after.totals.get(one.measure, 0):,}, and was {before[one.key]:,} before it;"
+            f" delete the entry"
+            for one in now.raised
+            if step.after.totals.get(one.measure, 0) <= before.get(one.key, -1)
+        ]
 
 
 def unchecked(tree: Tree) -> str:
-    """Return a line about commits that `raised_totals` cannot read, or ""."""
+    """Return a line about commits that `History` cannot read, or ""."""
     try:
         is_shallow = tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
     except (subprocess.CalledProcessError, OSError):
@@ -48,43 +110,72 @@ _SHALLOW = (
 )
 
 
-def _raises(place: str, before: Totals, after: Totals) -> Iterator[str]:
-    for name, total in after.items():
-        if total > before.get(name, total):
-            yield (
-                f"{FILE}: {place} raises the total of {name} from {before[name]:,} to {total:,}; "
-                f"correct the faults and restore the ceilings"
-            )
+def _step(parents: Sequence[_Version], after: _Version) -> _Step:
+    before = _lowest(parents)
+    inherited = frozenset[Raised]().union(*(parent.raised for parent in parents))
+    for entry in after.raised & inherited:
+        holders = _lowest(parent for parent in parents if entry in parent.raised)
+        if entry.measure in holders:
+            before[entry.measure] = max(before[entry.measure], holders[entry.measure])
+    known = {entry.key for entry in inherited}
+    return _Step(before, after, tuple(one for one in after.raised if one.key not in known))
 
 
-def _commits(tree: Tree) -> Iterator[list[str]]:
-    """Yield the commits that changed the file, each after its parents, and these.
+def _totals_before(step: _Step, parents: Sequence[_Version]) -> dict[tuple[str, str], int]:
+    """Return the totals before the new entries of a version; a new measure did not rise."""
+    totals = {**step.after.totals, **step.before}
+    return {one.key: totals.get(one.measure, 0) for one in step.own} if parents else {}
 
-    Parents are the nearest ancestors that changed the file.
-    """
+
+def _described(step: _Step, place: str, subject: str | None) -> Iterator[str]:
+    for rise, advice in step.refusals(subject):
+        yield f"{FILE}: {place} raises the total of {rise}; {advice}"
+
+
+def _advice(entry: Raised) -> str:
+    return (
+        "correct the faults and restore the ceilings. Where a rise is right, as in a revert, the"
+        f" commit that raises it must add an entry with its subject and the reason:\n{entry}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A commit that changed the file. Parents are the nearest ancestors that changed it."""
+
+    name: str
+    parents: Sequence[str]
+    subject: str
+
+
+def _commits(tree: Tree) -> Iterator[_Commit]:
+    """Yield the commits that changed the file, each after its parents."""
     simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
     try:
-        listed = tree.git("log", *simplified, "--format=%h %p", "--", FILE)
+        listed = tree.git("log", *simplified, "--format=%h%x09%p%x09%s", "--", FILE)
     except (subprocess.CalledProcessError, OSError):
         return
-    yield from map(str.split, listed.splitlines())
+    for line in listed.splitlines():
+        name, parents, subject = line.split("\t", 2)
+        yield _Commit(name, parents.split(), subject)
 
 
-def _committed(tree: Tree, commit: str) -> Totals:
+def _committed(tree: Tree, commit: str) -> _Version:
     try:
-        return _totals(parse(tree.git("show", f"{commit}:{FILE}")))
+        return _version(parse(tree.git("show", f"{commit}:{FILE}")))
     except (subprocess.CalledProcessError, CeilingsError):
-        return {}  # before the first version, or one that was corrected later
+        return _Version()  # before the first version, or one that was corrected later
 
 
-def _lowest(parents: Iterable[Totals]) -> Totals:
-    """The lowest total of each measure among those that have it."""
+def _lowest(parents: Iterable[_Version]) -> dict[str, int]:
+    """The lowest total of each measure among the versions that have it."""
     lowest: dict[str, int] = {}
-    for totals in parents:
-        for name, total in totals.items():
+    for parent in parents:
+        for name, total in parent.totals.items():
             lowest[name] = min(total, lowest.get(name, total))
     return lowest
 
 
-def _totals(ceilings: Ceilings) -> Totals:
-    return {name: sum(table.values()) for name, table in ceilings.tables.items()}
+def _version(ceilings: Ceilings) -> _Version:
+    totals = {name: sum(table.values()) for name, table in ceilings.tables.items()}
+    return _Version(totals, frozenset(ceilings.raised))
