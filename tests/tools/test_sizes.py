@@ -238,6 +238,30 @@ fn j() { z.unwrap(); }
     assert found.report["unwrap"].endswith(" per 1,000 lines of Rust")
 
 
+def test_panics_are_found_next_to_comments_and_texts_that_look_like_code(tmp_path: Path) -> None:
+    source = """\
+fn f() { let a = "http://b"; x.unwrap(); }
+fn g() { /* a // b */ x.expect("c"); }
+fn h() { let a = "x.unwrap()"; /* x.unwrap() */ }
+fn i() { x // é
+    . expect("a // b"); }
+// `#[cfg(test)]` is not set here.
+fn j() { x.unwrap(); }
+#[doc = "cfg(test)"]
+fn k() { x.unwrap(); }
+"""
+    files = {
+        "rust/log/src/a.rs": source,
+        "rust/log/src/lib.rs": "mod a;\n// #[cfg(test)]\nmod b;\n#[cfg(test)] // a\nmod c;\n",
+        "rust/log/src/b.rs": "fn f() { x.unwrap(); }",
+        "rust/log/src/c.rs": "fn f() { x.unwrap(); }",
+    }
+    found = _measure(tmp_path, "unwraps", files)
+    path = "rust/log/src/a.rs"
+    lines = [(path, line) for line in (1, 2, 5, 7, 9)]
+    assert _findings(found) == {"rust/log": [*lines, ("rust/log/src/b.rs", 1)]}
+
+
 # Documentation
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from tools.guards.blocks import Block, blocks
 from tools.guards.figures import Finding, Measure
-from tools.guards.sizes.cfg_test import files_under_cfg_test, lines_under_cfg_test
 from tools.guards.sizes.echoes import echoes
 from tools.guards.sizes.functions import long_functions
 from tools.guards.sizes.widths import wide_comments, wide_markdown
+from tools.guards.source import rust
+from tools.guards.source.cfg_test import files_under_cfg_test, lines_under_cfg_test
 from tools.guards.tree import PRODUCT, Tree, area, is_test
 
 SUFFIXES = (".rs", ".py", ".pyi", ".pyx", ".pxd")
@@ -122,18 +123,14 @@ _UNWRAP_ADVICE = "return the error if it can occur; use a type that rules it out
 
 
 def _unwraps(source: Source) -> Iterator[Finding]:
-    """Yield the calls of ``unwrap`` and ``expect`` in Rust outside tests and comments."""
-    if not source.path.endswith(".rs"):
+    """Yield the calls of ``unwrap`` and ``expect`` in Rust outside tests."""
+    if not source.path.endswith(".rs") or not _PANIC.search(source.text):
         return
-    text = source.text
-    matches = list(_PANIC.finditer(text))
-    comments = _comment_lines(source) if matches else frozenset[int]()
-    for match in matches:
-        line = text.count("\n", 0, match.start(1)) + 1
-        before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
-        if line not in comments and line not in source.test_lines and "//" not in before:
-            call = match[1]
-            yield Finding(source.path, line, f".{call}", _UNWRAP_ADVICE)
+    code = rust.code_of(source.text)
+    for match in _PANIC.finditer(code):
+        line = code.count("\n", 0, match.start(1)) + 1
+        if line not in source.test_lines:
+            yield Finding(source.path, line, f".{match[1]}", _UNWRAP_ADVICE)
 
 
 def _echoing_docs(source: Source) -> Iterator[Finding]:

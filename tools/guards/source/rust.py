@@ -42,6 +42,21 @@ def node_text(node: Node) -> str:
     return (node.text or b"").decode()
 
 
+_NOT_CODE = (
+    "[(line_comment) (block_comment) (string_literal) (raw_string_literal) (char_literal)] @text"
+)
+
+
+@lru_cache(maxsize=2)
+def code_of(text: str) -> str:
+    """Return `text` with spaces for its comments and strings; lines and bytes stay the same."""
+    source = bytearray(text.encode())
+    for node in captures(root(text), _NOT_CODE).get("text", []):
+        span = slice(node.start_byte, node.end_byte)
+        source[span] = re.sub(rb"[^\n]", b" ", source[span])
+    return source.decode()
+
+
 # Comments.
 
 _BLOCKS = """

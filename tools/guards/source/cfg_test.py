@@ -22,7 +22,10 @@ def files_under_cfg_test(tree: Tree) -> frozenset[str]:
     """Return the files of modules that are declared under ``cfg(test)``, submodules included."""
     found: set[str] = set()
     for path in tree.sources(".rs"):
-        for module in _TEST_MODULE.findall(tree.text(path)):
+        text = tree.text(path)
+        if not _CFG_TEST.search(text):  # most files are not parsed
+            continue
+        for module in _TEST_MODULE.findall(rust.code_of(text)):
             folder, _, name = path.rpartition("/")
             parent = folder if name in {"mod.rs", "lib.rs", "main.rs"} else path.removesuffix(".rs")
             stem = f"{parent}/{module}"
@@ -32,13 +35,16 @@ def files_under_cfg_test(tree: Tree) -> frozenset[str]:
 
 def lines_under_cfg_test(text: str) -> frozenset[int]:
     """Return the lines, from 1, of the items under ``cfg(test)``, attributes included."""
-    if not _CFG_TEST.search(
-        _TEST_MODULE.sub("", text)
-    ):  # modules in other files have no lines here
+    if not _CFG_TEST.search(text):
         return frozenset()
+    code = rust.code_of(text).encode()
     query = "[(attribute_item) (inner_attribute_item)] @attribute"
     attributes = rust.captures(rust.root(text), query).get("attribute", ())
-    marks = [node for node in attributes if _CFG_TEST.search(rust.node_text(node))]
+    marks = [
+        node
+        for node in attributes
+        if _CFG_TEST.search(code[node.start_byte : node.end_byte].decode())
+    ]
     return frozenset(line for mark in marks for line in _lines_under(mark))
 
 
