@@ -16,7 +16,10 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pytest
+
 FILE = Path("target/durations.json")
+DELETE = "delete it and run `make test` again"
 LIMIT_S = 2.0
 QUIET_MEAN_S = 0.03
 """The mean time of the unmarked tests on two quiet cores, rounded up."""
@@ -38,14 +41,21 @@ class Duration:
         )
 
 
+class EmptyRecordError(Exception):
+    """A record without any test."""
+
+
 def read(file: Path) -> list[Duration]:
     """Return the recorded tests, slowest first.
 
     Raises:
         FileNotFoundError: No run has been recorded.
         ValueError: The file is damaged.
+        EmptyRecordError: The file has no test.
     """
     rows = json.loads(file.read_text())
+    if rows == {}:
+        raise EmptyRecordError
     found = [Duration(name, row["seconds"], tuple(row["costs"])) for name, row in rows.items()]
     return sorted(found, key=lambda one: (-one.seconds, one.test))
 
@@ -90,12 +100,18 @@ def main(arguments: list[str]) -> int:
         limit_s = stretched(options.limit, durations)
         if options.again and (slow := too_slow(durations, limit_s)):
             failed = run_again(slow)
+            if failed == pytest.ExitCode.USAGE_ERROR:
+                print(f"{FILE} has tests that do not exist: {DELETE}", file=sys.stderr)
+                return 2
             durations = read(FILE)
     except FileNotFoundError:
         print(f"{FILE} is missing: run `make test` first", file=sys.stderr)
         return 2
+    except EmptyRecordError:
+        print(f"{FILE} has no test: run `make test` again", file=sys.stderr)
+        return 2
     except (ValueError, KeyError, TypeError, AttributeError):
-        print(f"{FILE} is damaged: delete it and run `make test` again", file=sys.stderr)
+        print(f"{FILE} is damaged: {DELETE}", file=sys.stderr)
         return 2
     slow = too_slow(durations, limit_s)
     if options.json:

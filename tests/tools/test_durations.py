@@ -94,6 +94,14 @@ def test_a_slow_test_that_fails_when_it_runs_again_is_a_failure(
     assert capsys.readouterr().out == "[]\n"
 
 
+def test_a_recorded_test_that_does_not_exist_is_explained(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(subprocess, "run", _run_again(recorded, 0.1, pytest.ExitCode.USAGE_ERROR))
+    assert durations.main(["--again"]) == 2
+    assert "has tests that do not exist: delete it and run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"tests/a.py::test": 1}'])
 def test_damaged_record_is_an_error(
     recorded: Path, text: str, capsys: pytest.CaptureFixture[str]
@@ -101,6 +109,15 @@ def test_damaged_record_is_an_error(
     recorded.write_text(text)
     assert durations.main([]) == 2
     assert "delete it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"], ["--again"]])
+def test_a_record_without_tests_is_an_error(
+    recorded: Path, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded.write_text("{}")
+    assert durations.main(option) == 2
+    assert "durations.json has no test: run `make test` again" in capsys.readouterr().err
 
 
 def test_json_lists_the_slow_tests(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
