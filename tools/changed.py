@@ -16,16 +16,14 @@ without tests are listed on stderr.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import grimp
 
-from tools.guards.tree import Tree
+from tools.guards.tree import Tree, TreeError
 
 PACKAGES = ("pykafka_core", "spark_udfs", "tests")
 
@@ -58,14 +56,9 @@ def changed_paths(tree: Tree, commit: str) -> list[str]:
     """Return the files that differ from `commit`, new and deleted ones too.
 
     Raises:
-        ValueError: There is no such commit.
+        GitError: There is no such commit.
     """
-    try:
-        listed = tree.git(
-            "diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, "--"
-        )
-    except subprocess.CalledProcessError as error:
-        raise ValueError(f"{commit}: {error.stderr.decode(errors='replace').strip()}") from None
+    listed = tree.git("diff", "--name-only", "--no-renames", "-z", "--end-of-options", commit, "--")
     new = tree.git("ls-files", "-z", "--others", "--exclude-standard")
     return sorted(set(filter(None, (listed + new).split("\0"))))
 
@@ -76,7 +69,7 @@ class Crates:
     def __init__(self, tree: Tree) -> None:
         found = (place for path in tree.paths if (place := PurePosixPath(path)).match("rust/*/*"))
         manifests = {
-            str(place.parent): tomllib.loads(tree.text(str(place)))
+            str(place.parent): tree.toml(str(place))
             for place in found
             if place.name == "Cargo.toml" and str(place.parent) not in CRATES_WITHOUT_TESTS
         }
@@ -199,13 +192,16 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print(__doc__)
         return 0 if len(arguments) == 1 else 2
-    tree = Tree(Path.cwd())
-    commit = arguments[0] if arguments else base(tree)
     try:
-        paths = changed_paths(tree, commit)
-    except ValueError as error:
+        _print(Tree(Path.cwd()), *arguments)
+    except TreeError as error:
         print(error, file=sys.stderr)
         return 2
+    return 0
+
+
+def _print(tree: Tree, commit: str | None = None) -> None:
+    paths = changed_paths(tree, commit or base(tree))
     tests, crates = TestFiles(tree), Crates(tree)
     chosen = {path: tests.of(path) for path in paths}
     packages = {path: crates.of(path) for path in paths}
@@ -216,7 +212,6 @@ def main(arguments: list[str]) -> int:
     for path in paths:
         if not chosen[path] and not packages[path]:
             print(f"no unit test for {path}", file=sys.stderr)
-    return 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from tools.guards.prose import (  # noqa: E402
     check_subject,
 )
 from tools.guards.prose.allowed import FILE, Allowed, AllowListError, load  # noqa: E402
-from tools.guards.tree import Tree  # noqa: E402
+from tools.guards.tree import Tree, TreeError  # noqa: E402
 
 STDIN = "-"
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         findings = list(_findings(options.paths, commit=options.commit))
-    except (UsageError, AllowListError) as error:
+    except (UsageError, AllowListError, TreeError) as error:
         print(f"prose.py: {error}", file=sys.stderr)
         return 2
     try:
@@ -97,8 +97,7 @@ def _commit(message: str) -> Iterator[Finding]:
 
 def _of_files(paths: Sequence[str]) -> Iterator[Finding]:
     tree = Tree(ROOT)
-    file = ROOT / FILE
-    permitted = load(file.read_text(encoding="utf-8")) if file.is_file() else Allowed()
+    permitted = load(tree.read(FILE)) if (ROOT / FILE).is_file() else Allowed()
     for path in _selected(tree, paths):
         for item in check_file(path, tree.text(path), permitted):
             yield from item.findings

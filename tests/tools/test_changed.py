@@ -227,4 +227,17 @@ def test_commit_on_a_branch_without_an_upstream_is_checked(
 def test_unknown_commit_is_an_error(repository: Path) -> None:
     done = _changed(repository, "no-such-commit")
     assert done.returncode == 2
-    assert done.stderr.startswith("no-such-commit: fatal: bad revision")
+    assert done.stderr.startswith(f"git diff in {repository}: fatal: bad revision 'no-such-commit'")
+
+
+def test_a_folder_without_git_and_a_damaged_manifest_are_named(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (repository / "rust/log/Cargo.toml").write_text("[package\n")
+    done = _changed(repository)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("rust/log/Cargo.toml: ")
+    plain = tmp_path_factory.mktemp("plain")
+    done = _changed(plain)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"git rev-list in {plain}: fatal: not a git repository")

@@ -150,6 +150,43 @@ def test_a_malformed_file_of_ceilings_fails_with_its_name(
     assert capsys.readouterr().err.startswith(f"{FILE}: ")
 
 
+@pytest.mark.parametrize("path", [PATH, "tests/log/a.py", "docs/a.md"])
+def test_a_file_that_is_not_utf_8_is_named(
+    tmp_path: Path, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tmp_path, {path: CLEAN, FILE: CEILINGS})
+    (tmp_path / path).write_bytes("// é\n".encode("latin-1"))
+    assert _run(tmp_path, "sizes") == 1
+    errors = capsys.readouterr().err
+    assert f"guard sizes: {path}: byte 3 is not UTF-8; save the file in UTF-8" in errors
+    assert "Traceback" not in errors
+
+
+def test_ceilings_that_are_not_utf_8_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tmp_path, {PATH: CLEAN, FILE: CEILINGS})
+    (tmp_path / FILE).write_bytes("# é\n".encode("latin-1"))
+    assert _run(tmp_path, "sizes") == 1
+    assert capsys.readouterr().err.startswith(f"{FILE}: byte 2 is not UTF-8")
+
+
+def test_a_missing_git_is_an_error_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tmp_path, {PATH: CLEAN, FILE: CEILINGS})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _run(tmp_path, "sizes") == 1
+    errors = capsys.readouterr().err
+    assert "guard sizes: git is missing: install it (apt-get install git)" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_folder_outside_git_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(tmp_path, "sizes") == 1
+    assert f"git ls-files in {tmp_path}: fatal: not a git repository" in capsys.readouterr().err
+
+
 def test_a_guard_that_cannot_read_the_tree_fails_and_prevents_lowering(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

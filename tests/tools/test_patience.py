@@ -147,7 +147,7 @@ class Sources(Tree):
     def paths(self) -> tuple[str, ...]:
         return tuple(sorted(self._files))
 
-    def _read(self, path: str) -> str:
+    def read(self, path: str) -> str:
         return self._files[path]
 
 

@@ -22,7 +22,7 @@ from tools.guards.ceilings.history import History, unchecked
 from tools.guards.figures import Measure
 from tools.guards.output import Row, findings_json, result_json, table
 from tools.guards.registry import GUARDS, Outcome, UnknownNameError, measure_names, run
-from tools.guards.tree import ROOT, Tree
+from tools.guards.tree import ROOT, Tree, TreeError
 
 _EXAMPLES = """examples:
   python -m tools.guards                          compare all figures, as `make guards` does
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _act(options, Tree(options.root), outcomes)
     except UnknownNameError as error:
         parser.error(str(error))
-    except CeilingsError as error:
+    except (CeilingsError, TreeError) as error:
         print(error, file=sys.stderr)
         return 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,11 +130,11 @@ def layer_list(tree: Tree) -> LayerList:
 
     Raises:
         LayersError: An entry of the file has another shape.
+        TreeError: The file is not TOML.
     """
     if not (tree.root / LAYERS).is_file():
         return LayerList(())
-    tables = tomllib.loads(tree.text(LAYERS))
-    return LayerList(tuple(_table(key, value) for key, value in tables.items()))
+    return LayerList(tuple(_table(key, value) for key, value in tree.toml(LAYERS).items()))
 
 
 def _table(key: str, value: object) -> LayerTable:

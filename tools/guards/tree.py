@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -21,12 +23,20 @@ GENERATED = (
 """Prefixes of files that a tool of ours writes."""
 
 
+class TreeError(Exception):
+    """A file or the history cannot be read; the text names it, and what to do."""
+
+
+class GitError(TreeError):
+    """A command of git failed, or git is missing."""
+
+
 class Tree:
     """A directory under git. Paths are relative to it, with forward slashes, sorted."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
-        self.text = cache(self._read)
+        self.text = cache(self.read)
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -46,17 +56,47 @@ class Tree:
                 yield path
 
     def git(self, *arguments: str) -> str:
-        """Return the output of a git command in this directory; raises CalledProcessError.
+        """Return the output of a git command in this directory.
 
         Variables of git, such as ``GIT_DIR`` in a hook, would name another repository.
+
+        Raises:
+            GitError: The command failed, or git is missing.
         """
         command = ["git", "-C", str(self.root), *arguments]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        except FileNotFoundError:
+            raise GitError("git is missing: install it (apt-get install git)") from None
+        except subprocess.CalledProcessError as error:
+            reason = error.stderr.decode(errors="replace").strip()
+            raise GitError(f"git {arguments[0]} in {self.root}: {reason}") from None
         return done.stdout.decode("utf-8", errors="surrogateescape")
 
-    def _read(self, path: str) -> str:
-        return (self.root / path).read_text(encoding="utf-8")
+    def toml(self, path: str) -> dict[str, Any]:
+        """Return the content of a TOML file.
+
+        Raises:
+            TreeError: It is not valid.
+        """
+        try:
+            return tomllib.loads(self.text(path))
+        except tomllib.TOMLDecodeError as error:
+            raise TreeError(f"{path}: {error}; correct the file") from None
+
+    def read(self, path: str) -> str:
+        """Return the text of a file as it is now; `text` keeps what it has read.
+
+        Raises:
+            TreeError: It is not UTF-8.
+        """
+        try:
+            return (self.root / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise TreeError(
+                f"{path}: byte {error.start} is not UTF-8; save the file in UTF-8"
+            ) from None
 
 
 def is_test(path: str) -> bool:

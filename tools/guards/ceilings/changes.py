@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tools.guards.figures import Finding
-from tools.guards.tree import Tree
+from tools.guards.tree import GitError, Tree
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _DIFF = (
@@ -42,7 +41,7 @@ def since_last_change_of(tree: Tree, path: str) -> Changes | None:
     """The changes since the last commit that touched `path`; None if there is no such commit."""
     try:
         commit = tree.git("log", "-1", "--format=%H", "--", path).strip()
-    except subprocess.CalledProcessError:  # a repository without any commit
+    except GitError:  # a repository without any commit
         return None
     return since(tree, commit) if commit else None
 

@@ -75,10 +75,11 @@ def load(tree: Tree) -> Ceilings:
 
     Raises:
         CeilingsError: The file is not TOML, or has an entry that is not a count.
+        TreeError: It is not UTF-8.
     """
     if not (tree.root / FILE).is_file():
         return Ceilings("", {})
-    return parse((tree.root / FILE).read_text(encoding="utf-8"))
+    return parse(tree.read(FILE))
 
 
 def parse(text: str) -> Ceilings:
@@ -135,7 +136,7 @@ def _table(name: str, rows: object) -> Table:
 def store(tree: Tree, ceilings: Ceilings) -> None:
     """Write the file: zeros left out, and comments kept at their table or key."""
     path = tree.root / FILE
-    comments = _comments(path.read_text(encoding="utf-8") if path.is_file() else HEADER)
+    comments = _comments(tree.read(FILE) if path.is_file() else HEADER)
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text("\n".join(_lines(ceilings, comments)) + "\n", encoding="utf-8")

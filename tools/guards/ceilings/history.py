@@ -11,12 +11,11 @@ A merge inherits entries: a parent that lacks one of them is not compared in its
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, Raised, parse
-from tools.guards.tree import Tree
+from tools.guards.tree import GitError, Tree
 
 Totals = Mapping[str, int]
 
@@ -99,7 +98,7 @@ def unchecked(tree: Tree) -> str:
     """Return a line about commits that `History` cannot read, or ""."""
     try:
         is_shallow = tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
-    except (subprocess.CalledProcessError, OSError):
+    except GitError:
         return "history of the ceilings: not checked without git"
     return _SHALLOW if is_shallow else ""
 
@@ -153,7 +152,7 @@ def _commits(tree: Tree) -> Iterator[_Commit]:
     simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
     try:
         listed = tree.git("log", *simplified, "--format=%h%x09%p%x09%s", "--", FILE)
-    except (subprocess.CalledProcessError, OSError):
+    except GitError:
         return
     for line in listed.splitlines():
         name, parents, subject = line.split("\t", 2)
@@ -163,7 +162,7 @@ def _commits(tree: Tree) -> Iterator[_Commit]:
 def _committed(tree: Tree, commit: str) -> _Version:
     try:
         return _version(parse(tree.git("show", f"{commit}:{FILE}")))
-    except (subprocess.CalledProcessError, CeilingsError):
+    except (GitError, CeilingsError):
         return _Version()  # before the first version, or one that was corrected later
 
 

@@ -102,8 +102,7 @@ def measure(tree: Tree) -> list[Measure]:
 
 
 def _allowed(tree: Tree) -> allowed.Allowed:
-    file = tree.root / allowed.FILE
-    return allowed.load(file.read_text(encoding="utf-8") if file.is_file() else "")
+    return allowed.load(tree.read(allowed.FILE) if (tree.root / allowed.FILE).is_file() else "")
 
 
 def group_of(path: str) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 
-from tools.guards.tree import Tree
+from tools.guards.tree import GitError, Tree
 
 SUBJECT_MAX = 72
 """Characters of a commit's subject."""
@@ -43,7 +42,7 @@ def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:
         return [], "not checked: no base commit is set"
     try:
         listed = tree.git("log", "--no-merges", "--format=%h%x09%s", f"{base}..HEAD", "--")
-    except (subprocess.CalledProcessError, OSError):
+    except GitError:
         missing = f"not checked: the history up to {base[:12]} is missing"
         return [], f"{missing} (in a shallow clone `git fetch --unshallow` completes it)"
     pairs = [line.partition("\t") for line in listed.splitlines()]
