@@ -103,6 +103,41 @@ def test_every_rule_flags_one_of_the_odd_sentences() -> None:
     assert {rule.name for rule in RULES} - used == set()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run the broker behind nginx.",
+        "The server runs behind a trusted proxy or a load balancer.",
+        "It is not aware that it is behind one or more intermediary proxies.",
+        "Behind HAProxy, clients connect to one port.",
+        "Applications behind PgBouncer share connections.",
+        "Tell the user which option is missing.",
+        "The output tells operators how to go offline.",
+        "We are telling you early.",
+        "The marker tells Python that the function returns early.",
+        "This option tells pip to skip the cache.",
+        "Telling **FastAPI** to validate the value is optional.",
+    ],
+)
+def test_an_ordinary_phrase_of_other_projects_is_accepted(text: str) -> None:
+    assert list(check_paragraphs(text, "x.md")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The bytes behind the last frame are cut.",
+        "The topics behind Kafka's last offset are read.",
+        "The client is told.",
+        "A follower tells its leader of records.",
+        "A proxy tells the client where it is.",
+        "It waits behind the producers of the same partition.",
+    ],
+)
+def test_an_ordinary_word_in_an_odd_phrase_is_flagged(text: str) -> None:
+    assert len(list(check_paragraphs(text, "x.md"))) == 1
+
+
 # Plain text of other projects
 
 

@@ -92,8 +92,11 @@ RULES: tuple[Rule, ...] = (
         "Name the act: notifies, reports, returns, fails with.",
         r"\b(?:can|can't|cannot|could|couldn't|to|not) tell (?:if|whether|that|which|from"
         r"|it from|how|when)\b"
-        r"|\btells? (?:the (?:user|compiler|reader|type checker|linter|interpreter|caller)|`"
-        r"|apart)|\b[Tt]old you\b",
+        r"|\b[Tt]ell(?:s|ing)? (?:the (?:compiler|type checker|linter|interpreter)|`|apart)"
+        r"|\b(?:[Tt]ell(?:s|ing)?|[Tt]old) (?:(?:the|an?|your|our|its) )?(?:users?|readers?|callers?"
+        r"|operators?|administrators?|developers?|people|you|us|me)\b"
+        r"|\b[Tt]ell(?:s|ing)? (?:pip|git|pytest|cargo|make|\W*[A-Z]\w+\W*) (?:to|that|which|how|where"
+        r"|when|about)\b",
         words="told tell tells telling",
     ),
     _rule(
@@ -206,8 +209,11 @@ RULES: tuple[Rule, ...] = (
         "behind",
         r"\b[Bb]ehind\b",
         "Write 'after' for order; keep 'behind' for lag, as in 'lags behind the leader'.",
-        r"\bbehind (?:the scenes?|a (?:feature|flag|proxy|firewall|load|reverse|lock|reference"
-        r"|pointer|mutex|`)|an? \w+ (?:flag|proxy))"
+        r"\b[Bb]ehind (?:the scenes?|a (?:feature|flag|load|reverse|lock|reference|pointer|mutex|`)"
+        r"|an? \w+ flag)"
+        r"|\b[Bb]ehind (?:[\w*-]+ ){0,4}(?:\W*(?:prox(?:y|ies)|firewalls?|(?:load )?balancers?|gateways?"
+        r"|routers?|poolers?|NAT|VPN|CDN|[Nn]ginx|NGINX|HAProxy|Envoy|Traefik|Caddy|Cloudflare"
+        r"|PgBouncer)\b)"
         r"|\b(?:idea|ideas|rationale|reason|reasons|reasoning|motivation|logic|concept|intuition"
         r"|theory|math|magic) behind\b"
         r"|\b(?:leaves?|left|leaving|falls?|fell|fallen|falling|lags?|lagging|hidden|hides?|hide"
