@@ -4,6 +4,7 @@ Pytest does not collect this file by itself.
 """
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.support import patience
 from tests.support.evidence import stacks
 from tests.support.evidence.logs import new_log
 from tests.support.patience import PATIENCE_S, eventually, exactly
-from tests.support.processes.server import serving
+from tests.support.processes.server import Server, serving
 from tests.support.wire import Connection
 
 SHORT_S = exactly(0.05, "it ends waits for what never comes")
@@ -58,6 +59,23 @@ def lost_child() -> None:
 @pytest.mark.usefixtures("lost_child")
 def test_with_a_fixture_that_fails() -> None:
     pass
+
+
+@pytest.fixture(scope="module")
+def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("lost"), "--set", "num.io.threads=3") as server:
+        yield server
+
+
+def test_during_which_a_broker_dies(lost_broker: Server) -> None:
+    assert lost_broker.process is not None
+    os.kill(lost_broker.process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, lost_broker.process.pid, os.WEXITED | os.WNOWAIT)
+    pytest.fail("planted")
+
+
+def test_before_which_a_broker_died(lost_broker: Server) -> None:
+    Connection(lost_broker.address)
 
 
 def test_with_a_raw_connection() -> None:

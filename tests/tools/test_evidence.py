@@ -1,21 +1,24 @@
 """The output of a failed test explains why it failed, without a second run."""
 
 import functools
+import gc
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
+from typing import IO
 
 import pytest
 
-from tests.support.evidence import stacks
+from tests.support.evidence import ends, stacks
 from tests.support.evidence.conditions import explain
 from tests.support.evidence.exchanges import CHARACTERS_MAX, described, shortened
-from tests.support.evidence.logs import BYTES_MAX, LINES_MAX, LineBuffer, tail_of
+from tests.support.evidence.logs import BYTES_MAX, LINES_MAX, LineBuffer, new_log, tail_of
 from tests.support.evidence.plugin import GRACE_S
 from tests.support.patience import PATIENCE_S, SCALE, VARIABLE, seconds
 
@@ -30,6 +33,14 @@ EXPECTED = {
         r"- Log of the broker at 127\.0\.0\.1:\d+ -[^¶]*no meaning[^¶]*num\.io\.threads"
     ],
     "test_with_a_fixture_that_fails": [r"- Log of the lost child -[^¶]*ValueError: lost"],
+    "test_during_which_a_broker_dies": [
+        r"- End of the broker at 127\.0\.0\.1:\d+ -+\nkilled by SIGKILL\n"
+    ],
+    "test_before_which_a_broker_died": [
+        r"ConnectionRefusedError",
+        r"- End of the broker at 127\.0\.0\.1:\d+ -+\nkilled by SIGKILL\n"
+        r"It wrote last \d+\.\d s before the test began:\n[^¶]*num\.io\.threads",
+    ],
     "test_with_a_raw_connection": [
         r"- Last requests and responses -",
         r"127\.0\.0\.1:\d+  → MetadataRequest v12, \d+ bytes",
@@ -102,6 +113,40 @@ def test_a_hang_that_keeps_the_gil_ends_the_process_with_its_stacks() -> None:
     short = str(0.5 * SCALE / GRACE_S)
     printed = run_pytest(f"{FAILURES}::test_that_hangs_with_the_gil", **{VARIABLE: short})
     assert re.search(r'failures\.py", line \d+ in test_that_hangs_with_the_gil', printed)
+
+
+def _child(program: str, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """A child that has ended, and for which nothing has waited."""
+    child = subprocess.Popen([sys.executable, "-c", program], stderr=log)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    return child
+
+
+def test_a_child_that_ended_is_described_until_it_is_forgotten() -> None:
+    with new_log("the lost child") as log:
+        child = _child("raise SystemExit('its reason')", log)
+    later = time.time() + PATIENCE_S
+    text = dict(ends.sections(later))["End of the lost child"]
+    assert re.fullmatch(
+        r"exit status 1\nIt wrote last \d+\.\d s before the test began:\nits reason", text
+    )
+    assert dict(ends.sections(0))["End of the lost child"] == "exit status 1"
+    assert child.wait() == 1
+    assert dict(ends.sections(0))["End of the lost child"] == "exit status 1"
+    del child
+    gc.collect()
+    assert "End of the lost child" not in dict(ends.sections(0))
+
+
+def test_a_running_child_and_a_success_without_a_log_are_not_ends() -> None:
+    with sleeping("sleep") as process:
+        assert ends.status_of(process) is None
+        done = subprocess.Popen(["true"])
+        assert done.wait() == 0
+        titles = [title for title, _ in ends.sections(0)]
+        assert "End of true" not in titles
+        assert "End of sleep 60" not in titles
+    assert dict(ends.sections(0))["End of sleep 60"] == "killed by SIGKILL"
 
 
 def test_the_end_of_a_log_is_bounded_in_lines_and_bytes(tmp_path: Path) -> None:

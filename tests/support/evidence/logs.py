@@ -96,8 +96,14 @@ def new_log(name: str) -> IO[bytes]:
 
 def watch(name: str, path: Path) -> None:
     """Show the end of a file if a test fails that started its writer or during which it grew."""
-    if not any(isinstance(one, LogFile) and one.path == path for one in _sources):
+    if file_at(path) is None:
         _sources.append(LogFile(name, path))
+
+
+def file_at(path: Path) -> LogFile | None:
+    """Return the file of `watch` or `new_log` with this path."""
+    files = (one for one in _sources if isinstance(one, LogFile))
+    return next((one for one in files if one.path == path), None)
 
 
 def watch_lines(name: str) -> LineBuffer:

@@ -2,6 +2,7 @@
 
 * `logs`: the last lines of each child process that the test started, or that wrote during the test.
   (Brokers in this process log to `logging`, which pytest captures itself.)
+* `ends`: how children ended that are still in use, such as a broker that died before the test.
 * `exchanges`: the last requests and responses of raw connections, and the last steps of simulated
   brokers.
 * `stacks`: the stacks of all threads of this process and its children, when the test's timeout
@@ -25,7 +26,7 @@ from typing import Protocol
 
 import pytest
 
-from tests.support.evidence import exchanges, logs, stacks
+from tests.support.evidence import ends, exchanges, logs, stacks
 from tests.support.evidence.simulated import note_simulated
 from tests.support.patience import ATTEMPT_S, PATIENCE_S
 
@@ -49,6 +50,7 @@ def pytest_configure() -> None:
     _stderr_descriptor = os.dup(2)
     os.environ["PYTHONFAULTHANDLER"] = "1"
     note_simulated()
+    ends.note_children()
     stacks.take_on_timeouts(PATIENCE_S, from_s=ATTEMPT_S)
 
 
@@ -107,6 +109,7 @@ def _sections(error: BaseException | None) -> Iterator[tuple[str, str]]:
     parts = (
         lambda: _outputs(error),
         lambda: logs.sections_since(_begun_at),
+        lambda: ends.sections(_begun_at),
         exchanges.sections,
         stacks.sections,
     )
