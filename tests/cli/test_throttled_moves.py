@@ -25,12 +25,12 @@ from tests.cluster.throttles import (
     throttles,
 )
 from tests.support.cli import run
-from tests.support.patience import eventually
+from tests.support.patience import eventually, exactly
 
 Capture = pytest.CaptureFixture[str]
 LEADERS, FOLLOWERS = LISTS
 CONFIG = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
-IDLE_MS = 2000
+IDLE_MS = exactly(2000, "the move waits longer than this setting of its brokers")
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from bench.members import HEARTBEAT, Member, error_of, find_coordinator, join
+from tests.support.patience import exactly
 
 SECONDS = float(os.environ.get("HOG_SECONDS", "8"))
 HOGS, MEMBERS = 4, 200
 SESSION_TIMEOUT_MS = 6_000
-INTERVAL_S = SESSION_TIMEOUT_MS / 3000
+INTERVAL_S = exactly(SESSION_TIMEOUT_MS / 3000, "a time between heartbeats bounds no wait")
 """As clients are told to set it: a third of their session."""
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-PROGRESS_SECONDS = 10
+from tests.support.patience import exactly
+
+PROGRESS_SECONDS = exactly(10, "a line of progress is printed this often")
 
 
 def main(module: str, run_seed: Callable[[int], str]) -> int:

@@ -44,6 +44,27 @@ BOUNDS = {  # a wait bounded by a number, and the same wait without a fault
     "@pytest.mark.timeout(300)\ndef test(): ...": "@pytest.mark.timeout(seconds(300))\ndef test(): ...",
 }
 
+LOCALS = {  # the same, with names inside a function; the bound is in its first line
+    "limit = 5; event.wait(limit)": "limit = PATIENCE_S; event.wait(limit)",
+    "limit = 2 * 30; run(['ls'], timeout=limit + 1)": "limit = 5; take(limit)",
+    "short, end = 5, None; thread.join(short)": "short, end = 5, None; thread.join(end)",
+    "for limit in (5, None): thread.join(limit)": "for limit in (0, None): thread.join(limit)",
+    "limit = 5; waits = lambda: event.wait(limit)": "def limit(n=5): event.wait(0)",
+    "limit = 1; limit = limit * 2; event.wait(limit)": "limit = limit * 2; event.wait(limit)",
+    "begun = time.monotonic(); end = begun + 5": "begun = time.monotonic(); end = begun + PATIENCE_S",
+    "begun = time.monotonic(); assert time.monotonic() - begun < 5": (
+        "begun = time.monotonic(); assert time.monotonic() - begun < PATIENCE_S"
+    ),
+    "took = time.monotonic() - begun; assert took < 5": "took = len(rows) - 1; assert took < 5",
+    "took = time.monotonic() - begun; assert 5 > took": "took = time.time() - a; assert 5 < took",
+    "took = time.time_ns() - begun; assert 1 <= took / 1e9 <= 5": (
+        "took = time.time_ns() - begun; assert 1 <= took / 1e9"
+    ),
+    "end = time.monotonic(); took = end - begun; assert took <= 5": (
+        "end = read(); took = end - begun; assert took <= 5"
+    ),
+}
+
 REQUEST_FIELD = "CreateTopicsRequest(topics=[], timeout_ms=1000)"
 
 
@@ -170,6 +191,26 @@ def test_a_number_that_bounds_a_wait_is_found(source: str) -> None:
 def test_a_bound_of_the_patience_module_is_accepted(source: str) -> None:
     found = measures(test_a=f"{IMPORT}\n{source}\n")["literal_timeouts"]
     assert found.counts == {}
+
+
+@pytest.mark.parametrize("source", LOCALS)
+def test_a_number_with_a_local_name_is_found(source: str) -> None:
+    found = measures(test_a=f"{IMPORT}\nasync def test():\n    {source}\n")["literal_timeouts"]
+    assert [finding.line for finding in found.findings["tests/broker"]] == [4]
+
+
+@pytest.mark.parametrize("source", LOCALS.values())
+def test_a_local_name_for_another_value_is_accepted(source: str) -> None:
+    found = measures(test_a=f"{IMPORT}\ndef test():\n    {source}\n")["literal_timeouts"]
+    assert found.counts == {}
+
+
+def test_a_default_of_a_parameter_is_found() -> None:
+    source = "def wait(limit=5, *, other=None):\n    def inner():\n        event.wait(limit)\n"
+    found = measures(test_a=source)["literal_timeouts"]
+    assert [finding.text for finding in found.findings["tests/broker"]] == [
+        "the bound of a wait is a number: limit = 5"
+    ]
 
 
 CONSTANT = "WAIT_S: float = 60\n"

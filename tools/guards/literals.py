@@ -1,11 +1,12 @@
 """Find expressions of a Python file that are numbers written in its source.
 
-Literals, and constants made of them.
+Literals, and constants, local variables and defaults of parameters that are made of them.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,8 +26,8 @@ class Number:
     """A number other than 0 that is written in the source."""
 
     text: str  # the expression, as written
-    place: Place  # of the definition, if the number is a constant
-    is_constant: bool = False
+    place: Place  # of the definition, if the number has a name
+    is_named: bool = False
 
 
 class Module:
@@ -77,13 +78,19 @@ def _constants(scopes: Sequence[ast.Module | ast.ClassDef]) -> Constants:
     }
 
 
-def assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a statement gives a value, and the values; ``a, b = 1, 2`` gives two."""
+def assigned(statement: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a statement gives a value, and the values; ``a, b = 1, 2`` gives two.
+
+    A loop over a tuple or list gives its name each of the values.
+    """
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
         yield from _pairs(statement.target, statement.value)
     elif isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from _pairs(target, statement.value)
+    elif isinstance(statement, ast.For) and isinstance(statement.iter, ast.Tuple | ast.List):
+        for value in statement.iter.elts:
+            yield from _pairs(statement.target, value)
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
@@ -92,6 +99,77 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for one, other in zip(target.elts, value.elts, strict=False):
             yield from _pairs(one, other)
+
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+class Scope:
+    """The top of a module, or a function with those around it."""
+
+    def __init__(
+        self, module: Module, function: Function | None = None, outer: Scope | None = None
+    ) -> None:
+        self.module = module
+        self._function = function
+        self._outer = outer
+        self._hidden: frozenset[str] = frozenset()
+
+    def nodes(self) -> Iterator[tuple[ast.AST, Scope]]:
+        """Yield every node below the module with its scope, in no order."""
+        left: list[tuple[ast.AST, Scope]] = [(self.module.tree, self)]
+        while left:
+            node, scope = left.pop()
+            yield node, scope
+            inner = Scope(self.module, node, scope) if isinstance(node, Function) else scope
+            left += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+    def values_of(self, name: str) -> Sequence[ast.expr] | None:
+        """Return the values that functions give a local name; None if it is not local."""
+        if name in self._hidden:
+            return ()
+        if name in self._locals:
+            return self._locals[name]
+        return self._outer.values_of(name) if self._outer else None
+
+    def without(self, name: str) -> Scope:
+        """Return a copy in which a name has no value, as in the value of the name itself."""
+        copy = Scope(self.module, self._function, self._outer)
+        copy._hidden = self._hidden | {name}
+        return copy
+
+    @cached_property
+    def _locals(self) -> Mapping[str, Sequence[ast.expr]]:
+        found: defaultdict[str, list[ast.expr]] = defaultdict(list)
+        if self._function is not None:
+            for parameter, default in defaults(self._function.args):
+                found[parameter] += [] if default is None else [default]
+            for statement in _statements(self._function):
+                for name, value in assigned(statement):
+                    found[name].append(value)
+        return found
+
+
+def defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr | None]]:
+    """The names of parameters, and their defaults."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    named = zip(
+        [*positional, *arguments.kwonlyargs],
+        [*missing, *arguments.defaults, *arguments.kw_defaults],
+        strict=True,
+    )
+    return ((name.arg, default) for name, default in named)
+
+
+def _statements(function: Function) -> Iterator[ast.AST]:
+    """Yield the nodes of a function without those of functions and classes in it."""
+    left = list(ast.iter_child_nodes(function))
+    while left:
+        node = left.pop()
+        if not isinstance(node, Function | ast.ClassDef):
+            yield node
+            left += ast.iter_child_nodes(node)
 
 
 class Literals:
@@ -104,35 +182,43 @@ class Literals:
         paths = (path for path in tree.sources(".py", under=under) if path != exempt)
         self.modules = {path: Module(path, tree.text(path)) for path in paths}
 
-    def number(self, expression: ast.expr, module: Module) -> Number | None:
-        """Return the number that an expression of a module is; None for others and for 0."""
+    def number(self, expression: ast.expr, scope: Scope) -> Number | None:
+        """Return the number that an expression of a scope is; None for others and for 0."""
         if isinstance(expression, ast.Name):
-            return self._constant(module, expression.id)
+            return self._named(expression.id, scope)
         if isinstance(expression, ast.Attribute) and isinstance(expression.value, ast.Name):
-            return self._of_module(module, expression.value.id, expression.attr)
+            return self._of_module(scope.module, expression.value.id, expression.attr)
         if isinstance(expression, ast.IfExp):
-            return self.number(expression.body, module) or self.number(expression.orelse, module)
-        return self._literal(expression, module)
-
-    def _literal(self, expression: ast.expr, module: Module) -> Number | None:
+            return self.number(expression.body, scope) or self.number(expression.orelse, scope)
         if isinstance(expression, ast.BinOp):
-            return self._arithmetic(expression, module)
+            return self._arithmetic(expression, scope)
         if is_literal(expression):
-            return Number(ast.unparse(expression), (module.path, expression.lineno))
+            return Number(ast.unparse(expression), (scope.module.path, expression.lineno))
         return None
 
-    def _arithmetic(self, expression: ast.BinOp, module: Module) -> Number | None:
+    def _arithmetic(self, expression: ast.BinOp, scope: Scope) -> Number | None:
         """A sum is a number if one part is one, another operation if both are.
 
         ``2 * PATIENCE_S`` is not a number.
         """
         parts = (expression.left, expression.right)
-        found = [self.number(part, module) for part in parts]
+        found = [self.number(part, scope) for part in parts]
         enough = any if isinstance(expression.op, ast.Add) else all
         if not any(found) or not enough(map(_is_number, parts, found)):
             return None
-        constant = next((number for number in found if number and number.is_constant), None)
-        return constant or Number(ast.unparse(expression), (module.path, expression.lineno))
+        named = next((number for number in found if number and number.is_named), None)
+        place = (scope.module.path, expression.lineno)
+        return named or Number(ast.unparse(expression), place)
+
+    def _named(self, name: str, scope: Scope) -> Number | None:
+        values = scope.values_of(name)
+        if values is None:
+            return self._constant(scope.module, name)
+        for value in values:
+            if self.number(value, scope.without(name)):
+                place = (scope.module.path, value.lineno)
+                return Number(f"{name} = {ast.unparse(value)}", place, is_named=True)
+        return None
 
     def _constant(self, module: Module, name: str) -> Number | None:
         if name in module.constants:
@@ -148,9 +234,9 @@ class Literals:
 
     def _assigned(self, module: Module, name: str, constants: Constants) -> Number | None:
         value, line = constants.get(name, (None, 0))
-        if value is None or not self.number(value, module):
+        if value is None or not self.number(value, Scope(module)):
             return None
-        return Number(f"{name} = {ast.unparse(value)}", (module.path, line), is_constant=True)
+        return Number(f"{name} = {ast.unparse(value)}", (module.path, line), is_named=True)
 
 
 def _is_number(expression: ast.expr, found: Number | None) -> bool:

@@ -1,13 +1,16 @@
 """Guard: tests take the bounds of their waits from tests/support/patience.py, and do not sleep.
 
-A number chosen on a quiet machine makes a test fail on a busy one. Counted are numbers
-(literals, arithmetic of them, and constants made of them) in these places:
+A number chosen on a quiet machine makes a test fail on a busy one. Counted are numbers (literals,
+arithmetic of them, and constants, local variables and parameters made of them) in these places:
 
 * keyword arguments, parameters and variables with a name of `KEYWORDS`, such as ``timeout=60``;
 * positional bounds of the calls in `POSITIONS`, such as ``thread.join(5)`` and
   ``pytest.mark.timeout(300)``;
-* deadlines, such as ``time.monotonic() + 30``;
-* upper limits of a measured time, such as ``assert time.monotonic() - begun < 5``.
+* deadlines, such as ``time.monotonic() + 30`` and ``begun + 30``;
+* upper limits of a measured time, such as ``assert time.monotonic() - begun < 5``. A clock that was
+  read before, and a difference of such readings, may have names.
+
+Tests in Rust have separate measures, see `rust_patience`.
 
 A number 0 does not wait. ``patience.exactly(0.05, "reason")`` marks a time that belongs to the
 scenario.
@@ -17,10 +20,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tools.guards.figures import Finding, Measure
-from tools.guards.literals import Literals, Module, Number, assigned, is_literal
+from tools.guards.literals import Literals, Module, Number, Scope, assigned, defaults, is_literal
 from tools.guards.tree import Tree, area
 
 EXEMPT = "tests/support/patience.py"
@@ -87,8 +90,8 @@ def measure(tree: Tree) -> list[Measure]:
     timeouts: list[Finding] = []
     sleeps: list[Finding] = []
     for module in literals.modules.values():
-        for node in ast.walk(module.tree):
-            timeouts += _timeouts(node, module, literals)
+        for node, scope in Scope(module).nodes():
+            timeouts += _timeouts(node, scope, literals)
             sleeps += _sleeps(node, module)
     return [_measure("literal_timeouts", timeouts), _measure("sleeps", sleeps)]
 
@@ -102,9 +105,9 @@ def _measure(name: str, found: Iterable[Finding]) -> Measure:
     return Measure(name, {key: len(findings) for key, findings in by_area.items()}, by_area)
 
 
-def _timeouts(node: ast.AST, module: Module, literals: Literals) -> Iterator[Finding]:
-    for expression in _bounds(node):
-        if number := literals.number(expression, module):
+def _timeouts(node: ast.AST, scope: Scope, literals: Literals) -> Iterator[Finding]:
+    for expression in _bounds(node, scope):
+        if number := literals.number(expression, scope):
             yield _finding(number)
 
 
@@ -113,7 +116,7 @@ def _finding(number: Number) -> Finding:
     return Finding(path, line, f"the bound of a wait is a number: {number.text}", ADVICE)
 
 
-def _bounds(node: ast.AST) -> Sequence[ast.expr]:
+def _bounds(node: ast.AST, scope: Scope) -> Sequence[ast.expr]:
     """The expressions by which a node bounds a wait."""
     match node:
         case ast.Call():
@@ -122,15 +125,25 @@ def _bounds(node: ast.AST) -> Sequence[ast.expr]:
             return [
                 value
                 for name, value in assigned(node)
-                if name in KEYWORDS and not _is_deadline(value)
+                if name in KEYWORDS and not _is_deadline(value, scope)
             ]
         case ast.arguments():
-            return list(_defaults(node))
-        case ast.BinOp(left=left, right=right) if _is_deadline(node):
-            return [right] if _reads_clock(left) else [left]
-        case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[limit]):
-            return [limit] if _is_elapsed(left) else []
+            return [value for name, value in defaults(node) if value and name in KEYWORDS]
+        case ast.BinOp(left=left, right=right) if _is_deadline(node, scope):
+            return [right] if _reads_clock(left, scope) else [left]
+        case ast.Compare():
+            return list(_limits(node, scope))
     return []
+
+
+def _limits(comparison: ast.Compare, scope: Scope) -> Iterator[ast.expr]:
+    """Yield the upper limits of measured times, in ``a < limit`` and ``limit > a``."""
+    sides = [comparison.left, *comparison.comparators]
+    for left, sign, right in zip(sides, comparison.ops, sides[1:], strict=False):
+        if isinstance(sign, ast.Lt | ast.LtE) and _is_elapsed(left, scope):
+            yield right
+        elif isinstance(sign, ast.Gt | ast.GtE) and _is_elapsed(right, scope):
+            yield left
 
 
 def _keywords(call: ast.Call) -> Iterator[ast.expr]:
@@ -147,35 +160,40 @@ def _positional(call: ast.Call) -> Iterator[ast.expr]:
     return (call.args[place] for place in places if place < len(call.args))
 
 
-def _defaults(arguments: ast.arguments) -> Iterator[ast.expr]:
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
-    named = zip(
-        [*positional, *arguments.kwonlyargs], [*defaults, *arguments.kw_defaults], strict=True
-    )
-    return (default for name, default in named if default is not None and name.arg in KEYWORDS)
-
-
 def _is_true(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and expression.value is True
 
 
-def _reads_clock(expression: ast.expr) -> bool:
-    return isinstance(expression, ast.Call) and called(expression) in CLOCKS
+def _reads_clock(expression: ast.expr, scope: Scope) -> bool:
+    if isinstance(expression, ast.Call):
+        return called(expression) in CLOCKS
+    return _is_named(expression, scope, _reads_clock)
 
 
-def _is_deadline(expression: ast.expr) -> bool:
+def _is_deadline(expression: ast.expr, scope: Scope) -> bool:
     match expression:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _reads_clock(left) or _reads_clock(right)
+            return _reads_clock(left, scope) or _reads_clock(right, scope)
     return False
 
 
-def _is_elapsed(expression: ast.expr) -> bool:
+def _is_elapsed(expression: ast.expr, scope: Scope) -> bool:
     match expression:
         case ast.BinOp(left=left, op=ast.Sub()):
-            return _reads_clock(left)
-    return False
+            return _reads_clock(left, scope)
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv() | ast.Mult()):
+            return _is_elapsed(left, scope)
+    return _is_named(expression, scope, _is_elapsed)
+
+
+def _is_named(
+    expression: ast.expr, scope: Scope, is_kind: Callable[[ast.expr, Scope], bool]
+) -> bool:
+    """Return whether an expression is a local name, and each of its values is of a kind."""
+    if not isinstance(expression, ast.Name):
+        return False
+    values, inside = scope.values_of(expression.id), scope.without(expression.id)
+    return bool(values) and all(is_kind(value, inside) for value in values or ())
 
 
 def _sleeps(node: ast.AST, module: Module) -> Iterator[Finding]:

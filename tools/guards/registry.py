@@ -26,6 +26,7 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
     "layers": ("upward_imports",),
     "python_modules": ("python_import_cycles",),
     "patience": ("literal_timeouts", "sleeps"),
+    "rust_patience": ("rust_timeouts", "rust_sleeps"),
 }  # fmt: skip
 """The measures of each guard, a module of this package; those that take long first."""
 
