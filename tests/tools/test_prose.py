@@ -23,6 +23,7 @@ from tools.guards.blocks import blocks, mask_code, prose_of
 from tools.guards.figures import Finding, Measure
 from tools.guards.prose import (
     MEASURES,
+    PATTERNS,
     SOURCES,
     Text,
     check_file,
@@ -233,15 +234,70 @@ def test_a_frame_that_is_no_frame():
 def test_findings_in_rust_have_their_lines() -> None:
     found = {(text.measure, f.line) for text in check_file("x.rs", RUST) for f in text.findings}
     comments = {("prose_comments", line) for line in (3, 6, 8)}
-    messages = {("prose_messages", line) for line in (13, 20)}
+    messages = {("prose_messages", line) for line in (13, 20, 21)}
     assert found == comments | messages | {("prose_test_names", 19)}
 
 
 def test_findings_in_python_have_their_lines() -> None:
     found = {(text.measure, f.line) for text in check_file("x.py", PYTHON) for f in text.findings}
     comments = {("prose_comments", line) for line in (3, 7, 11)}
-    messages = {("prose_messages", line) for line in (16, 19)}
+    messages = {("prose_messages", line) for line in (13, 16, 19)}
     assert found == comments | messages | {("prose_test_names", 10)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'GONE = "nobody listens"\n',
+        'text = f"{name}: nobody listens"\nfail(text)\n',
+        'raise Refused("a", hint="nobody " "listens")\n',
+        'help: str = option(("--all",), help="nobody listens")\n',
+        'class Reason(Enum):\n    GONE = "nobody listens"\n    """No listener."""\n',
+        'return "nobody listens" if gone else ""\n',
+        'print(\n    "nobody"\n    " listens"\n)\n',
+        'ROWS = [("a", "nobody listens")]\n',
+    ],
+)
+def test_every_text_of_the_product_in_python_is_read(source: str) -> None:
+    assert len(_findings(check_file("pykafka_core/broker/a.py", source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'const GONE: &str = "nobody listens";',
+        'fn f() -> String { helper("nobody listens") }',
+        'fn f() { x.expect("nobody listens"); }',
+        'fn f() { fail(&format!("{x}: nobody listens")); }',
+        'fn f() { assert!(x, "nobody listens"); }',
+        'fn f() -> &str { match x { A => r#"nobody listens"#, B => "" } }',
+        'fn f() { fail("it goes \\\n        on"); }',
+    ],
+)
+def test_every_text_of_the_product_in_rust_is_read(source: str) -> None:
+    assert len(_findings(check_file("rust/log/src/a.rs", source))) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("tests/broker/test_a.py", 'text = "nobody listens"\n'),
+        ("rust/log/tests/a.rs", 'const A: &str = "nobody listens";\n'),
+        (
+            "rust/log/src/a.rs",
+            '#[cfg(test)]\nmod tests {\n    const A: &str = "nobody listens";\n}\n',
+        ),
+        (PATTERNS, 'RULE = rule("nobody listens")\n'),
+    ],
+)
+def test_data_of_tests_and_the_patterns_are_not_read(path: str, source: str) -> None:
+    assert _findings(check_file(path, source)) == []
+
+
+def test_a_docstring_is_not_read_twice() -> None:
+    source = 'GONE = "A"\n"""Nobody listens."""\n\n\ndef f():\n    """Nobody listens."""\n'
+    found = [text.measure for text in check_file("pykafka_core/a.py", source) if text.findings]
+    assert found == ["prose_comments", "prose_comments"]
 
 
 def test_a_finding_that_spans_lines_has_its_last_line() -> None:

@@ -2,6 +2,10 @@
 
 `rules` holds the patterns. `measure` counts the texts of a tree that contain one. `tools/prose.py`
 checks single files, and text before it is written.
+
+Every string literal of the product, the tools and the benchmarks counts as a message, however it
+reaches a log, an error, a help page or a terminal. Strings of tests are mostly their data: there,
+only the texts of log calls and errors are messages.
 """
 
 from __future__ import annotations
@@ -17,10 +21,14 @@ from tools.guards.figures import Finding, Measure
 from tools.guards.prose import allowed, subjects, text
 from tools.guards.prose.rules import Hit, Kind, hits
 from tools.guards.source import Literals, python, rust
+from tools.guards.source.cfg_test import lines_under_cfg_test
 from tools.guards.tree import PRODUCT, Tree, area, is_test
 
 SOURCES = (".rs", ".py", ".pyi", ".pyx", ".pxd")
 DOCUMENTS = (".md",)
+
+PATTERNS = "tools/guards/prose/rules.py"
+"""The file whose string literals are the patterns."""
 
 MEASURES = (
     "prose_comments",
@@ -128,7 +136,17 @@ def check_file(path: str, content: str, permitted: allowed.Allowed | None = None
         yield from checker.markdown(content)
     elif path.endswith(SOURCES):
         yield from checker.blocks(content)
-        yield from checker.literals((rust if path.endswith(".rs") else python).literals(content))
+        found = (rust if path.endswith(".rs") else python).literals(content)
+        yield from checker.test_names(found)
+        yield from checker.messages(_messages(path, content, found))
+
+
+def _messages(path: str, content: str, found: Literals) -> list[tuple[int, str]]:
+    """Return the literals of a file that people read; see the module."""
+    if is_test(path) or path == PATTERNS:
+        return found.messages
+    tests = lines_under_cfg_test(content) if path.endswith(".rs") else frozenset[int]()
+    return sorted({*found.messages, *(text for text in found.texts if text[0] not in tests)})
 
 
 def check_paragraphs(content: str, path: str) -> Iterator[Finding]:
@@ -177,12 +195,14 @@ class _Checker:
             ]
             yield Text("prose_comments", tuple(found))
 
-    def literals(self, found: Literals) -> Iterator[Text]:
+    def test_names(self, found: Literals) -> Iterator[Text]:
         for line, name in found.tests:
             words = name.removeprefix("test_").replace("_", " ")
             unit = text.Unit(0, words, words.replace(" ", "_"))
             yield Text("prose_test_names", tuple(self._findings(unit, "test name", line)))
-        for line, message in found.messages:
+
+    def messages(self, found: Iterable[tuple[int, str]]) -> Iterator[Text]:
+        for line, message in found:
             masked = text.mask_message(message)
             if len(masked.split()) > 1:
                 unit = text.unit(message, masked, 0, len(message))

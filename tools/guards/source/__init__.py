@@ -25,7 +25,8 @@ class Block:
 class Literals:
     """Texts of a file that are not blocks. Each is a pair of a line, from 1, and a text."""
 
-    messages: list[tuple[int, str]]  # string literals of log calls and errors
+    texts: list[tuple[int, str]]  # string literals
+    messages: list[tuple[int, str]]  # those of log calls and errors
     tests: list[tuple[int, str]]  # names of test functions
 
 

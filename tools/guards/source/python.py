@@ -119,22 +119,24 @@ _LINE_END = re.compile(r"[ \t\r]*(?:#|\n|\Z)")
 
 
 def _docstrings(path: str, source: _Source) -> Iterator[Block]:
-    text = source.text
     for token in source.tokens:
-        if text[token.start] == "#" or token.depth:
-            continue
-        before = source.before(token.start)
-        indent = before.rstrip("rRuU")
-        if (
-            not indent.strip()
-            and _LINE_END.match(text, token.end)
-            and not _continued(source, token)
-        ):
+        if _is_statement(source, token):
+            indent = len(source.before(token.start).rstrip("rRuU"))
             line, last_line = source.line(token.start), source.line(token.end - 1)
-            subject = _subject(path, source, token, len(indent))
-            yield Block(
-                line, last_line, "doc", _dedented(source.content(token), len(indent)), subject
-            )
+            subject = _subject(path, source, token, indent)
+            yield Block(line, last_line, "doc", _dedented(source.content(token), indent), subject)
+
+
+def _is_statement(source: _Source, token: _Token) -> bool:
+    """Return whether a token is a string literal that is a statement, and so documents an item."""
+    if source.text[token.start] == "#" or token.depth:
+        return False
+    indent = source.before(token.start).rstrip("rRuU")
+    return (
+        not indent.strip()
+        and _LINE_END.match(source.text, token.end) is not None
+        and not _continued(source, token)
+    )
 
 
 def _continued(source: _Source, token: _Token) -> bool:
@@ -200,10 +202,11 @@ _TEST = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(test_\w+)", re.MULTILINE)
 
 
 def literals(text: str) -> Literals:
-    """Return the texts of log calls and errors of a file, and the names of its tests."""
+    """Return the texts of a file without its docstrings, and the names of its tests."""
     source = _source(text)
+    strings = [token for token in source.tokens if not _is_statement(source, token)]
     tests = [(source.line(match.start(1)), match[1]) for match in _TEST.finditer(source.code)]
-    return Literals(list(_messages(source)), tests)
+    return Literals(list(_joined_literals(source, strings)), list(_messages(source)), tests)
 
 
 def _messages(source: _Source) -> Iterator[tuple[int, str]]:

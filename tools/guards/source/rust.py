@@ -140,24 +140,26 @@ _MACROS = re.compile(
 )
 _CONSTRUCTORS = re.compile(r"(?:.*Error(?:::\w+)?|.*\bErr|.*\b(?:new_err|corrupt|invalid|damaged))")
 _TEST = re.compile(
-    r"#\[(?:\w+::)*test\b[^\]]*\]\s*(?:(?:#\[[^\]]*\]|//[^\n]*)\s*)*(?:pub(?:\([^)]*\))? )?(?:async )?fn (\w+)"
+    r"#\[(?:\w+::)*test\b[^\]]*\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))? )?(?:async )?fn (\w+)"
 )
 
 
 def literals(text: str) -> Literals:
-    """Return the texts of log calls and errors of a file, and the names of its tests."""
+    """Return the texts of a file, and the names of its tests."""
     found = captures(root(text), _TEXTS)
     spans = sorted(_message_spans(found))
     starts = [start for start, _ in spans]
-    messages = []
+    texts, messages = [], []
     reach = 0
     ends = [reach := max(reach, end) for _, end in spans]  # of all calls that start up to there
     for node in found.get("text", []):
+        texts.append((node.start_point[0] + 1, _content(node)))
         index = bisect.bisect_right(starts, node.start_byte) - 1
         if index >= 0 and node.end_byte <= ends[index]:
-            messages.append((node.start_point[0] + 1, _content(node)))
-    tests = [(text.count("\n", 0, match.start(1)) + 1, match[1]) for match in _TEST.finditer(text)]
-    return Literals(messages, tests)
+            messages.append(texts[-1])
+    code = code_of(text) if "test" in text else ""
+    tests = [(code.count("\n", 0, match.start(1)) + 1, match[1]) for match in _TEST.finditer(code)]
+    return Literals(texts, messages, tests)
 
 
 def _message_spans(found: dict[str, list[Node]]) -> Iterator[tuple[int, int]]:
@@ -177,6 +179,10 @@ def _parent_span(node: Node) -> tuple[int, int]:
     return parent.start_byte, parent.end_byte
 
 
+_CONTINUED = re.compile(r"\\\n\s*")
+
+
 def _content(node: Node) -> str:
+    """Return a string literal without quotes; lines that a backslash continues are joined."""
     match = re.fullmatch(r"[bcr]*(#*)\"(.*)\"\1", node_text(node), re.DOTALL)
-    return match[2] if match else ""
+    return _CONTINUED.sub("", match[2]) if match else ""
