@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (69): members of consumer groups, with what they have and what they are to have."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.consumer.describe import (
@@ -8,7 +8,6 @@ from pykafka_core.coordinator.group.consumer.describe import (
     DescribedMember,
     describe_consumer_group,
 )
-from pykafka_core.coordinator.group.consumer.member import Assignment
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
@@ -129,7 +128,7 @@ def _member(context: Context, described: DescribedMember) -> ConsumerGroupDescri
 
 
 def _assignment(
-    context: Context, assignment: Assignment
+    context: Context, assignment: Mapping[bytes, Collection[int]]
 ) -> ConsumerGroupDescribeResponse.Assignment:
     """Partitions with their topics' names; those of topics that are gone are left out."""
     by_id = context.image.topics.by_id

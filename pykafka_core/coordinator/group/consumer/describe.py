@@ -1,5 +1,6 @@
 """ConsumerGroupDescribe and ListGroups: what clients see of consumer groups."""
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
@@ -23,7 +24,7 @@ class DescribedMember(NamedTuple):
     """
 
     member: ConsumerMember
-    held: Assignment
+    held: Mapping[bytes, Collection[int]]
     target: Assignment
 
 
@@ -64,7 +65,7 @@ def _described(group: ConsumerGroup, default_assignor: str) -> Described:
     )
 
 
-def _held(member: ConsumerMember) -> Assignment:
+def _held(member: ConsumerMember) -> Mapping[bytes, Collection[int]]:
     if not member.revoking:
         return member.assigned
     return assignment_of((topic_id, [number]) for topic_id, number in member.held())

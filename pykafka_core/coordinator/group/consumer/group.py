@@ -1,7 +1,7 @@
 """One consumer group: its members, their target assignment, and who holds which partition."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.consumer.member import (
@@ -238,20 +238,24 @@ class ConsumerGroup:
         member_id: str,
         group_instance_id: str | None,
         member_epoch: int,
-        api_version: int | None = None,
+        api_version: int | None,
+        partitions: Iterable[tuple[bytes, int]],
     ) -> None:
         """Refuse a commit of offsets, as ``ConsumerGroup.validateOffsetCommit``.
+
+        An epoch before the member's will do for partitions that it had by then (KIP-1251).
 
         Args:
             member_id: Who commits.
             group_instance_id: Not looked at of members; the epoch says enough.
             member_epoch: Its epoch; negative if it is no member.
             api_version: Of OffsetCommit; None within a transaction, where nobody has to be named.
+            partitions: Those of the commit, by topic id.
 
         Raises:
             UnknownMemberIdError: The group has members, and this is none of them.
             UnsupportedVersionError: That version has no member epoch.
-            StaleMemberEpochError: It is in another epoch.
+            StaleMemberEpochError: It was not in that epoch with all these partitions.
             IllegalGenerationError: The same of a classic member, whose client has only this error.
         """
         transactional = api_version is None
@@ -262,7 +266,7 @@ class ConsumerGroup:
         is_classic = member.classic is not None
         if api_version is not None and api_version < COMMIT_VERSION and not is_classic:
             raise UnsupportedVersionError
-        if member_epoch != member.epoch:
+        if not _may_commit(member, member_epoch, partitions):
             raise IllegalGenerationError if is_classic else StaleMemberEpochError
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -355,6 +359,17 @@ def check_epoch(member: ConsumerMember, received: int, owned: Assignment | None)
     is_late = received < member.epoch and received == member.previous_epoch
     if not is_late or not is_subset(owned, member.assigned):
         raise FencedMemberEpochError
+
+
+def _may_commit(
+    member: ConsumerMember, epoch: int, partitions: Iterable[tuple[bytes, int]]
+) -> bool:
+    if epoch >= member.epoch:
+        return epoch == member.epoch
+    return all(
+        (got_in := member.got_in(topic_id, number)) is not None and got_in <= epoch
+        for topic_id, number in partitions
+    )
 
 
 def _decrement(counter: Counter[str], key: str) -> None:

@@ -6,9 +6,10 @@ from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, epoch_after_removal
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
+    HOLDS_NOTHING,
     LEAVE_STATIC_EPOCH,
-    NOTHING,
     ConsumerMember,
+    held_since,
 )
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
@@ -60,8 +61,12 @@ def consumer_leave(
 
 
 def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
-    """Keep its partitions for the static member until its session ends; it has given up what it was to."""
-    away = member._replace(epoch=LEAVE_STATIC_EPOCH, revoking=NOTHING)
+    """Keep its partitions for the static member until its session ends; it has given up the others.
+
+    Its successor may be in any epoch, so the epochs of its partitions become 0, as in Kafka.
+    """
+    kept = held_since(0, member.assigned)
+    away = member._replace(epoch=LEAVE_STATIC_EPOCH, assigned=kept, revoking=HOLDS_NOTHING)
     draft = Draft(group)
     draft.note(What.MEMBER, f"static member {member.instance_id} went away")
     draft.commit(state, turn, [current_record(group.group_id, away)])

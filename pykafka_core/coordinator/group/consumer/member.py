@@ -16,7 +16,11 @@ LEAVE_STATIC_EPOCH = -2
 Assignment = Mapping[bytes, frozenset[int]]
 """Partitions by topic id; no topic is without partitions. Never changed."""
 
+Held = Mapping[bytes, Mapping[int, int]]
+"""Partitions by topic id, each with the epoch in which the member got it (KIP-1251)."""
+
 NOTHING: Assignment = {}
+HOLDS_NOTHING: Held = {}
 
 _OVERHEAD = 2048
 """What Python takes for a member without names, and more."""
@@ -107,8 +111,8 @@ class ConsumerMember(NamedTuple):
     epoch: int = JOIN_EPOCH
     previous_epoch: int = LEAVE_EPOCH
     state: MemberState = MemberState.STABLE
-    assigned: Assignment = NOTHING
-    revoking: Assignment = NOTHING
+    assigned: Held = HOLDS_NOTHING
+    revoking: Held = HOLDS_NOTHING
     classic: ClassicSide | None = None
 
     def is_reconciled_to(self, epoch: int) -> bool:
@@ -133,6 +137,14 @@ class ConsumerMember(NamedTuple):
                 for number in numbers:
                     yield topic_id, number
 
+    def got_in(self, topic_id: bytes, partition: int) -> int | None:
+        """The epoch in which it got a partition that it holds."""
+        for partitions in (self.assigned, self.revoking):
+            epoch = partitions.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
 
 def assignment_of(rows: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
     """Make one of topic ids and partitions; a topic may come more than once."""
@@ -142,13 +154,18 @@ def assignment_of(rows: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
     return {topic_id: frozenset(numbers) for topic_id, numbers in found.items() if numbers}
 
 
-def is_subset(owned: Assignment | None, assigned: Assignment) -> bool:
+def held_since(epoch: int, partitions: Mapping[bytes, Iterable[int]]) -> Held:
+    """Partitions that a member got in one epoch."""
+    return {topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in partitions.items()}
+
+
+def is_subset(owned: Assignment | None, assigned: Held) -> bool:
     """Whether all that a member says it owns is assigned to it; it is not if it does not say."""
     if owned is None:
         return False
-    return all(numbers <= assigned.get(topic, frozenset()) for topic, numbers in owned.items())
+    return all(numbers <= assigned.get(topic, {}).keys() for topic, numbers in owned.items())
 
 
-def overlaps(one: Assignment, other: Assignment) -> bool:
+def overlaps(one: Assignment, other: Held) -> bool:
     """Whether there is a partition in both."""
     return any(not numbers.isdisjoint(other.get(topic, ())) for topic, numbers in one.items())

@@ -2,19 +2,24 @@
 
 A member first gives up what its target does not have; it keeps its epoch until it says that it has. Then it gets the
 target's epoch, and with it those of its partitions that nobody holds; the others when their holders give them up.
+A partition keeps the epoch in which the member got it.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, TypeVar
 
 from pykafka_core.coordinator.group.consumer.member import (
-    NOTHING,
+    HOLDS_NOTHING,
     Assignment,
     ConsumerMember,
+    Held,
     MemberState,
+    held_since,
     overlaps,
 )
 from pykafka_core.errors import FencedMemberEpochError
+
+P = TypeVar("P", bound=Collection[int])
 
 
 class Target(NamedTuple):
@@ -27,8 +32,8 @@ class Target(NamedTuple):
 class _Step(NamedTuple):
     """Partitions of a member, sorted by what becomes of them."""
 
-    kept: Assignment
-    revoked: Assignment
+    kept: Held
+    revoked: Held
     gained: Assignment
     """Of the target, and held by nobody else: what the member has given up by now may come back to it."""
     is_waiting: bool
@@ -70,7 +75,7 @@ def reconciled(
             return _next(member, target.epoch, target, owned, is_free)
 
 
-def _still_owns(owned: Assignment | None, revoked: Assignment) -> bool:
+def _still_owns(owned: Assignment | None, revoked: Held) -> bool:
     return owned is None or overlaps(owned, revoked)
 
 
@@ -87,7 +92,8 @@ def _next(
     else:
         waits, stable = MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE
         state, epoch = (waits if step.is_waiting else stable), target.epoch
-        assigned, revoking = _union(step.kept, step.gained), NOTHING
+        gained = held_since(target.epoch, step.gained)
+        assigned, revoking = _union(step.kept, gained), HOLDS_NOTHING
     moved = (state, epoch, assigned, revoking)
     if moved == (member.state, member.epoch, member.assigned, member.revoking):
         return member
@@ -103,26 +109,31 @@ def _next(
 def _step(
     member: ConsumerMember, target: Assignment, is_free: Callable[[bytes, int], bool]
 ) -> _Step:
-    kept, revoked, gained, is_waiting = {}, {}, {}, False
+    kept: dict[bytes, Mapping[int, int]] = {}
+    revoked: dict[bytes, Mapping[int, int]] = {}
+    gained: dict[bytes, frozenset[int]] = {}
+    is_waiting = False
     for topic_id in member.assigned.keys() | target.keys():
-        has = member.assigned.get(topic_id, frozenset())
-        gave_up = member.revoking.get(topic_id, frozenset())
+        has = member.assigned.get(topic_id, {})
+        gave_up = member.revoking.get(topic_id, {})
         wanted = target.get(topic_id, frozenset())
-        missing = wanted - has
+        missing = wanted.difference(has)
         free = frozenset(
             number for number in missing if number in gave_up or is_free(topic_id, number)
         )
-        kept[topic_id], revoked[topic_id], gained[topic_id] = has & wanted, has - wanted, free
+        kept[topic_id] = {number: epoch for number, epoch in has.items() if number in wanted}
+        revoked[topic_id] = {number: epoch for number, epoch in has.items() if number not in wanted}
+        gained[topic_id] = free
         is_waiting |= free != missing
     return _Step(_filled(kept), _filled(revoked), _filled(gained), is_waiting)
 
 
-def _filled(assignment: Assignment) -> Assignment:
-    return {topic_id: numbers for topic_id, numbers in assignment.items() if numbers}
+def _filled(partitions: Mapping[bytes, P]) -> Mapping[bytes, P]:
+    return {topic_id: numbers for topic_id, numbers in partitions.items() if numbers}
 
 
-def _union(one: Assignment, other: Assignment) -> Assignment:
+def _union(one: Held, other: Held) -> Held:
     return {
-        topic_id: one.get(topic_id, frozenset()) | other.get(topic_id, frozenset())
+        topic_id: {**one.get(topic_id, {}), **other.get(topic_id, {})}
         for topic_id in one.keys() | other.keys()
     }

@@ -1,12 +1,12 @@
 """Consumer groups as they are stored: the kinds 3 and 5 to 8 of `__consumer_offsets`, and 16."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
 from pykafka_core.coordinator.group.consumer.member import (
-    Assignment,
     ClassicSide,
     ConsumerMember,
+    Held,
 )
 from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.protocol.coordinator_records import (
@@ -79,7 +79,7 @@ def target_epoch_record(group_id: str, epoch: int) -> KeyValue:
     return _record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
-def target_record(group_id: str, member_id: str, target: Assignment) -> KeyValue:
+def target_record(group_id: str, member_id: str, target: Mapping[bytes, Iterable[int]]) -> KeyValue:
     """What a member is to have."""
     rows = [
         _Target.TopicPartition(topic_id=topic_id, partitions=sorted(numbers))
@@ -155,12 +155,14 @@ def _regex_key(group_id: str, regex: str) -> Message:
     return ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
 
 
-def _rows(
-    assignment: Assignment,
-) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+def _rows(held: Held) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
     return [
-        _Current.TopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
-        for topic_id, numbers in sorted(assignment.items())
+        _Current.TopicPartitions(
+            topic_id=topic_id,
+            partitions=sorted(held[topic_id]),
+            assignment_epochs=[epoch for _, epoch in sorted(held[topic_id].items())],
+        )
+        for topic_id in sorted(held)
     ]
 
 

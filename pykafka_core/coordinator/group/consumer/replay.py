@@ -4,7 +4,7 @@ A heartbeat that changes something replays its own records here (`consumer.draft
 log is the same as the one that wrote it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pykafka_core.coordinator.group.consumer.group import (
@@ -13,10 +13,11 @@ from pykafka_core.coordinator.group.consumer.group import (
     ResolvedRegex,
 )
 from pykafka_core.coordinator.group.consumer.member import (
+    HOLDS_NOTHING,
     LEAVE_EPOCH,
-    NOTHING,
     ClassicSide,
     ConsumerMember,
+    Held,
     MemberState,
     assignment_of,
 )
@@ -110,17 +111,27 @@ def _replay_current(group: ConsumerGroup, key: Any, value: Any) -> None:
         _replay_left(group, key.member_id)
         return
     member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
-    assigned = ((row.topic_id, row.partitions) for row in value.assigned_partitions)
-    revoking = ((row.topic_id, row.partitions) for row in value.partitions_pending_revocation)
     group.put(
         member._replace(
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=_state(value.state),
-            assigned=assignment_of(assigned),
-            revoking=assignment_of(revoking),
+            assigned=_held(value.assigned_partitions, value.member_epoch),
+            revoking=_held(value.partitions_pending_revocation, value.member_epoch),
         )
     )
+
+
+def _held(rows: Iterable[Any], member_epoch: int) -> Held:
+    """Partitions with their epochs. Records of Kafka before 4.3 have none: the member's counts."""
+    held: dict[bytes, dict[int, int]] = {}
+    for row in rows:
+        epochs = row.assignment_epochs
+        if epochs is None or len(epochs) != len(row.partitions):
+            epochs = [max(member_epoch, 0)] * len(row.partitions)
+        if epochs:
+            held.setdefault(row.topic_id, {}).update(zip(row.partitions, epochs, strict=True))
+    return held
 
 
 def _replay_left(group: ConsumerGroup, member_id: str) -> None:
@@ -132,8 +143,8 @@ def _replay_left(group: ConsumerGroup, member_id: str) -> None:
                 epoch=LEAVE_EPOCH,
                 previous_epoch=LEAVE_EPOCH,
                 state=MemberState.STABLE,
-                assigned=NOTHING,
-                revoking=NOTHING,
+                assigned=HOLDS_NOTHING,
+                revoking=HOLDS_NOTHING,
             )
         )
 

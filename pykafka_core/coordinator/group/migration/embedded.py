@@ -3,7 +3,7 @@
 contract/kafka.md#41: otherwise they are opaque to a coordinator. Here they must be read: ``ConsumerProtocol`` in Kafka.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from struct import Struct, error
 from typing import NamedTuple, cast
 
@@ -88,7 +88,10 @@ def by_id(partitions: Mapping[str, tuple[int, ...]], view: TopicsView) -> Assign
 
 
 def encoded_assignment(
-    assignment: Assignment, topic_names: frozenset[str], topic_id: TopicIdOf, metadata: bytes
+    assignment: Mapping[bytes, Collection[int]],
+    topic_names: frozenset[str],
+    topic_id: TopicIdOf,
+    metadata: bytes,
 ) -> bytes:
     """As a leader would send it to a member, in the version of the member's own metadata.
 

@@ -13,6 +13,7 @@ from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
     ConsumerMember,
     assignment_of,
+    held_since,
 )
 from pykafka_core.coordinator.group.consumer.records import (
     current_record,
@@ -82,7 +83,7 @@ def _members(classic: ClassicGroup, view: TopicsView) -> list[ConsumerMember]:
             (topic_id, (number for number in numbers if (topic_id, number) not in taken))
             for topic_id, numbers in one.assigned.items()
         )
-        made.append(one._replace(assigned=own))
+        made.append(one._replace(assigned=held_since(one.epoch, own)))
         taken.update(made[-1].held())
     return made
 
@@ -99,6 +100,6 @@ def _member(member: Member, protocol: str, epoch: int, view: TopicsView) -> Cons
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         epoch=epoch,
         previous_epoch=epoch,
-        assigned=assignment_in(member.assignment, view),
+        assigned=held_since(epoch, assignment_in(member.assignment, view)),
         classic=ClassicSide(member.session_timeout_ms, member.protocols),
     )

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.session import touch
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords, ensure_group
 from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, NO_EXPIRY, NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
@@ -32,6 +33,7 @@ class StoredOffset(NamedTuple):
     """As it will be stored, with its record."""
 
     topic: str
+    topic_id: bytes
     partition: int
     committed: Committed
     record: KeyValue
@@ -50,7 +52,7 @@ def stored_offset(
     """
     committed = _committed(new, retention_ms, now_ms)
     record = records.of(new.partition, committed)
-    return StoredOffset(new.topic, new.partition, committed, record)
+    return StoredOffset(new.topic, new.topic_id, new.partition, committed, record)
 
 
 class Commit(NamedTuple):
@@ -78,7 +80,7 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
         RebalanceInProgressError: The generation has no assignment yet.
         UnknownMemberIdError: The group has members, and this is none of them.
         FencedInstanceIdError: Another member id has the instance id.
-        StaleMemberEpochError: The member of a consumer group is in another epoch.
+        StaleMemberEpochError: A consumer group's member did not have all this in that epoch.
         UnsupportedVersionError: The request cannot have a member epoch, and names a member of a consumer group.
         TurnFullError: They do not fit into one batch.
     """
@@ -100,10 +102,12 @@ def check_commit(commit: Commit, state: GroupState) -> None:
         KafkaError: As `commit_offsets`.
     """
     group, version = state.any_group(commit.group_id), commit.api_version
-    if group is not None:
-        group.check_commit(
-            commit.member_id, commit.group_instance_id, commit.generation_id, version
-        )
+    who = commit.member_id, commit.group_instance_id, commit.generation_id
+    if isinstance(group, ConsumerGroup):
+        places = ((one.topic_id, one.partition) for one in commit.offsets)
+        group.check_commit(*who, version, places)
+    elif group is not None:
+        group.check_commit(*who, version)
     elif commit.generation_id >= 0:
         is_new = version is not None and version >= NOT_FOUND_VERSION
         raise GroupIdNotFoundError if is_new else IllegalGenerationError

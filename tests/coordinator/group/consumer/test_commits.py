@@ -1,9 +1,12 @@
 """Commits of offsets in a consumer group: who may make them, in which epoch."""
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import pytest
 
+from pykafka_core.coordinator.group.consumer.records import VALUE_VERSION
 from pykafka_core.coordinator.group.offsets.commit import Commit, commit_offsets
 from pykafka_core.coordinator.group.offsets.transaction import (
     TransactionalCommit,
@@ -11,13 +14,29 @@ from pykafka_core.coordinator.group.offsets.transaction import (
     commit_in_transaction,
 )
 from pykafka_core.coordinator.group.offsets.transactions import Guard
+from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.errors import (
     NONE,
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
-from tests.coordinator.group.consumer.world import FIRST, GROUP, World
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    decode_record_key,
+    decode_record_value,
+    encode_record_value,
+)
+from tests.coordinator.group.consumer.world import (
+    FIRST,
+    GROUP,
+    Client,
+    World,
+    assigned,
+    offset_of,
+    settle,
+    topic_id,
+)
 
 Who = tuple[str, str | None, int]
 NOBODY = ("", None, -1)
@@ -26,21 +45,25 @@ OLD, NEW = ("a", None, FIRST - 1), ("a", None, FIRST + 1)
 STRANGER = ("b", None, FIRST)
 
 
-def commit_of(who: Who, api_version: int | None) -> Commit:
+def commit_of(who: Who, api_version: int | None, partitions: Iterable[int]) -> Commit:
     member_id, instance_id, epoch = who
-    return Commit(GROUP, member_id, instance_id, epoch, [], api_version)
+    offsets = [offset_of("t", number) for number in partitions]
+    return Commit(GROUP, member_id, instance_id, epoch, offsets, api_version)
 
 
-def committed(world: World, who: Who, api_version: int = 9) -> object:
-    answer = world.ask(partial(commit_offsets, commit_of(who, api_version)))
+def committed(
+    world: World, who: Who, api_version: int = 9, partitions: Iterable[int] = (0,)
+) -> object:
+    commit = commit_of(who, api_version, partitions)
+    answer = world.ask(partial(commit_offsets, commit))
     return NONE if answer is None else answer
 
 
-def committed_in_transaction(world: World, who: Who) -> object:
-    asked = TransactionalCommit(commit_of(who, None), 7, 3)
-    guard = world.ask(partial(begin_commit, asked))
-    assert isinstance(guard, Guard)
-    answer = world.ask(partial(commit_in_transaction, asked, guard))
+def committed_in_transaction(world: World, who: Who, partitions: Iterable[int] = (0,)) -> object:
+    asked = TransactionalCommit(commit_of(who, None, partitions), 7, 3)
+    answer = world.ask(partial(begin_commit, asked))
+    if isinstance(answer, Guard):
+        answer = world.ask(partial(commit_in_transaction, asked, answer))
     return NONE if answer is None else answer
 
 
@@ -72,3 +95,76 @@ def test_a_version_without_member_epochs_is_for_groups_without_members() -> None
     assert committed(world, MEMBER, api_version=8) == UnsupportedVersionError.code
     world.leave("a")
     assert committed(world, NOBODY, api_version=8) == NONE
+
+
+# Partitions keep the epochs in which members got them (KIP-1251).
+
+
+T = topic_id("t")
+
+
+def shared() -> tuple[World, list[int], list[int]]:
+    """Two members in the second epoch; partitions that a kept from the first, and those of b."""
+    world = World()
+    clients = [Client(world, "a"), Client(world, "b")]
+    settle(clients)
+    kept, moved = (sorted(client.owned[T]) for client in clients)
+    return world, kept, moved
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_an_older_epoch_commits_partitions_that_were_assigned_in_it(is_loaded: bool) -> None:
+    world, kept, moved = shared()
+    if is_loaded:
+        world.shard = world.reloaded()
+    late, stale = ("a", None, FIRST), StaleMemberEpochError.code
+    for commit in (partial(committed, world), partial(committed_in_transaction, world)):
+        assert commit(late, partitions=kept) == NONE
+        # All of it or nothing: another member has these now.
+        assert commit(late, partitions=[kept[0], moved[0]]) == stale
+        assert commit(late, partitions=moved) == stale
+        # Not assigned in that epoch yet.
+        assert commit(("b", None, FIRST), partitions=moved) == stale
+        assert commit(("a", None, FIRST - 1), partitions=kept) == stale
+        assert commit(("a", None, FIRST + 2), partitions=kept) == stale
+
+
+def test_partitions_that_a_member_gives_up_are_committed_by_it() -> None:
+    world = World()
+    a, b = Client(world, "a"), Client(world, "b")
+    told = world.beat("a", a.epoch, owned=a.owned)
+    given_up = a.owned[T] - assigned(told)[T]
+    assert committed(world, ("a", None, FIRST), partitions=given_up) == NONE
+    a.take(told)
+    settle([a, b])
+    assert committed(world, ("a", None, FIRST), partitions=given_up) == StaleMemberEpochError.code
+
+
+def test_a_static_member_commits_after_its_return_in_any_epoch() -> None:
+    world = World()
+    Client(world, "a", instance_id="i")
+    world.leave("a", -2, "i")
+    world.join("b", instance_id="i")
+    everything = range(6)
+    assert committed(world, ("b", None, 0), partitions=everything) == NONE
+    assert committed(world, ("b", None, -1), partitions=everything) == StaleMemberEpochError.code
+
+
+def test_records_without_epochs_count_for_the_members_epoch() -> None:
+    """Those of Kafka before 4.3."""
+    world, kept, _ = shared()
+    world.records = [without_epochs(key, value) for key, value in world.records]
+    world.shard = world.reloaded()
+    assert committed(world, ("a", None, FIRST), partitions=kept) == StaleMemberEpochError.code
+    assert committed(world, ("a", None, FIRST + 1), partitions=kept) == NONE
+
+
+def without_epochs(key: bytes, value: bytes | None) -> KeyValue:
+    name = type(decode_record_key(GROUP_KEYS, key)).__name__
+    if name != "ConsumerGroupCurrentMemberAssignmentKey" or value is None:
+        return key, value
+    stored: Any = decode_record_value("ConsumerGroupCurrentMemberAssignmentValue", value)
+    for row in (*stored.assigned_partitions, *stored.partitions_pending_revocation):
+        assert len(row.assignment_epochs) == len(row.partitions)
+        row.assignment_epochs = None
+    return key, encode_record_value(stored, VALUE_VERSION)

@@ -8,7 +8,9 @@ from pykafka_core.coordinator.group.consumer.member import (
     NOTHING,
     Assignment,
     ConsumerMember,
+    Held,
     MemberState,
+    held_since,
 )
 from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
 from pykafka_core.errors import FencedMemberEpochError
@@ -16,11 +18,15 @@ from pykafka_core.errors import FencedMemberEpochError
 STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS
 UNRELEASED, UNKNOWN = MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN
 T = b"t" * 16
-EPOCH, TARGET_EPOCH = 5, 9
+OLD_EPOCH, EPOCH, TARGET_EPOCH = 3, 5, 9
 
 
 def some(*numbers: int) -> Assignment:
     return {T: frozenset(numbers)} if numbers else {}
+
+
+def places(held: Held) -> Assignment:
+    return {topic_id: frozenset(numbers) for topic_id, numbers in held.items()}
 
 
 class Case(NamedTuple):
@@ -70,9 +76,10 @@ CASES = [
 
 
 def member(state: MemberState) -> ConsumerMember:
-    revoking = some(3) if state is UNREVOKED else {}
+    assigned = held_since(OLD_EPOCH, some(1, 2))
+    revoking = held_since(OLD_EPOCH, some(3)) if state is UNREVOKED else {}
     return ConsumerMember(
-        "m", epoch=EPOCH, previous_epoch=4, state=state, assigned=some(1, 2), revoking=revoking
+        "m", epoch=EPOCH, previous_epoch=4, state=state, assigned=assigned, revoking=revoking
     )
 
 
@@ -85,8 +92,18 @@ def test_a_member_takes_the_next_step(case: Case) -> None:
     before = member(case.state)
     after = reconciled(before, Target(TARGET_EPOCH, case.target), case.owned, is_free)
     assert (after.state, after.epoch) == (case.after, case.epoch)
-    assert (after.assigned, after.revoking) == (case.assigned, case.revoking)
+    assert (places(after.assigned), places(after.revoking)) == (case.assigned, case.revoking)
     assert after is before or after.previous_epoch == EPOCH
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_partition_keeps_the_epoch_in_which_the_member_got_it(case: Case) -> None:
+    before = member(case.state)
+    after = reconciled(before, Target(TARGET_EPOCH, case.target), case.owned, is_free)
+    for held in (after.assigned, after.revoking):
+        for number, epoch in held.get(T, {}).items():
+            is_kept = number in before.assigned[T] or number in after.revoking.get(T, ())
+            assert epoch == (OLD_EPOCH if is_kept else TARGET_EPOCH)
 
 
 def test_every_state_has_its_cases() -> None:

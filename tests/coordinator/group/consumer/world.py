@@ -12,6 +12,13 @@ from pykafka_core.coordinator.group.consumer.leave import consumer_leave
 from pykafka_core.coordinator.group.consumer.member import Assignment
 from pykafka_core.coordinator.group.consumer.topics import GroupTopic
 from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.offsets.commit import (
+    NO_RETENTION,
+    NewOffset,
+    StoredOffset,
+    stored_offset,
+)
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, GroupSettings
 from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
 from pykafka_core.errors import KafkaError
@@ -50,6 +57,12 @@ Operation = Callable[[GroupShard, Waiter, Turn], None]
 def topic_id(name: str) -> bytes:
     """The id of the first topic of that name."""
     return name.encode().ljust(16, b"\0")
+
+
+def offset_of(topic: str, partition: int) -> StoredOffset:
+    """Offset 5 of a partition, to be committed by `GROUP`."""
+    new = NewOffset(topic, partition, 5, -1, "", topic_id(topic))
+    return stored_offset(OffsetRecords(GROUP, topic), new, NO_RETENTION, 0)
 
 
 class Topics:
