@@ -17,6 +17,7 @@ from pykafka_core.coordinator.group.member_memory import MemberMemory, Share
 from pykafka_core.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
+    GroupMaxSizeReachedError,
     IllegalGenerationError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -159,6 +160,17 @@ class ConsumerGroup:
         if member.member_id != member_id:
             raise FencedInstanceIdError
         return member
+
+    def check_size(self, member_id: str, instance_id: str | None, max_size: int) -> None:
+        """Refuse a member that makes the group larger than ``max_size``.
+
+        Raises:
+            GroupMaxSizeReachedError: It is not a member, nor the successor of a static one.
+        """
+        if member_id in self.members or instance_id in self.static_members:
+            return
+        if len(self.members) >= max_size:
+            raise GroupMaxSizeReachedError
 
     def target(self, member_id: str) -> Assignment:
         """What a member is to have."""

@@ -22,7 +22,6 @@ from pykafka_core.coordinator.group.migration.upgrade import upgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.errors import (
     GroupIdNotFoundError,
-    GroupMaxSizeReachedError,
     UnreleasedInstanceIdError,
 )
 
@@ -62,9 +61,7 @@ def admitted(
         FencedMemberEpochError: It is in another epoch.
     """
     group = draft.group
-    is_member = member_id in group.members
-    if not is_member and len(group.members) >= state.settings.consumer.max_size:
-        raise GroupMaxSizeReachedError
+    group.check_size(member_id, beat.instance_id, state.settings.consumer.max_size)
     if beat.member_epoch == JOIN_EPOCH:
         return _joined(beat, member_id, draft)
     member = group.member_of(member_id, beat.instance_id)

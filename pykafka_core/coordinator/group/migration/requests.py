@@ -31,7 +31,6 @@ from pykafka_core.coordinator.group.migration.embedded import (
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
-    GroupMaxSizeReachedError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     MemberIdRequiredError,
@@ -67,8 +66,7 @@ def join_consumers(
         TurnFullError: What changes does not fit into one batch.
     """
     member_id = join.member_id or state.new_uuid()
-    if member_id not in group.members and len(group.members) >= state.settings.consumer.max_size:
-        raise GroupMaxSizeReachedError
+    group.check_size(member_id, join.group_instance_id, state.settings.consumer.max_size)
     names = [name for name, _ in join.protocols]
     if join.protocol_type != CONSUMER_PROTOCOL or not group.supports_classic(names):
         raise InconsistentGroupProtocolError

@@ -385,6 +385,17 @@ def test_an_instance_id_has_one_member() -> None:
     assert world.leave("a", -1, "i").member_epoch == -1
 
 
+def test_a_static_member_returns_to_a_full_group() -> None:
+    """KAFKA-20601, in 4.4: it replaces a member, so the group does not grow."""
+    world = World(settings=SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=1)))
+    world.join("a", instance_id="i")
+    assert world.join("b", instance_id="i") == UnreleasedInstanceIdError.code
+    assert world.join("b", instance_id="other") == GroupMaxSizeReachedError.code
+    world.leave("a", -2, "i")
+    assert world.join("b", instance_id="i").error_code == 0
+    assert set(world.group.members) == {"b"}
+
+
 def test_a_replaced_member_cannot_go_on() -> None:
     world = World()
     world.join("a", instance_id="i")

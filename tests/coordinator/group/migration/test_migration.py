@@ -332,6 +332,14 @@ def test_a_full_group_takes_nobody() -> None:
     assert world.answers[join(world)] == GROUP_MAX_SIZE_REACHED
 
 
+def test_a_full_group_takes_the_classic_successor_of_a_static_member() -> None:
+    world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
+    Client(world, "new", instance_id="i")
+    answer = world.answers[join(world, instance="i")]
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code == 0
+
+
 def test_a_sync_tells_what_the_member_has() -> None:
     world = World()
     classic, _ = mixed_group(world)
