@@ -11,7 +11,11 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
+from pykafka_core.broker.start.lost_metadata import find_lost
+from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.errors import MetadataError, StorageError
+from pykafka_core.metadata.image.replay import Replay
+from tests.cluster.clients import produce
 from tests.support.patience import PATIENCE_S
 
 METADATA = "__cluster_metadata-0"
@@ -160,6 +164,36 @@ def test_the_directory_of_a_deleted_topic_is_set_aside(tmp_path: Path, has_ident
         (data / "orders-0" / "partition.metadata").unlink()
     Broker(data).close()
     assert [name for name in _names(data) if name.startswith("orders-0.") and "-stray" in name]
+
+
+@pytest.mark.parametrize("unread", ["first", "second"])
+def test_a_partition_that_cannot_be_read_does_not_prevent_the_start(
+    tmp_path: Path, unread: str
+) -> None:
+    """It did if its name came before those of all that can be read."""
+    with Broker(tmp_path) as broker:
+        for name in ("first", "second"):
+            broker.create_topic(name)
+            produce(broker.bootstrap_servers, name, ["1"])
+    _make_unreadable(tmp_path / f"{unread}-0")
+    with Broker(tmp_path) as broker:
+        assert set(broker.topics()) == {"first", "second"}
+        (read,) = {"first", "second"} - {unread}
+        produce(broker.bootstrap_servers, read, ["2"])
+
+
+def test_partitions_that_cannot_be_read_are_compared_by_name(tmp_path: Path) -> None:
+    _fill(tmp_path)
+    _make_unreadable(tmp_path / "orders-0")
+    with Broker(tmp_path) as broker:
+        assert set(broker.topics()) == {"orders"}
+    assert find_lost(DataDirectory(tmp_path), Replay().image(), ()) is not None
+
+
+def _make_unreadable(partition: Path) -> None:
+    """Like an I/O error: the topic id cannot be read, by the superuser either."""
+    (partition / "partition.metadata").unlink()
+    (partition / "partition.metadata").mkdir()
 
 
 def test_a_folder_without_a_log_is_not_taken_for_a_partition(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.files import storage_errors
 from pykafka_core.broker.storage.partition_identity import PARTITION_METADATA, read_identity
-from pykafka_core.errors import CorruptMessageError, MetadataError
+from pykafka_core.errors import CorruptMessageError, MetadataError, StorageError
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.codec import Decoded
 from pykafka_core.protocol.messages import RemoveTopicRecord, TopicRecord
@@ -28,7 +28,7 @@ class Lost(NamedTuple):
 
 
 class _Topic(NamedTuple):
-    """The topic of a directory; ``topic_id`` is None if its file is missing or damaged."""
+    """The topic of a directory; ``topic_id`` is None if its file is missing or not readable."""
 
     name: str
     topic_id: bytes | None
@@ -48,7 +48,8 @@ def find_lost(
         log: The metadata log from its start on; it is read only if the image contains no partition.
 
     Raises:
-        StorageError: The directory cannot be read.
+        StorageError: The data directory cannot be read. A partition that cannot be read is compared
+            by its name.
     """
     names, topics = [], []
     for name in directory.partitions():
@@ -72,14 +73,19 @@ def find_lost(
 
 
 def _topic_of(path: Path) -> _Topic | None:
-    """None for a directory that holds no log."""
-    identity = read_identity(path)
-    if identity is None:
-        with storage_errors("read", path):
-            if not any(_is_of_a_log(file) for file in path.iterdir()):
-                return None
+    """None for a directory that holds no log; one that cannot be read may hold one."""
+    identity = None
+    with suppress(StorageError):
+        identity = read_identity(path)
+        if identity is None and not _holds_log(path):
+            return None
     topic_id = None if identity is None else identity.topic_id
     return _Topic(path.name.rpartition("-")[0], topic_id)
+
+
+def _holds_log(path: Path) -> bool:
+    with storage_errors("read", path):
+        return any(_is_of_a_log(file) for file in path.iterdir())
 
 
 def _is_of_a_log(file: Path) -> bool:
