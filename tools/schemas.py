@@ -187,7 +187,8 @@ OWN_TAG = 10_000
 def add_own_fields(messages: list[Message]) -> None:
     """Add the tagged fields that only our brokers write and our commands read.
 
-    DescribeLogDirs carries the states of replicas and directories for which Kafka has no field.
+    DescribeLogDirs carries the states of replicas and directories for which Kafka has no field:
+    their names, separated by commas.
     """
     state = {"name": "State", "type": "string", "tag": OWN_TAG, "taggedVersions": "2+"}
     described = next(m for m in messages if m.name == "DescribeLogDirsResponse")

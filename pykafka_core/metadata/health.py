@@ -20,6 +20,7 @@ class State(StrEnum):
     OFFLINE_REPLICA = "offline_replica"
     READ_ONLY = "read_only"
     UNREADABLE = "unreadable"
+    UNLOADED_COORDINATOR = "unloaded_coordinator"
     FAILED_DIRECTORY = "failed_directory"
     FULL_DIRECTORY = "full_directory"
 
@@ -69,6 +70,12 @@ MEASURES: Mapping[State, Measure] = {
         "unreadable_partition_count",
         "replicas of this node in which a read met bytes that are not a batch",
     ),
+    State.UNLOADED_COORDINATOR: Measure(
+        "of a coordinator that cannot be loaded",
+        "coordinator_num_partitions_failed",
+        "partitions of groups or transactions that this node leads and cannot load"
+        " (group-coordinator-metrics)",
+    ),
     State.FAILED_DIRECTORY: Measure(
         "failed log directory",
         "offline_log_directory_count",
@@ -106,46 +113,62 @@ class Directory(StrEnum):
         )
 
 
+PartitionId = tuple[bytes, int]
+"""(topic id; partition)."""
+
+
 class Replicas:
-    """The states of this node's logs and of its directory. The control thread alone writes them.
+    """The states of this node's replicas and of its directory. Only the control thread writes them.
 
     Attributes:
         directory: It has failed until the restart, and it is full until a write finds free space.
     """
 
     def __init__(self) -> None:
-        self._broken: dict[tuple[bytes, int], State] = {}
+        self._logs: dict[PartitionId, State] = {}
+        self._unloaded: set[PartitionId] = set()
         self.directory = Directory.OK
 
-    def note(self, partition: tuple[bytes, int], state: str) -> None:
-        """Record a level of the core. A new leader epoch repairs no log."""
+    def note(self, partition: PartitionId, state: str) -> None:
+        """Record a level of the core: the state of a log. A new leader epoch repairs no log."""
         match state:
             case "offline":
-                self._broken[partition] = State.OFFLINE_REPLICA
+                self._logs[partition] = State.OFFLINE_REPLICA
             case "read_only":
-                self._broken[partition] = State.READ_ONLY
+                self._logs[partition] = State.READ_ONLY
             case "unreadable":
-                self._broken.setdefault(partition, State.UNREADABLE)
+                self._logs.setdefault(partition, State.UNREADABLE)
             case "deleted" | "whole":
-                self._broken.pop(partition, None)
+                self._logs.pop(partition, None)
+
+    def coordinator_failed(self, partition: PartitionId) -> None:
+        """Record that what this partition coordinates cannot be loaded."""
+        self._unloaded.add(partition)
+
+    def coordinator_closed(self, partition: PartitionId) -> None:
+        """Record that this node does not coordinate by this partition any more."""
+        self._unloaded.discard(partition)
 
     def note_directory(self, state: Directory) -> None:
         """Record a level of the core. Space that returns repairs no failed directory."""
         if self.directory is not Directory.FAILED:
             self.directory = state
 
-    def state_of(self, partition: tuple[bytes, int]) -> State | None:
+    def state_of(self, partition: PartitionId) -> State | None:
         """Return the fault of a replica's log here, None for a whole log."""
-        return self._broken.get(partition)
+        return self._logs.get(partition)
 
     @property
     def are_whole(self) -> bool:
         """Whether nothing is wrong with any log here."""
-        return not self._broken
+        return not self._logs
 
-    def broken(self) -> Mapping[tuple[bytes, int], State]:
-        """A copy, for any thread: the states of the replicas that have one."""
-        return self._broken.copy()
+    def broken(self) -> Mapping[PartitionId, Sequence[State]]:
+        """A copy, for any thread: the states of the replicas that have any."""
+        found = {partition: [state] for partition, state in self._logs.copy().items()}
+        for partition in self._unloaded.copy():
+            found.setdefault(partition, []).append(State.UNLOADED_COORDINATOR)
+        return found
 
 
 class NodeRole(NamedTuple):
@@ -183,9 +206,9 @@ def _found(
             name = f"{topic_name}-{index}"
             for state in _of_partition(one, node, topic, min_isr):
                 yield state, name
-            own = broken.get((topic.topic_id, index))
-            if own is not None and node.node_id in one.replicas:
-                yield own, name
+            if node.node_id in one.replicas:
+                for state in broken.get((topic.topic_id, index), ()):
+                    yield state, name
     directory = replicas.directory.state
     if directory is not None:
         yield directory, node.log_dir

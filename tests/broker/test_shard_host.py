@@ -28,6 +28,7 @@ from pykafka_core.errors import (
     InvalidProducerEpochError,
 )
 from pykafka_core.handlers.outcome import finish
+from pykafka_core.metadata.health import Replicas, State
 from pykafka_core.testing.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
 
 TOPIC_ID = b"internal topic  "
@@ -109,6 +110,7 @@ class World:
         self.completions = Completions()
         self.faults = Faults(self.core.now_ns)
         self.timers = Timers(self.faults)
+        self.replicas = Replicas()
         self.answers: dict[Waiter, object] = {}
         self.refusals: dict[Waiter, int] = {}
         self.effects: list[object] = []
@@ -128,6 +130,7 @@ class World:
             timers=self.timers,
             faults=self.faults,
             answers=self,
+            replicas=self.replicas,
         )
 
     def answered(self, waiter: Waiter, answer: object) -> None:
@@ -355,6 +358,7 @@ def test_a_wait_for_the_commit_that_fails_keeps_the_shard_closed(
     world.run()
     assert world.refusals == {waiting: NOT_COORDINATOR}
     assert "__internal-0 cannot be loaded: RuntimeError: a bug" in caplog.text
+    assert world.replicas.broken() == {PLACE.id: [State.UNLOADED_COORDINATOR]}
 
 
 def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
@@ -368,6 +372,9 @@ def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
     late = world.submit(partial(get, b"k"))
     assert world.refusals == {waiting: NOT_COORDINATOR, late: NOT_COORDINATOR}
     assert "__internal-0 cannot be loaded: ValueError: no such record" in caplog.text
+    assert world.replicas.broken() == {PLACE.id: [State.UNLOADED_COORDINATOR]}
+    world.host.close(NOT_COORDINATOR)
+    assert world.replicas.broken() == {}
 
 
 @pytest.mark.parametrize(

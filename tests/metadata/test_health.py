@@ -43,7 +43,18 @@ def test_a_replica_has_the_state_that_a_leader_epoch_does_not_repair(
     replicas = Replicas()
     for level in levels.split():
         replicas.note(AT, level)
-    assert replicas.broken().get(AT) is state
+    assert replicas.broken() == ({} if state is None else {AT: [state]})
+
+
+def test_a_replica_has_the_state_of_its_log_and_that_of_its_coordinator() -> None:
+    replicas = Replicas()
+    replicas.note(AT, "read_only")
+    replicas.coordinator_failed(AT)
+    assert replicas.broken() == {AT: [State.READ_ONLY, State.UNLOADED_COORDINATOR]}
+    replicas.note(AT, "whole")
+    assert replicas.broken() == {AT: [State.UNLOADED_COORDINATOR]}
+    replicas.coordinator_closed(AT)
+    assert replicas.broken() == {}
 
 
 @pytest.mark.parametrize(

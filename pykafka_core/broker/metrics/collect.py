@@ -112,7 +112,10 @@ def collect(sources: Sources) -> str:
         *_of_health(sources.health()),
         *_of_partitions(limited, partitions, unread_count),
         _single(
-            "group_shards_unread", "gauge", "partitions of groups that it loads", shards_unread
+            "group_shards_unread",
+            "gauge",
+            "partitions of groups that it leads and could not read: those that it loads or cannot load",
+            shards_unread,
         ),
         *_of_groups(
             limited, groups, {(one.topic, one.number): one.high_watermark for one in partitions}

@@ -77,6 +77,7 @@ def assemble(
         make_transaction_shard=partial(
             TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
         ),
+        replicas=replicas,
     )
     jobs = Jobs(
         core=core,

@@ -96,16 +96,17 @@ def _directory(directory: DescribeLogDirsResponse.DescribeLogDirsResult) -> _Fou
         yield State.FAILED_DIRECTORY, directory.log_dir
     elif directory.error_code:
         raise CliError(f"{directory.log_dir}: {error_of(directory.error_code).name}")
-    if directory.state:
-        yield _known(directory.state), directory.log_dir
+    for state in _states(directory.state):
+        yield state, directory.log_dir
     for topic in directory.topics:
         for one in topic.partitions:
-            if one.state:
-                yield _known(one.state), f"{topic.name}-{one.partition_index}"
+            for state in _states(one.state):
+                yield state, f"{topic.name}-{one.partition_index}"
 
 
-def _known(state: str) -> State:
-    try:
-        return State(state)
-    except ValueError:
-        raise CliError(f"its state {state} is newer than this command") from None
+def _states(names: str) -> Iterator[State]:
+    for name in filter(None, names.split(",")):
+        try:
+            yield State(name)
+        except ValueError:
+            raise CliError(f"its state {name} is newer than this command") from None

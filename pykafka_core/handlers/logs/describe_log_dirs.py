@@ -1,7 +1,7 @@
 """DescribeLogDirs (35): KIP-113, KIP-827; ``ReplicaManager.describeLogDirs`` in Kafka.
 
 A directory with an I/O error is ``KAFKA_STORAGE_ERROR``, as in Kafka. The states for which Kafka
-has no field are tagged fields of ours, which are absent where nothing is wrong.
+has no field are tagged fields of ours, names separated by commas, absent where nothing is wrong.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
-from pykafka_core.metadata.health import Directory, State
+from pykafka_core.metadata.health import Directory, PartitionId, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -95,7 +95,7 @@ def _describe_directory(result: _Result, directory: Directory) -> None:
 def _topics(
     wanted: Sequence[_Wanted],
     answers: "Sequence[LogDirs]",
-    broken: Mapping[tuple[bytes, int], State],
+    broken: Mapping[PartitionId, Sequence[State]],
 ) -> Slices[list[_Topic]]:
     sizes: dict[tuple[bytes, int], int] = {}
     for answer in answers:
@@ -107,7 +107,7 @@ def _topics(
         for index in indexes:
             yield
             size = sizes.get((topic.topic_id, index), 0)
-            state = broken.get((topic.topic_id, index), "")
+            state = ",".join(broken.get((topic.topic_id, index), ()))
             described.partitions.append(
                 _Partition(partition_index=index, partition_size=size, state=state)
             )

@@ -19,6 +19,7 @@ OF_A_NODE = {
     State.OFFLINE_REPLICA,
     State.READ_ONLY,
     State.UNREADABLE,
+    State.UNLOADED_COORDINATOR,
     State.FAILED_DIRECTORY,
     State.FULL_DIRECTORY,
 }

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.cli.files.batches import HEADER_SIZE
 from pykafka_core.metadata.health import MEASURES, State
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.metrics.surfaces import Capture, Found, check
 from tests.faults.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
@@ -113,6 +115,42 @@ def test_a_full_disk_is_reported_until_an_append_succeeds(capsys: Capture) -> No
         broker.delete_topic(TOPIC)
         sender.send_until_accepted("other", VALUE)
         check(capsys, {broker: {}})
+
+
+def test_a_coordinator_that_cannot_be_loaded_is_reported_until_a_start_loads_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Its groups were answered NOT_COORDINATOR while every check called the broker healthy."""
+    config = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+    names = [f"{GROUP_TOPIC}-0", f"{TRANSACTION_TOPIC}-0"]
+    with Broker(tmp_path, config=config) as broker:
+        broker.create_topic(TOPIC)
+        coordinate(broker)
+        check(capsys, {broker: {}})
+    flip_first_record(tmp_path, names)
+    with Broker(tmp_path, config=config) as broker:
+        check(capsys, {broker: {State.UNLOADED_COORDINATOR: names}})
+    flip_first_record(tmp_path, names)
+    with Broker(tmp_path, config=config) as broker:
+        check(capsys, {broker: {}})
+
+
+def coordinate(broker: Broker) -> None:
+    """Write a record of a group and one of a transaction."""
+    servers = {"bootstrap.servers": broker.bootstrap_servers}
+    consumer = Consumer(servers | {"group.id": "g"})
+    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 0)], asynchronous=False)
+    consumer.close()
+    Producer(servers | {"transactional.id": "x"}).init_transactions(PATIENCE_S)
+
+
+def flip_first_record(data: Path, names: list[str]) -> None:
+    """Change a bit of the first record, or change it back."""
+    for name in names:
+        path = data / name / f"{0:020}.log"
+        content = bytearray(path.read_bytes())
+        content[HEADER_SIZE] ^= 1
+        path.write_bytes(content)
 
 
 @pytest.mark.cluster

@@ -33,6 +33,7 @@ from pykafka_core.handlers.outcome import (
     TransactionOperation,
     TransactionQuestion,
 )
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 
 
@@ -71,6 +72,7 @@ class Coordinators:
         publisher: Has the committed image, which says what this node leads.
         make_group_shard: Makes an empty machine.
         make_transaction_shard: Likewise.
+        replicas: Where a shard that cannot be loaded is recorded.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Coordinators:
         publisher: Publisher,
         make_group_shard: Callable[[], GroupShard],
         make_transaction_shard: Callable[[], TransactionShard],
+        replicas: Replicas,
     ) -> None:
         self._core = core
         self._requests = requests
@@ -118,6 +121,7 @@ class Coordinators:
                 timers=timers,
                 faults=faults,
                 answers=self,
+                replicas=replicas,
             ),
             make=make_group_shard,
         )
@@ -133,6 +137,7 @@ class Coordinators:
                 timers=timers,
                 faults=faults,
                 answers=self,
+                replicas=replicas,
             ),
             make=make_transaction_shard,
         )

@@ -46,6 +46,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.outcome import Slices
+from pykafka_core.metadata.health import PartitionId, Replicas
 
 S = TypeVar("S", bound=Shard)
 
@@ -78,6 +79,11 @@ class ShardPlace(NamedTuple):
     topic_id: bytes
     partition: int
     leader_epoch: int
+
+    @property
+    def id(self) -> PartitionId:
+        """The partition in every leader epoch."""
+        return self.topic_id, self.partition
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -152,6 +158,7 @@ class ShardHost(Generic[S]):
         timers: Run what is due in the machine.
         faults: Takes note of an operation that fails alone.
         answers: Where the answers go.
+        replicas: Where a failed load is recorded.
     """
 
     def __init__(
@@ -166,6 +173,7 @@ class ShardHost(Generic[S]):
         timers: Timers,
         faults: Faults,
         answers: Answers,
+        replicas: Replicas,
     ) -> None:
         self.place = place
         self._make = make
@@ -177,6 +185,7 @@ class ShardHost(Generic[S]):
         self._timers = timers
         self._faults = faults
         self._answers = answers
+        self._replicas = replicas
         self._machine: S | None = None
         """None while it is loaded, and once that failed."""
         self._refusal: int | None = None
@@ -237,6 +246,7 @@ class ShardHost(Generic[S]):
     def close(self, error_code: int) -> None:
         """The partition is led by another node, or nobody: refuse whoever waits."""
         self._refusal = error_code
+        self._replicas.coordinator_closed(self.place.id)
         self._drop(error_code)
 
     def topics_deleted(self, topics: Mapping[str, bytes]) -> None:
@@ -311,13 +321,11 @@ class ShardHost(Generic[S]):
     def _send(self, token: int, batch: _Batch) -> None:
         place, stamp = self.place, batch.stamp
         if isinstance(stamp, TransactionEnd):
-            self._core.write_markers(token, [(place.topic_id, place.partition, *stamp)])
-            return
-        partition = (place.topic_id, place.partition)
-        if stamp is None:
-            self._core.append(token, partition, place.leader_epoch, batch.records)
+            self._core.write_markers(token, [(*place.id, *stamp)])
+        elif stamp is None:
+            self._core.append(token, place.id, place.leader_epoch, batch.records)
         else:
-            self._core.append(token, partition, place.leader_epoch, batch.records, producer=stamp)
+            self._core.append(token, place.id, place.leader_epoch, batch.records, producer=stamp)
 
     def _on_appended(self, completed: Completed) -> None:
         batch, self._in_flight = self._in_flight, None
@@ -385,9 +393,8 @@ class ShardHost(Generic[S]):
 
     def _read(self, machine: S, offset: int) -> None:
         self._token = self._completions.open(partial(self._on_read, machine))
-        partition = (self.place.topic_id, self.place.partition)
         try:
-            self._core.read_records(self._token, partition, offset, LOAD_BYTES)
+            self._core.read_records(self._token, self.place.id, offset, LOAD_BYTES)
         except SURVIVED as fault:
             self._completions.cancel(self._token)
             self._load_failed(f"{type(fault).__name__}: {fault}")
@@ -427,10 +434,9 @@ class ShardHost(Generic[S]):
         refuse = partial(self._refuse_queued, CoordinatorLoadInProgressError.code)
         self._patience = self._timers.once(f"the load of {self.place}", due_ns, refuse)
         self._token = self._completions.open(partial(self._on_committed, machine))
-        partition = (self.place.topic_id, self.place.partition)
         epoch = self.place.leader_epoch
         try:
-            self._core.when_committed(self._token, partition, epoch, log_end_offset)
+            self._core.when_committed(self._token, self.place.id, epoch, log_end_offset)
         except SURVIVED as fault:
             self._completions.cancel(self._token)
             self._load_failed(f"{type(fault).__name__}: {fault}")
@@ -461,6 +467,7 @@ class ShardHost(Generic[S]):
 
     def _load_failed(self, reason: str) -> None:
         self._refusal = NotCoordinatorError.code
+        self._replicas.coordinator_failed(self.place.id)
         self._drop(self._refusal)
         _log.error(
             "%s cannot be loaded: %s; what it coordinates is refused until the broker starts with it mended",
