@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Run the oracle on two clusters of three nodes, ours beside Apache Kafka's, in place of two brokers.
 
-  tools/oracle_of_clusters.py ORACLE OURS KAFKA $(tools/oracle_filter.py --cases) | tools/oracle_filter.py
+  tools/oracle_of_clusters.py ORACLE OURS KAFKA $(tools/oracle_filter.py --cases) |
+    tools/oracle_filter.py --release 4.4.0
 
 ORACLE is the program, OURS and KAFKA the address of one node of each; start both clusters from the same settings.
 
