@@ -41,6 +41,10 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
     assert "payload: v" in out
     assert run("repair", str(log))[0] == 0
     assert run("doctor", "--data-dir", str(tmp_path / "new"))[0] == 0
+    code, out, errors = run("status", "-b", "127.0.0.1:1")
+    assert (code, out) == (1, "")
+    assert "127.0.0.1:1" in errors
+    assert "confluent-kafka" not in errors
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,6 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
         ["produce", "t", "-b", "127.0.0.1:1"],
         ["consume", "t"],
         ["consume", "t", "--group", "g"],
-        ["status"],
         ["perf", "produce", "t"],
         ["perf", "consume", "t"],
         ["perf", "latency", "t"],
