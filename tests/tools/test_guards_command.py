@@ -150,7 +150,7 @@ def test_a_malformed_file_of_ceilings_fails_with_its_name(
     assert capsys.readouterr().err.startswith(f"{FILE}: ")
 
 
-@pytest.mark.parametrize("path", [PATH, "tests/log/a.py", "docs/a.md"])
+@pytest.mark.parametrize("path", [PATH, "tests/log/a.py", "docs/FORMAT.md"])
 def test_a_file_that_is_not_utf_8_is_named(
     tmp_path: Path, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
