@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pykafka_core.coordinator.group.consumer.member import (
     NOTHING,
     Assignment,
     ConsumerGroupState,
     ConsumerMember,
+    MemberState,
     is_subset,
 )
 from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH
@@ -23,6 +24,8 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
+
+K = TypeVar("K", str, int)
 
 INITIAL_EPOCH = 1
 """Of a group in which nothing is assigned yet, as in Kafka since 4.3; in 4.2 it was 0."""
@@ -72,6 +75,9 @@ class ConsumerGroup:
 
     __slots__ = (
         "_assignors",
+        "_classic_count",
+        "_protocols",
+        "_reconciled",
         "_regexes",
         "_share",
         "_subscribers",
@@ -109,6 +115,12 @@ class ConsumerGroup:
         """How many members have a regular expression."""
         self._assignors: Counter[str] = Counter()
         """How many members would like an assignor."""
+        self._reconciled: Counter[int] = Counter()
+        """How many members have all that the target of an epoch gives them."""
+        self._classic_count = 0
+        """How many members use the classic protocol."""
+        self._protocols: Counter[str] = Counter()
+        """How many of those support a protocol."""
 
     # Questions.
 
@@ -118,14 +130,18 @@ class ConsumerGroup:
         return bool(self.members)
 
     @property
+    def is_classic_only(self) -> bool:
+        """Whether no member uses the consumer protocol."""
+        return self._classic_count == len(self.members)
+
+    @property
     def state(self) -> ConsumerGroupState:
         """Where it is in a rebalance."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        epoch = self.assignment_epoch
-        if all(member.is_reconciled_to(epoch) for member in self.members.values()):
+        if self._reconciled[self.assignment_epoch] == len(self.members):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
@@ -232,18 +248,15 @@ class ConsumerGroup:
 
     def common_protocols(self) -> frozenset[str]:
         """Names of protocols that all members of the classic protocol support."""
-        supported = [
-            frozenset(name for name, _ in member.classic.protocols)
-            for member in self.members.values()
-            if member.classic is not None
-        ]
-        return frozenset.intersection(*supported) if supported else frozenset()
+        count = self._classic_count
+        return frozenset(
+            name for name, supporters in self._protocols.items() if supporters == count
+        )
 
     def supports_classic(self, names: Collection[str]) -> bool:
         """Whether who supports those protocols can be a classic member besides those there are."""
-        if all(member.classic is None for member in self.members.values()):
-            return bool(names)
-        return not self.common_protocols().isdisjoint(names)
+        count = self._classic_count
+        return any(self._protocols[name] == count for name in names) if count else bool(names)
 
     def check_commit(
         self,
@@ -305,11 +318,12 @@ class ConsumerGroup:
             "assignment_epoch",
             "topics_version",
             "regexes_seen",
+            "_classic_count",
         ):
             setattr(other, name, getattr(self, name))
         for name in ("members", "static_members", "targets", "regexes"):
             setattr(other, name, dict(getattr(self, name)))
-        for name in ("_subscribers", "_regexes", "_assignors"):
+        for name in ("_subscribers", "_regexes", "_assignors", "_reconciled", "_protocols"):
             setattr(other, name, Counter(getattr(self, name)))
         other.holders = {topic_id: dict(held) for topic_id, held in self.holders.items()}
         return other
@@ -328,6 +342,11 @@ class ConsumerGroup:
             self._regexes[member.topic_regex] += 1
         if member.server_assignor is not None:
             self._assignors[member.server_assignor] += 1
+        if member.state is MemberState.STABLE:
+            self._reconciled[member.epoch] += 1
+        if member.classic is not None:
+            self._classic_count += 1
+            self._protocols.update(member.classic.protocol_names)
         for topic_id, partition in member.held():
             self.holders.setdefault(topic_id, {})[partition] = member.member_id
 
@@ -347,6 +366,12 @@ class ConsumerGroup:
             _decrement(self._regexes, member.topic_regex)
         if member.server_assignor is not None:
             _decrement(self._assignors, member.server_assignor)
+        if member.state is MemberState.STABLE:
+            _decrement(self._reconciled, member.epoch)
+        if member.classic is not None:
+            self._classic_count -= 1
+            for name in member.classic.protocol_names:
+                _decrement(self._protocols, name)
         for topic_id, partition in member.held():
             self._release(topic_id, partition, member.member_id)
 
@@ -384,7 +409,7 @@ def _may_commit(
     )
 
 
-def _decrement(counter: Counter[str], key: str) -> None:
+def _decrement(counter: Counter[K], key: K) -> None:
     counter[key] -= 1
     if not counter[key]:
         del counter[key]

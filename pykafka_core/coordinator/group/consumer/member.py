@@ -71,6 +71,11 @@ class ClassicSide(NamedTuple):
         return self.protocols[0][0] if self.protocols else ""
 
     @property
+    def protocol_names(self) -> Set[str]:
+        """All that it supports, each once: a client may repeat one."""
+        return dict(self.protocols).keys()
+
+    @property
     def metadata(self) -> bytes:
         """What it says for that."""
         return self.protocols[0][1] if self.protocols else b""

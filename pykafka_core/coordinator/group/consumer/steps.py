@@ -103,9 +103,7 @@ def reconcile(
         draft.commit(state, turn)
     else:
         draft.commit(state, turn, [current_record(group.group_id, after)])
-        # The state looks at every member; one between two steps settles nothing.
-        is_settled = after.is_reconciled_to(group.assignment_epoch)
-        if is_settled and draft.group.state is ConsumerGroupState.STABLE:
+        if draft.group.state is ConsumerGroupState.STABLE:
             text = f"all members have their partitions of epoch {group.epoch}"
             draft.group.history.note(What.ASSIGNED, text, turn.now_ms)
         watch_revocation(state, group.group_id, after, turn.now_ns)

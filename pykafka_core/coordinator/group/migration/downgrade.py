@@ -72,7 +72,7 @@ def _is_due(state: GroupState, left: ConsumerGroup) -> bool:
         bool(left.members)
         and state.settings.consumer.migration.allows_downgrade
         and len(left.members) <= state.settings.max_size
-        and all(member.classic is not None for member in left.members.values())
+        and left.is_classic_only
         and bool(left.common_protocols())
     )
 
