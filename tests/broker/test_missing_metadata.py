@@ -11,8 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
-from pykafka_core.broker.start.lost_metadata import find_lost
+from pykafka_core.broker.start.lost_metadata import MetadataLog, find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.cli.files.repair import stored_image
 from pykafka_core.errors import MetadataError, StorageError
 from pykafka_core.metadata.image.replay import Replay
 from tests.cluster.clients import produce
@@ -187,13 +188,30 @@ def test_partitions_that_cannot_be_read_are_compared_by_name(tmp_path: Path) -> 
     _make_unreadable(tmp_path / "orders-0")
     with Broker(tmp_path) as broker:
         assert set(broker.topics()) == {"orders"}
-    assert find_lost(DataDirectory(tmp_path), Replay().image(), ()) is not None
+    assert find_lost(DataDirectory(tmp_path), Replay().image(), MetadataLog(0, ())) is not None
 
 
 def _make_unreadable(partition: Path) -> None:
     """Like an I/O error: the topic id cannot be read, by the superuser either."""
     (partition / "partition.metadata").unlink()
     (partition / "partition.metadata").mkdir()
+
+
+def test_a_log_without_its_beginning_proves_nothing_to_a_directory_that_is_registered(
+    tmp_path: Path,
+) -> None:
+    """A node that was away while its topics were deleted was refused at every start."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    _close(other)
+    _fill(one)
+    shutil.move(one / "orders-0", tmp_path)
+    with Broker(one) as broker:
+        broker.delete_topic("orders")
+    shutil.move(tmp_path / "orders-0", one)
+    directory, image = DataDirectory(one), stored_image(one)
+    assert find_lost(directory, image, MetadataLog(1, ())) is None
+    assert find_lost(directory, image, MetadataLog(0, ())) is not None
+    assert find_lost(directory, stored_image(other), MetadataLog(1, ())) is not None
 
 
 def test_a_folder_without_a_log_is_not_taken_for_a_partition(tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
 
 
 def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
+    """Its start was refused: the log that it gets does not show that its topics were deleted."""
     create(cluster.bootstrap, "orders", 1, 2, 3)
+    produce(cluster.bootstrap, "orders", ["a", "b", "c"])
     away = next(node for node in ALL if node != cluster.controller())
     cluster.stop(away)
     end = max(found[0] for found in snapshots(cluster.data(away)) or [(0, 0)])
@@ -92,6 +94,8 @@ def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
     agree(cluster)
     assert "orders" not in cluster.up[away].topics()
     assert log_start(cluster.up[away]) > end
+    (stray,) = cluster.data(away).glob("orders-*")
+    assert stray.name.endswith("-stray")
     create(cluster.bootstrap, "later", away)
     produce(cluster.bootstrap, "later", ["a", "b"])
     assert consume(cluster.bootstrap, "later", 2) == ["a", "b"]

@@ -9,11 +9,12 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.start.lost_metadata import MetadataLog
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory
 from pykafka_core.errors import CorruptMessageError, MetadataError
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.codec import Decoded, decode_batches, decoded
+from pykafka_core.metadata.records.codec import decode_batches, decoded
 from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
 
@@ -116,14 +117,14 @@ def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end
     return Loaded(replay, size, quorum)
 
 
-def whole_log(core: Core) -> Iterator[Decoded]:
-    """The metadata log's records, also those that the newest snapshot stands for.
+def whole_log(core: Core) -> MetadataLog:
+    """The metadata log, also the part that the newest snapshot stands for.
 
-    Raises:
-        MetadataError: They are damaged, or not known to this version.
+    Reading its records raises `MetadataError` if they are damaged, or not known to this version.
     """
     start = core.offsets(METADATA_PARTITION).log_start_offset
-    return decoded(lambda at: core.read(METADATA_PARTITION, at, READ_BYTES, "log_end"), start)
+    batches = decoded(lambda at: core.read(METADATA_PARTITION, at, READ_BYTES, "log_end"), start)
+    return MetadataLog(start, batches)
 
 
 def _check_no_gap(core: Core, snapshot_end: int) -> None:

@@ -4,6 +4,10 @@ A start renames the directory of a partition that the metadata does not contain 
 is right for a topic that was deleted where its directory could not be renamed. Where the metadata
 contains none of the partitions, and its log never did, it was lost or is that of another cluster:
 the start is refused, whichever program wrote the directory.
+
+A log whose beginning gave way to a snapshot does not show topics that were deleted before: a node
+that was away then gets such a log. Its partitions are strays if the metadata has registered
+its data directory. Metadata that was lost has not, and neither has that of another cluster.
 """
 
 from collections.abc import Container, Iterable
@@ -37,15 +41,25 @@ class _Topic(NamedTuple):
         return self.name in names if self.topic_id is None else self.topic_id in ids
 
 
-def find_lost(
-    directory: DataDirectory, image: MetadataImage, log: Iterable[Decoded]
-) -> Lost | None:
+class MetadataLog(NamedTuple):
+    """The metadata log as it is stored.
+
+    Attributes:
+        start_offset: 0 unless its beginning gave way to a snapshot.
+        batches: Its records from there on; read only if they are needed.
+    """
+
+    start_offset: int
+    batches: Iterable[Decoded]
+
+
+def find_lost(directory: DataDirectory, image: MetadataImage, log: MetadataLog) -> Lost | None:
     """Return the problem of a directory if the metadata contains none of its partitions.
 
     Args:
         directory: The data directory.
         image: All of the metadata.
-        log: The metadata log from its start on; it is read only if the image contains no partition.
+        log: The log that the image is of.
 
     Raises:
         StorageError: The data directory cannot be read. A partition that cannot be read is compared
@@ -61,7 +75,9 @@ def find_lost(
         topics.append(topic)
     if not names:
         return None
-    ids, known_names = _ever_contained(log)
+    if log.start_offset > 0 and _is_registered(directory, image):
+        return None
+    ids, known_names = _ever_contained(log.batches)
     if any(topic.is_among(ids, known_names) for topic in topics):
         return None
     return Lost(
@@ -90,6 +106,18 @@ def _holds_log(path: Path) -> bool:
 
 def _is_of_a_log(file: Path) -> bool:
     return file.suffix == ".log" or file.name == PARTITION_METADATA
+
+
+def _is_registered(directory: DataDirectory, image: MetadataImage) -> bool:
+    """Whether a broker has registered with the metadata in this directory.
+
+    Registrations before metadata.version 3.7-IV2 name no directories: the node id counts then.
+    """
+    identity = directory.identity()
+    broker = None if identity is None else image.brokers.get(identity.node_id)
+    if identity is None or broker is None:
+        return False
+    return not broker.directories or identity.directory_id in broker.directories
 
 
 def _ever_contained(log: Iterable[Decoded]) -> tuple[set[bytes], set[str]]:

@@ -20,8 +20,8 @@ from pykafka_core.cli.files.repair import (
     compacted_of,
     look_at,
     stored_image,
-    stored_log,
     what_is_wrong,
+    whole_log,
 )
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 from pykafka_core.metadata.feature_levels import unsupported
@@ -149,7 +149,7 @@ def _locked(path: Path) -> Finding:
 def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
     try:
         image = stored_image(path)
-        lost = find_lost(DataDirectory(path), image, stored_log(path))
+        lost = find_lost(DataDirectory(path), image, whole_log(path))
     except MetadataError as error:
         advice = "start the version that wrote it: another Kafka may have records that this one does not know"
         yield problem("metadata", str(error), advice)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
-from pykafka_core.broker.start.lost_metadata import Lost, find_lost
+from pykafka_core.broker.start.lost_metadata import Lost, MetadataLog, find_lost
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.file_systems import lock_advice
@@ -87,7 +87,7 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
     compacted = compacted_of(partitions, image)
     cuts = look_at(core, partitions, compacted)
     is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
-    lost = find_lost(DataDirectory(data), image, stored_log(data)) if is_metadata_cut else None
+    lost = find_lost(DataDirectory(data), image, whole_log(data)) if is_metadata_cut else None
     strays = _unknown(data, image) if is_metadata_cut and lost is None else []
     if as_json:
         print_json([_as_json(cut, strays, lost) for cut in cuts])
@@ -280,13 +280,26 @@ def stored_image(data: Path) -> MetadataImage:
     if snapshot is not None:
         apply_snapshot(replay, snapshot)
         end = snapshot.end_offset
-    for batches in stored_log(data, end):
+    for batches in _stored_log(data, end):
         replay.apply((at, record) for at, record in batches.records if at >= end)
     return replay.image()
 
 
-def stored_log(data: Path, offset: int = 0) -> Iterator[Decoded]:
-    """The records of a data directory's metadata log from ``offset`` up to its damage, if any."""
+def whole_log(data: Path) -> MetadataLog:
+    """The metadata log of a data directory, also the part that a snapshot stands for."""
+    start = 0
     if (data / METADATA_DIRECTORY).is_dir():
-        with Log.open(data / METADATA_DIRECTORY, read_only=True, on_damage="stop") as log:
+        with _open_metadata(data) as log:
+            start = log.log_start_offset
+    return MetadataLog(start, _stored_log(data, start))
+
+
+def _stored_log(data: Path, offset: int) -> Iterator[Decoded]:
+    """The records of the metadata log from ``offset`` up to its damage, if any."""
+    if (data / METADATA_DIRECTORY).is_dir():
+        with _open_metadata(data) as log:
             yield from decoded(log.read, max(log.log_start_offset, offset))
+
+
+def _open_metadata(data: Path) -> Log:
+    return Log.open(data / METADATA_DIRECTORY, read_only=True, on_damage="stop")
