@@ -102,7 +102,7 @@ class Layers:
         Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
         together, from the asked name on.
         """
-        found = tuple(self._found(family_of(name)))
+        found = tuple(filter(_is_set_or_a_default_of_kafkas, self._found(family_of(name))))
         start = next((i for i, value in enumerate(found) if value.name == name), len(found))
         return found[start:]
 
@@ -172,6 +172,11 @@ class Layers:
     def _default(self, name: str) -> str | None:
         setting = broker_settings().get(name)
         return self.defaults.get(name, None if setting is None else setting.default)
+
+
+def _is_set_or_a_default_of_kafkas(value: ConfigValue) -> bool:
+    """Kafka demands some settings; what is chosen here in their place is listed as no synonym."""
+    return value.source != ConfigSource.DEFAULT_CONFIG or not broker_settings()[value.name].required
 
 
 def family_of(name: str) -> tuple[str, ...]:

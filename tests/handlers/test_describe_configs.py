@@ -110,6 +110,16 @@ def test_every_broker_setting_is_described() -> None:
     assert (secret.value, secret.is_sensitive, secret.config_type) == (None, True, 9)
 
 
+def test_what_kafka_demands_has_no_default_among_its_synonyms() -> None:
+    configs = BrokerConfigs({"node.id": "1"}).with_identity(1, None, is_alone=True)
+    rows = by_name(describe(new_context(settings=configs), BROKER, "1"))
+    assert synonyms(rows["node.id"]) == [("node.id", "1", 4)]
+    assert (rows["process.roles"].value, synonyms(rows["process.roles"])) == (
+        "broker,controller",
+        [],
+    )
+
+
 def test_the_empty_broker_is_what_was_altered_for_all() -> None:
     configs = BrokerConfigs().with_dynamic({"log.retention.ms": "7654321", "no.such": "1"}, {})
     rows = by_name(describe(new_context(settings=configs), BROKER, ""))
