@@ -856,6 +856,7 @@ class ArrowBatches:
 def batches_to_arrow(data: bytes, /, start: int = 0, end: int = ...) -> ArrowBatch:
     """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
 
+    So are records whose offset is not above that of the record before, as by Kafka's consumers.
     Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and ``value`` binary, ``headers``
     list<struct<key: string, value: binary>>.
 

@@ -58,6 +58,8 @@ class RecordBatchReader:
         start: Inclusive. Offsets below it are left out: a fetch may begin inside a batch.
         end: Exclusive; ``None`` for no end.
         control: Also give control records (transaction markers), whose key and value are not a user's.
+        repeats: Also give records whose offset is not above that of the record before. Kafka's
+            consumers leave them out. A set of format 0 from another log has such offsets.
 
     Raises:
         CorruptMessageError: Here: wrong magic, length or CRC; with ``check_crcs=False`` while iterating.
@@ -74,6 +76,7 @@ class RecordBatchReader:
         start: int = 0,
         end: int | None = None,
         control: bool = False,
+        repeats: bool = True,
     ) -> None: ...
     def __iter__(self) -> Iterator[Record]: ...
     def __next__(self) -> Record: ...

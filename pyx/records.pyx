@@ -178,6 +178,7 @@ cdef class RecordBatchReader:
     cdef int64_t start
     cdef int64_t end
     cdef bint with_control
+    cdef bint with_repeats
     # The batch that is read.
     cdef int64_t base_offset
     cdef int64_t last_offset_delta
@@ -190,12 +191,15 @@ cdef class RecordBatchReader:
     cdef int attributes
     cdef int64_t left
 
-    def __init__(self, data, *, check_crcs=True, int64_t start=0, end=None, control=False):
+    def __init__(
+        self, data, *, check_crcs=True, int64_t start=0, end=None, control=False, repeats=True
+    ):
         self.data = bytes(data)
         self.size = check_batches(self.data) if check_crcs else PyBytes_GET_SIZE(self.data)
         self.start = max(start, 0)
         self.end = INT64_MAX if end is None else end
         self.with_control = control
+        self.with_repeats = repeats
 
     def __iter__(self):
         return self
@@ -211,6 +215,8 @@ cdef class RecordBatchReader:
                         raise StopIteration
                 record = self.next_record()
                 if self.start <= record.offset < self.end:
+                    if not self.with_repeats:
+                        self.start = record.offset + 1
                     return record
         except (CorruptMessageError, InvalidRecordError):
             self.stop()

@@ -172,7 +172,7 @@ class Log:
                 upto = self._core.range(None, end)[1]
             if not data:
                 break
-            yield from RecordBatchReader(data, start=offset, end=upto)
+            yield from RecordBatchReader(data, start=offset, end=upto, repeats=False)
             offset = next_offset
         self._check_damage(start, end)
 

@@ -82,6 +82,15 @@ def test_only_offsets_asked_for_are_given() -> None:
     assert [r.offset for r in read(data[:-1], start=19)] == [19]
 
 
+def test_records_at_offsets_that_came_before_are_left_out_as_by_a_consumer() -> None:
+    """A set of messages of format 0 from another log has offsets of that log."""
+    first, second = (_core.build_batch([(None, None)] * 5, base_offset=n) for n in (10, 12))
+    data = first + second + first
+    assert [r.offset for r in read(data, repeats=False)] == [*range(10, 17)]
+    assert len(_core.batches_to_arrow(data)) == 7
+    assert len(read(data)) == 15
+
+
 def test_wrong_crc_magic_and_length_are_refused() -> None:
     good = _core.build_batch([(b"k", b"v")])
     for at, byte in ((len(good) - 1, 7), (16, 1), (16, 3), (11, 9)):
@@ -142,8 +151,9 @@ def test_what_is_no_record_is_refused() -> None:
         _core.build_batch([])
 
 
-def test_arrow_holds_what_the_reader_reads() -> None:
-    data = b"".join(path.read_bytes() for path in LOGS)
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_arrow_holds_what_the_reader_reads(path: Path) -> None:
+    data = path.read_bytes()
     batch = _core.batches_to_arrow(data)
     table = pa.record_batch(batch)
     table.validate(full=True)
@@ -158,5 +168,8 @@ def test_arrow_holds_what_the_reader_reads() -> None:
         tuple((h["key"], h["value"]) for h in row) for row in table.column("headers").to_pylist()
     ]
     assert pairs == [r.headers for r in records]
+
+
+def test_arrow_begins_and_ends_at_given_offsets() -> None:
     log = LOGS[0].read_bytes()
     assert len(_core.batches_to_arrow(log, 3, 25)) == len(read(log, start=3, end=25)) == 22

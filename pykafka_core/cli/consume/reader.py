@@ -271,6 +271,6 @@ def _is_abort(marker: Record) -> bool:
 def _records(batches: Iterable[_Batch], position: int, what: str) -> Iterator[Record]:
     try:
         for batch in batches:
-            yield from RecordBatchReader(batch.data, start=position)
+            yield from RecordBatchReader(batch.data, start=position, repeats=False)
     except KafkaError as error:
         raise CliError(f"{what}: {error.name}: {error}") from error

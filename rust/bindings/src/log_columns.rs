@@ -42,6 +42,7 @@ fn rows_from(
     mut offset: i64,
     wanted: &Range<i64>,
 ) -> Result<(RecordBatch, i64), ViewsError> {
+    let wanted = offset..wanted.end;
     let mut columns = Columns::new(Limits::default());
     // Once for all pieces: a column that grew would be copied again and again.
     columns.reserve((log.size_bytes() as usize).min(ROWS_BYTES + PIECE_BYTES));
@@ -57,7 +58,7 @@ fn rows_from(
                 return Err(ViewsError::Crc(batch.base_offset()));
             }
             if !batch.is_control() {
-                columns.append_batch(batch, wanted).map_err(ViewsError::Columns)?;
+                columns.append_batch(batch, &wanted).map_err(ViewsError::Columns)?;
             }
         }
         size += data.bytes.len();

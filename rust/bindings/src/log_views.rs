@@ -61,7 +61,7 @@ pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, Vi
     let mut offset = wanted.start;
     let mut found = Vec::new();
     for (_, map) in maps {
-        let (rows, next_offset) = rows_of(Bytes::from_owner(map), wanted, false)?;
+        let (rows, next_offset) = rows_of(Bytes::from_owner(map), &(offset..wanted.end), false)?;
         found.push(rows);
         offset = offset.max(next_offset);
     }
@@ -70,7 +70,7 @@ pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, Vi
         if data.bytes.is_empty() {
             break;
         }
-        found.push(rows_of(data.bytes, wanted, true)?.0);
+        found.push(rows_of(data.bytes, &(offset..wanted.end), true)?.0);
         offset = data.next_offset;
     }
     found.retain(|rows| rows.num_rows() > 0);

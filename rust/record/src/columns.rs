@@ -103,6 +103,14 @@ impl Shared {
         self.timestamps.reserve(rows);
     }
 
+    /// Whether a record is asked for: `wanted` is half open. Its offset must be above that of the
+    /// row before, as Kafka's consumers leave others out.
+    #[inline]
+    fn wants(&self, wanted: &Range<i64>, record: &Record<'_>) -> bool {
+        wanted.contains(&record.offset)
+            && self.offsets.last().is_none_or(|last| *last < record.offset)
+    }
+
     #[inline]
     fn append(&mut self, record: &Record<'_>) -> Result<(), ColumnsError> {
         self.headers.append(record.headers)?;
@@ -125,9 +133,4 @@ impl Shared {
             vec![Arc::new(offsets), Arc::new(timestamps), key, value, headers];
         Ok(RecordBatch::try_new(schema, columns)?)
     }
-}
-
-/// Whether a record is asked for: `wanted` is half open.
-fn wants(wanted: &Range<i64>, record: &Record<'_>) -> bool {
-    wanted.contains(&record.offset)
 }

@@ -118,6 +118,21 @@ def test_a_reader_finds_each_record_and_begins_at_any(
     assert found == [record for record in expected if record.offset >= start]
 
 
+def test_a_wrapper_from_another_log_repeats_no_offset(tmp_path: Path) -> None:
+    """As in Kafka's consumer, whose position is after the last record."""
+    own, foreign = (
+        [Row(offset, -1, "NoTimestampType", None, b"%d" % offset) for offset in offsets]
+        for offsets in ((0, 1, 2), (1, 2, 5))
+    )
+    segment = tmp_path / f"{0:020}.log"
+    segment.write_bytes(encoded(own, 0) + encoded(foreign, 0, "gzip"))
+    with Log.open(tmp_path, read_only=True) as log:
+        assert [record.offset for record in log] == [0, 1, 2, 5]
+        for views in (True, False):
+            table = pa.table(log.to_arrow(views=views))
+            assert table["offset"].to_pylist() == [0, 1, 2, 5]
+
+
 def test_an_unknown_format_is_named_and_not_repaired(tmp_path: Path) -> None:
     folder = CASES["v1-none"].copy_to(tmp_path)
     last = max(folder.glob("*.log"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::binary::BinaryColumn;
-use super::{ColumnsError, Shared, schema, wants};
+use super::{ColumnsError, Shared, schema};
 use crate::batch::Batch;
 use crate::compression::Limits;
 use crate::record::Record;
@@ -80,7 +80,7 @@ impl Columns {
         self.values.reserve(rows, records.rest().len());
         for record in records {
             let record = record?;
-            if wants(wanted, &record) {
+            if self.shared.wants(wanted, &record) {
                 self.append(&record)?;
             }
         }

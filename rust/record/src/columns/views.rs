@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_buffer::Buffer;
 
-use super::{ColumnsError, Shared, schema_of_views, wants};
+use super::{ColumnsError, Shared, schema_of_views};
 use crate::batch::{Batch, batches};
 use crate::compression::Limits;
 use crate::record::Record;
@@ -75,7 +75,7 @@ impl ColumnViews {
             while let Some(record) = records.next() {
                 ahead.passed(records.rest());
                 let record = record?;
-                if !wants(wanted, &record) {
+                if !self.shared.wants(wanted, &record) {
                     continue;
                 }
                 self.shared.append(&record)?;
