@@ -175,7 +175,7 @@ class Layers:
 
 
 def _is_set_or_a_default_of_kafkas(value: ConfigValue) -> bool:
-    """Kafka demands some settings; what is chosen here in their place is listed as no synonym."""
+    """Kafka requires some settings: a value chosen here in their place is not listed as a synonym."""
     return value.source != ConfigSource.DEFAULT_CONFIG or not broker_settings()[value.name].required
 
 

@@ -110,7 +110,7 @@ def test_every_broker_setting_is_described() -> None:
     assert (secret.value, secret.is_sensitive, secret.config_type) == (None, True, 9)
 
 
-def test_what_kafka_demands_has_no_default_among_its_synonyms() -> None:
+def test_a_required_setting_has_no_default_among_its_synonyms() -> None:
     configs = BrokerConfigs({"node.id": "1"}).with_identity(1, None, is_alone=True)
     rows = by_name(describe(new_context(settings=configs), BROKER, "1"))
     assert synonyms(rows["node.id"]) == [("node.id", "1", 4)]
