@@ -32,6 +32,8 @@ from pykafka_core.protocol.messages import (
 
 VALUE_VERSION = 0
 """The only one of all these."""
+NO_TIME_MS = 0
+"""Time of a target assignment that was not calculated. Kafka's coordinators do not wait after it."""
 
 _Current = ConsumerGroupCurrentMemberAssignmentValue
 _Target = ConsumerGroupTargetAssignmentMemberValue
@@ -73,9 +75,11 @@ def _classic(
     )
 
 
-def target_epoch_record(group_id: str, epoch: int) -> KeyValue:
-    """Target assignments of that epoch are complete."""
-    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+def target_epoch_record(group_id: str, epoch: int, time_ms: int = NO_TIME_MS) -> KeyValue:
+    """Target assignments of that epoch are complete; ``time_ms`` is when they were calculated."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(
+        assignment_epoch=epoch, assignment_timestamp=time_ms
+    )
     return _record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 

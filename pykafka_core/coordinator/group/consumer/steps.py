@@ -72,7 +72,8 @@ def renew(
         cause = _TOPICS_CHANGED
     _refresh_epoch(view, draft, cause)
     if draft.group.epoch > draft.group.assignment_epoch:
-        draft.add(target_records(draft.group, view, state.settings.consumer.assignors[0]))
+        default = state.settings.consumer.assignors[0]
+        draft.add(target_records(draft.group, view, default, now_ms))
 
 
 def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:

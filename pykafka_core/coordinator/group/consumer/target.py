@@ -21,7 +21,9 @@ def assignor_name(group: ConsumerGroup, default: str) -> str:
     return default if preferred is None else preferred
 
 
-def target_records(group: ConsumerGroup, view: TopicsView, default_assignor: str) -> list[KeyValue]:
+def target_records(
+    group: ConsumerGroup, view: TopicsView, default_assignor: str, now_ms: int
+) -> list[KeyValue]:
     """Records of a new target assignment for the group's epoch: of those members whose target changes.
 
     A target that a member does not have yet is a change too, even to nothing.
@@ -35,7 +37,7 @@ def target_records(group: ConsumerGroup, view: TopicsView, default_assignor: str
     made = assign(_specs(group, ids), counts)
     changed = _changed(group, made)
     records = [target_record(group.group_id, member_id, made[member_id]) for member_id in changed]
-    return [*records, target_epoch_record(group.group_id, group.epoch)]
+    return [*records, target_epoch_record(group.group_id, group.epoch, now_ms)]
 
 
 def _specs(group: ConsumerGroup, ids: Mapping[str, bytes]) -> list[MemberSpec]:

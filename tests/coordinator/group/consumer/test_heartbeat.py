@@ -18,7 +18,15 @@ from pykafka_core.errors import (
     UnknownServerError,
     UnreleasedInstanceIdError,
 )
-from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    decode_record_key,
+    decode_record_value,
+)
+from pykafka_core.protocol.messages import (
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
 from tests.coordinator.group.consumer.world import (
     BYTES_MAX,
     FIRST,
@@ -457,6 +465,25 @@ def test_tombstones_come_in_the_order_of_kafka() -> None:
     assert kinds == [8, 7, 5, 3, 6]
     is_tombstone = [value is None for _, value in world.records[before:]]
     assert is_tombstone == [True, True, True, False, False]
+
+
+def test_the_record_of_an_assignment_has_its_time() -> None:
+    """KIP-1263: a coordinator of Kafka waits from there; an empty group has 0, so none waits."""
+    world = World()
+    world.join("a")
+    joined_ms = world.now_ms
+    world.pass_ms(5)
+    world.leave("a")
+    stored = [(decode_record_key(GROUP_KEYS, key), value) for key, value in world.records]
+    times: list[Any] = [
+        decode_record_value("ConsumerGroupTargetAssignmentMetadataValue", value)
+        for key, value in stored
+        if isinstance(key, ConsumerGroupTargetAssignmentMetadataKey) and value is not None
+    ]
+    assert [(one.assignment_epoch, one.assignment_timestamp) for one in times] == [
+        (FIRST, joined_ms),
+        (FIRST + 1, 0),
+    ]
 
 
 def test_replaying_records_twice_changes_nothing() -> None:
