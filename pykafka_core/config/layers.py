@@ -175,7 +175,7 @@ class Layers:
 
 
 def _is_set_or_a_default_of_kafkas(value: ConfigValue) -> bool:
-    """Kafka requires some settings: a value chosen here in their place is not listed as a synonym."""
+    """False for a value chosen here for a setting that Kafka requires: it is not a synonym."""
     return value.source != ConfigSource.DEFAULT_CONFIG or not broker_settings()[value.name].required
 
 

@@ -33,7 +33,7 @@ from pykafka_core.protocol.messages import (
 VALUE_VERSION = 0
 """The only one of all these."""
 NO_TIME_MS = 0
-"""Time of a target assignment that was not calculated. Kafka's coordinators do not wait after it."""
+"""Time of a target assignment that was not calculated: a coordinator of Kafka starts no wait."""
 
 _Current = ConsumerGroupCurrentMemberAssignmentValue
 _Target = ConsumerGroupTargetAssignmentMemberValue
