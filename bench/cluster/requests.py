@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from bench.client import DESCRIBE_LOG_DIRS, METADATA, PRODUCE, Connection, frame, produce
 from bench.peers import raw
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.cluster.describe_quorum import describe_quorum
+from pykafka_core.cli.client.describe_quorum import describe_quorum
 from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,

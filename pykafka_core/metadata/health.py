@@ -23,6 +23,7 @@ class State(StrEnum):
     UNLOADED_COORDINATOR = "unloaded_coordinator"
     FAILED_DIRECTORY = "failed_directory"
     FULL_DIRECTORY = "full_directory"
+    NO_CONTROLLER = "no_controller"
 
 
 class Measure(NamedTuple):
@@ -84,10 +85,20 @@ MEASURES: Mapping[State, Measure] = {
     State.FULL_DIRECTORY: Measure(
         "full log directory", "full_log_directory_count", "log directories without space"
     ),
+    State.NO_CONTROLLER: Measure(
+        "without a controller",
+        "no_controller",
+        "1 if no controller has answered this broker for a session",
+    ),
 }
 
 Health = Mapping[State, Sequence[str]]
-"""``TOPIC-PARTITION`` or directories by state. Every state is a key."""
+"""``TOPIC-PARTITION``, directories or nodes by state. Every state is a key."""
+
+
+def name_of_node(node_id: int) -> str:
+    """A node as a part of the health."""
+    return f"node {node_id}"
 
 
 def health_of(found: Iterable[tuple[State, str]]) -> Health:
@@ -118,16 +129,18 @@ PartitionId = tuple[bytes, int]
 
 
 class Replicas:
-    """The states of this node's replicas and of its directory. Only the control thread writes them.
+    """The states of this node, its replicas and its directory. Only the control thread writes them.
 
     Attributes:
         directory: It has failed until the restart, and it is full until a write finds free space.
+        lacks_controller: No controller has answered this broker's last request for a session.
     """
 
     def __init__(self) -> None:
         self._logs: dict[PartitionId, State] = {}
         self._unloaded: set[PartitionId] = set()
         self.directory = Directory.OK
+        self.lacks_controller = False
 
     def note(self, partition: PartitionId, state: str) -> None:
         """Record a level of the core: the state of a log. A new leader epoch repairs no log."""
@@ -212,6 +225,8 @@ def _found(
     directory = replicas.directory.state
     if directory is not None:
         yield directory, node.log_dir
+    if replicas.lacks_controller:
+        yield State.NO_CONTROLLER, name_of_node(node.node_id)
 
 
 def _of_partition(

@@ -6,6 +6,7 @@ from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -41,6 +42,7 @@ class _Joins(AskedChannel):
         super().__init__()
         self.offset = EPOCH - 1
         self.core = _Core()
+        self.replicas = Replicas()
         self._foundation = found(cast("Core", self.core))
         self.lifecycle = Lifecycle(
             self._foundation,
@@ -48,6 +50,7 @@ class _Joins(AskedChannel):
             joining=JOINING,
             metadata_offset=lambda: self.offset,
             refused=lambda _reason: None,
+            replicas=self.replicas,
         )
         self.lifecycle.register()
 
@@ -116,6 +119,19 @@ def test_a_controller_that_does_not_answer_is_asked_again_like_one_that_refuses(
     broker.answer(None)
     broker.pass_ms(100)
     assert len(broker.asked) == 1
+
+
+def test_a_broker_lacks_a_controller_from_a_session_without_an_answer_to_the_next_answer() -> None:
+    broker = _Joins()
+    found = [broker.replicas.lacks_controller]
+    for answer in (None, BrokerRegistrationResponse(broker_epoch=EPOCH), None):
+        broker.pass_ms(100)
+        broker.answer(answer)
+        found.append(broker.replicas.lacks_controller)
+    broker.pass_ms(JOINING.heartbeat_ms)
+    broker.answer(BrokerHeartbeatResponse(error_code=StaleBrokerEpochError.code))
+    found.append(broker.replicas.lacks_controller)
+    assert found == [False, True, False, True, False]
 
 
 def test_a_broker_that_has_to_register_again_asks_soon_again() -> None:

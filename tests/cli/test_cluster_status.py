@@ -6,8 +6,8 @@ import re
 import pytest
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.cli.client.describe_quorum import Described, described
 from pykafka_core.cli.client.health import Observed
-from pykafka_core.cli.cluster.describe_quorum import Described, described
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
 from pykafka_core.metadata.health import State, health_of
 from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse

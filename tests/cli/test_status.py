@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.cli.client.describe_quorum import NO_ANSWER, Described
 from pykafka_core.cli.client.health import Observed
 from pykafka_core.cli.client.status import assess
 from pykafka_core.metadata.health import State, health_of, problems
-from pykafka_core.protocol.messages import MetadataResponse
+from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 from tests.support.cli import run
 
 Capture = pytest.CaptureFixture[str]
@@ -19,12 +20,15 @@ Capture = pytest.CaptureFixture[str]
 HEALTHY = Observed(health_of([]), [])
 
 
-def cluster(controller_id: int = 1) -> MetadataResponse:
+LED = Described(DescribeQuorumResponse.PartitionData(leader_id=7), 0)
+
+
+def cluster() -> MetadataResponse:
     of = MetadataResponse
     partitions = [of.MetadataResponsePartition(partition_index=0, leader_id=1)]
     return of(
         cluster_id="c",
-        controller_id=controller_id,
+        controller_id=1,
         brokers=[of.MetadataResponseBroker(node_id=1, host="h", port=9092)],
         topics=[of.MetadataResponseTopic(name="t", partitions=partitions)],
     )
@@ -65,22 +69,26 @@ def test_metadata_is_asked_for_once() -> None:
         assert broker.statistics()["requests_metadata"] == 1
 
 
-@pytest.mark.parametrize("controller_id", [-1, 7])
-def test_a_controller_that_is_not_alive_is_a_problem(controller_id: int) -> None:
-    found = assess(cluster(controller_id), HEALTHY, {}, None)
-    assert found.problems == ["there is no controller: topics cannot be created or changed"]
+def test_the_controller_is_the_leader_of_the_quorum_and_its_lack_is_a_problem() -> None:
+    """Metadata of a broker name a broker as the controller, also when no controller is alive."""
+    assert assess(cluster(), LED, HEALTHY, {}, None).controller_id == 7
+    found = assess(cluster(), NO_ANSWER, HEALTHY, {}, None)
+    assert found.controller_id is None
+    assert found.problems == [
+        "no controller answers (REQUEST_TIMED_OUT): topics cannot be created or changed"
+    ]
 
 
 def test_each_state_is_a_problem() -> None:
     observed = Observed(health_of((state, "t-0") for state in State), ["node 2 is silent"])
-    found = assess(cluster(), observed, {}, None)
+    found = assess(cluster(), LED, observed, {}, None)
     assert not found.healthy
     assert found.problems == [*problems(observed.health), "node 2 is silent"]
     assert len(found.problems) == len(State) + 1
 
 
 def test_groups_that_cannot_be_listed_are_a_problem() -> None:
-    found = assess(cluster(), HEALTHY, None, "groups cannot be listed: why")
+    found = assess(cluster(), LED, HEALTHY, None, "groups cannot be listed: why")
     assert found.problems == ["groups cannot be listed: why"]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pykafka_core.cli.client import wire
 from pykafka_core.cli.errors import CliError
 from pykafka_core.errors import KafkaStorageError, error_of
-from pykafka_core.metadata.health import Health, State, health_of, judge_isr
+from pykafka_core.metadata.health import Health, State, health_of, judge_isr, name_of_node
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
@@ -84,24 +84,20 @@ def _logs(broker: wire.Connection, node_id: int) -> list[tuple[State, str]]:
     )
     if answer.error_code:
         raise CliError(error_of(answer.error_code).name)
-    return [
-        (state, f"{name} of node {node_id}")
-        for directory in answer.results
-        for state, name in _directory(directory)
-    ]
+    return [found for one in answer.results for found in _directory(one, name_of_node(node_id))]
 
 
-def _directory(directory: DescribeLogDirsResponse.DescribeLogDirsResult) -> _Found:
+def _directory(directory: DescribeLogDirsResponse.DescribeLogDirsResult, node: str) -> _Found:
     if directory.error_code == KafkaStorageError.code:
-        yield State.FAILED_DIRECTORY, directory.log_dir
+        yield State.FAILED_DIRECTORY, f"{directory.log_dir} of {node}"
     elif directory.error_code:
         raise CliError(f"{directory.log_dir}: {error_of(directory.error_code).name}")
     for state in _states(directory.state):
-        yield state, directory.log_dir
+        yield state, node if state is State.NO_CONTROLLER else f"{directory.log_dir} of {node}"
     for topic in directory.topics:
         for one in topic.partitions:
             for state in _states(one.state):
-                yield state, f"{topic.name}-{one.partition_index}"
+                yield state, f"{topic.name}-{one.partition_index} of {node}"
 
 
 def _states(names: str) -> Iterator[State]:

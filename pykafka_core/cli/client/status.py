@@ -22,6 +22,7 @@ from pykafka_core.protocol.messages import (
 
 from . import wire
 from .clients import TIMEOUT_S
+from .describe_quorum import Described, ask_quorum
 from .health import Observed, observe
 
 LIST_GROUPS, LIST_GROUPS_VERSION = 16, 4
@@ -37,7 +38,8 @@ class Status:
     """A cluster as one broker describes it.
 
     Attributes:
-        controller_id: None while there is none.
+        controller_id: The leader of the metadata quorum; None if no controller answers. Metadata of
+            a broker name any broker as the controller, as in Kafka.
         brokers: ``HOST:PORT`` by id, of those that are alive.
         partitions_count: Of all topics, internal ones included.
         health: Of partitions, and of each node's logs and directories.
@@ -84,28 +86,28 @@ def look(bootstrap: str | None) -> Status:
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         groups, groups_problem = _groups(cluster)
         observed = observe(cluster)
-    return assess(cluster.metadata, observed, groups, groups_problem)
+        quorum = ask_quorum(cluster, observed.health)
+    return assess(cluster.metadata, quorum, observed, groups, groups_problem)
 
 
 def assess(
     metadata: MetadataResponse,
+    quorum: Described,
     observed: Observed,
     groups: Mapping[str, int] | None,
     groups_problem: str | None,
 ) -> Status:
     """Judge what brokers say; ``groups_problem`` is why groups could not be listed."""
-    brokers = {one.node_id: f"{one.host}:{one.port}" for one in metadata.brokers}
-    controller_id = metadata.controller_id if metadata.controller_id in brokers else None
     found = [
-        "there is no controller: topics cannot be created or changed" * (controller_id is None),
+        quorum.problem,
         *problems(observed.health),
         *observed.unknown,
         groups_problem or "",
     ]
     return Status(
         cluster_id=metadata.cluster_id,
-        controller_id=controller_id,
-        brokers=brokers,
+        controller_id=None if quorum.partition is None else quorum.partition.leader_id,
+        brokers={one.node_id: f"{one.host}:{one.port}" for one in metadata.brokers},
         topics_count=len(metadata.topics),
         partitions_count=sum(len(topic.partitions) for topic in metadata.topics),
         health=observed.health,

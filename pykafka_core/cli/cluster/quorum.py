@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from pykafka_core.broker.storage.identity import NODE_ID_MAX
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.cluster import features
-from pykafka_core.cli.cluster.describe_quorum import (
+from pykafka_core.cli.client.describe_quorum import (
     SILENT_MS_MAX,
     Described,
     Partition,
     describe_quorum,
 )
+from pykafka_core.cli.cluster import features
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
 from pykafka_core.cli.output import Moment, print_json, print_table
 from pykafka_core.errors import error_of

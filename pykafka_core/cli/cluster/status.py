@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.client import wire
+from pykafka_core.cli.client.describe_quorum import SILENT_MS_MAX, Described, ask_quorum
 from pykafka_core.cli.client.health import Observed, observe
-from pykafka_core.cli.cluster.describe_quorum import SILENT_MS_MAX, Described, describe_quorum
 from pykafka_core.cli.errors import FAILED, CliError
 from pykafka_core.cli.output import print_json, print_table
-from pykafka_core.errors import error_of
 from pykafka_core.metadata.health import MEASURES, Health, named, problems
 from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
 
@@ -96,18 +95,18 @@ def look(bootstrap: str | None) -> ClusterStatus:
         CliError: Nobody answers.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
-        quorum = describe_quorum(cluster.any())
         observed = observe(cluster)
+        quorum = ask_quorum(cluster, observed.health)
     return assess(cluster.metadata, quorum, observed)
 
 
 def assess(metadata: MetadataResponse, quorum: Described, observed: Observed) -> ClusterStatus:
     """Judge what brokers said."""
-    described, why = quorum.partition, quorum.error_code
+    described = quorum.partition
     nodes = _nodes(metadata, quorum)
     down = [str(node.node) for node in nodes if _is_down(node)]
     found = [
-        f"no controller answers: {error_of(why).name}" if why else "",
+        quorum.problem,
         f"down: node {', '.join(down)}" if down else "",
         *problems(observed.health),
         *observed.unknown,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
-from pykafka_core.metadata.health import Directory, PartitionId, State
+from pykafka_core.metadata.health import Directory, PartitionId, Replicas, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
@@ -81,15 +81,20 @@ def _response(
         result.total_bytes = answers[-1].total_bytes
         result.usable_bytes = answers[-1].usable_bytes
         result.topics = yield from _topics(wanted, answers, context.replicas.broken())
-        _describe_directory(result, context.replicas.directory)
+        _describe_directory(result, context.replicas)
     return DescribeLogDirsResponse(results=[result])
 
 
-def _describe_directory(result: _Result, directory: Directory) -> None:
-    if directory is Directory.FAILED:
+def _describe_directory(result: _Result, replicas: Replicas) -> None:
+    """Add the states of the directory and, as it is the only one, of the node."""
+    states = []
+    if replicas.directory is Directory.FAILED:
         result.error_code = KafkaStorageError.code
-    elif directory.state is not None:
-        result.state = directory.state
+    elif replicas.directory.state is not None:
+        states.append(replicas.directory.state)
+    if replicas.lacks_controller:
+        states.append(State.NO_CONTROLLER)
+    result.state = ",".join(states)
 
 
 def _topics(

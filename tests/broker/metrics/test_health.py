@@ -17,6 +17,7 @@ from pykafka_core.cli.files.batches import HEADER_SIZE
 from pykafka_core.metadata.health import MEASURES, State
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.metrics.surfaces import Capture, Found, check
+from tests.cluster.roles import BROKERS, CONTROLLERS, role_nodes
 from tests.faults.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
@@ -176,6 +177,23 @@ def test_a_killed_node_leaves_partitions_under_replicated_under_min_isr_and_offl
             cluster.brokers[node]: found for node, found in states.items()
         }
         check(capsys, expected)
+
+
+@pytest.mark.cluster
+def test_a_broker_that_no_controller_answers_reports_it_until_one_does(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """Metadata of a broker name itself as the controller, so `status` was healthy without one."""
+    with role_nodes(tmp_path) as nodes:
+        nodes.settings["broker.session.timeout.ms"] = 2000
+        broker_id = BROKERS[0]
+        nodes.start(*CONTROLLERS, broker_id)
+        broker = nodes.up[broker_id]
+        check(capsys, {broker: {}})
+        nodes.stop(*CONTROLLERS)
+        check(capsys, {broker: {State.NO_CONTROLLER: [f"node {broker_id}"]}})
+        nodes.start(*CONTROLLERS)
+        check(capsys, {broker: {}})
 
 
 def test_every_state_is_measured_and_has_its_own_name() -> None:

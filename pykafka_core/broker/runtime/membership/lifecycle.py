@@ -27,6 +27,7 @@ from pykafka_core.errors import (
     UnsupportedVersionError,
     error_of,
 )
+from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.protocol.messages import (
@@ -91,6 +92,7 @@ class Lifecycle:
         joining: What it says of itself.
         metadata_offset: Of the last record that this broker's image holds, -1 for none.
         refused: Called when the controller will not have it, with the reason: the node must end.
+        replicas: Where it is recorded whether a controller answers.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Lifecycle:
         joining: Joining,
         metadata_offset: Callable[[], int],
         refused: Callable[[str], object],
+        replicas: Replicas,
     ) -> None:
         self._core = foundation.core
         self._timers = foundation.timers
@@ -108,6 +111,7 @@ class Lifecycle:
         self.joining = joining
         self._metadata_offset = metadata_offset
         self._refused = refused
+        self._replicas = replicas
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0
@@ -166,8 +170,12 @@ class Lifecycle:
     def _ask(
         self, api: ControllerApi, request: Message, answered: Callable[[Message | None], object]
     ) -> None:
+        def take(answer: Message | None) -> None:
+            self._replicas.lacks_controller = answer is None
+            answered(answer)
+
         timeout_ms = LEAVING_MS_MAX if self._is_leaving else self.joining.session_ms
-        self._channel.ask(api, request, timeout_ms, answered, PURPOSE)
+        self._channel.ask(api, request, timeout_ms, take, PURPOSE)
 
     def _on_registered(self, answer: Message | None) -> None:
         if answer is None:

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from pykafka_core.cli.client import wire
-from pykafka_core.errors import BrokerNotAvailableError
+from pykafka_core.cli.errors import CliError
+from pykafka_core.errors import BrokerNotAvailableError, RequestTimedOutError, error_of
+from pykafka_core.metadata.health import Health, State, name_of_node
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from pykafka_core.types import METADATA_TOPIC
 
@@ -27,6 +29,38 @@ class Described(NamedTuple):
     partition: Partition | None
     error_code: int
     nodes: tuple[DescribeQuorumResponse.Node, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """A sentence for users; empty if a controller leads."""
+        if not self.error_code:
+            return ""
+        name = error_of(self.error_code).name
+        return f"no controller answers ({name}): topics cannot be created or changed"
+
+
+NO_ANSWER = Described(None, RequestTimedOutError.code)
+"""A broker without a controller keeps the question for longer than a command waits."""
+
+
+def ask_quorum(cluster: wire.Cluster, health: Health) -> Described:
+    """Ask a broker that has a controller. Nothing else can be asked on its connection afterwards.
+
+    Args:
+        cluster: Its brokers.
+        health: As they described it.
+    """
+    without = health[State.NO_CONTROLLER]
+    for node_id in sorted(cluster.nodes):
+        if name_of_node(node_id) in without:
+            continue
+        try:
+            return describe_quorum(cluster.node(node_id))
+        except TimeoutError:
+            return NO_ANSWER
+        except (CliError, OSError):  # it is not alive any more
+            continue
+    return NO_ANSWER
 
 
 def describe_quorum(broker: wire.Connection) -> Described:
