@@ -6,11 +6,17 @@ import re
 import pytest
 
 from pykafka_core import Broker, Cluster
+from pykafka_core.cli.client import wire
 from pykafka_core.cli.client.describe_quorum import Described, described
-from pykafka_core.cli.client.health import Observed
+from pykafka_core.cli.client.health import Observed, observe
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
 from pykafka_core.metadata.health import State, health_of
-from pykafka_core.protocol.messages import DescribeQuorumResponse, MetadataResponse
+from pykafka_core.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    DescribeQuorumResponse,
+    MetadataResponse,
+)
 from tests.support.cli import run
 from tests.support.patience import eventually
 
@@ -66,6 +72,35 @@ def test_a_partition_without_a_leader_is_offline(capsys: Capture) -> None:
         alive = cluster.bootstrap_servers.split(",")[cluster.controller()]
         eventually(lambda: look(alive).health[State.OFFLINE] == lost)
     assert lost
+
+
+def test_a_replica_that_a_reassignment_adds_is_not_missing() -> None:
+    """`status` counted it, and the broker's own metrics did not."""
+    with Cluster(3, config={"default.replication.factor": 1}) as cluster:
+        cluster.create_topic("orders", 1)
+        leader = cluster.wait_leader("orders", 0)
+        added = next(one for one in range(3) if one not in (leader, cluster.controller()))
+        cluster.kill(added)
+        alive = cluster.bootstrap_servers.split(",")[leader]
+        with wire.cluster(alive, "cannot reassign") as nodes:
+            assign(nodes, "orders", [leader, added])
+        eventually(lambda: replicas_of(alive) == {leader, added})
+        with wire.cluster(alive, "cannot look") as nodes:
+            assert observe(nodes).health[State.UNDER_REPLICATED] == []
+
+
+def assign(nodes: wire.Cluster, topic: str, replicas: list[int]) -> None:
+    """Begin a reassignment of partition 0."""
+    of = AlterPartitionReassignmentsRequest
+    partition = of.ReassignablePartition(partition_index=0, replicas=replicas)
+    request = of(topics=[of.ReassignableTopic(name=topic, partitions=[partition])])
+    answer = nodes.any().ask(45, 1, request, AlterPartitionReassignmentsResponse)
+    assert answer.responses[0].partitions[0].error_code == 0
+
+
+def replicas_of(bootstrap: str) -> set[int]:
+    with wire.cluster(bootstrap, "cannot look") as nodes:
+        return set(nodes.replicas(["orders"])["orders", 0])
 
 
 @pytest.mark.parametrize(("last_fetch", "silent"), [(900, 100), (-1, None)])

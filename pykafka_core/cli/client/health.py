@@ -4,7 +4,7 @@ Metadata has leaders and ISRs, DescribeLogDirs each node's logs and directories.
 failed directory and no single log, so of its nodes that is all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pykafka_core.cli.client import wire
@@ -43,7 +43,7 @@ def observe(cluster: wire.Cluster) -> Observed:
         OSError: The first broker does not answer.
     """
     unknown: list[str] = []
-    found = [*_partitions(cluster)]
+    found = [*_partitions(cluster, unknown)]
     for node_id in sorted(cluster.nodes):
         try:
             found += _logs(cluster.node(node_id), node_id)
@@ -52,7 +52,7 @@ def observe(cluster: wire.Cluster) -> Observed:
     return Observed(health_of(found), unknown)
 
 
-def _partitions(cluster: wire.Cluster) -> _Found:
+def _partitions(cluster: wire.Cluster, unknown: list[str]) -> _Found:
     partitions = {
         (topic.name or "", one.partition_index): one
         for topic in cluster.metadata.topics
@@ -60,6 +60,7 @@ def _partitions(cluster: wire.Cluster) -> _Found:
     }
     lacking = sorted({topic for (topic, _), one in partitions.items() if _lacks_replicas(one)})
     settings = cluster.topic_settings(lacking, [_MIN_ISR])
+    moving = _reassignments(cluster, unknown) if lacking else {}
     for (topic, index), one in sorted(partitions.items()):
         name = f"{topic}-{index}"
         if one.leader_id == wire.NO_LEADER:
@@ -67,8 +68,23 @@ def _partitions(cluster: wire.Cluster) -> _Found:
         elif _lacks_replicas(one):
             # A topic that was deleted since has no settings.
             min_isr = int(settings.get(topic, {}).get(_MIN_ISR) or 1)
-            for state in judge_isr(len(one.isr_nodes), len(one.replica_nodes), min_isr):
+            # A replica that a reassignment adds is not missing, as in Kafka's tools and metrics.
+            moved = moving.get((topic, index))
+            added = () if moved is None else moved.adding_replicas
+            count = len(one.replica_nodes) - len(added)
+            for state in judge_isr(len(one.isr_nodes), count, min_isr):
                 yield state, name
+
+
+def _reassignments(
+    cluster: wire.Cluster, unknown: list[str]
+) -> Mapping[tuple[str, int], wire.Ongoing]:
+    """Reassignments in progress. A node of Kafka lists none without a controller."""
+    try:
+        return cluster.reassignments()
+    except (CliError, OSError, ProtocolError) as error:
+        unknown.append(f"reassignments are unknown: {error}")
+        return {}
 
 
 def _lacks_replicas(partition: _Partition) -> bool:

@@ -17,7 +17,6 @@ from pykafka_core.metadata.reassignments import without
 from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsResponse,
 )
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
@@ -36,7 +35,6 @@ _CANNOT = "cannot throttle"
 _CANNOT_LIFT = "the throttle is not removed everywhere"
 
 _Request = IncrementalAlterConfigsRequest
-Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 
 class Copied(NamedTuple):
@@ -47,12 +45,12 @@ class Copied(NamedTuple):
     destinations: Collection[int]
 
 
-def sources(ongoing: Ongoing) -> Sequence[int]:
+def sources(ongoing: wire.Ongoing) -> Sequence[int]:
     """Where a partition was before it began to be moved."""
     return without(ongoing.replicas, ongoing.adding_replicas)
 
 
-def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, Ongoing]) -> list[Copied]:
+def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, wire.Ongoing]) -> list[Copied]:
     """What is copied once ``moves`` begin, in the order of partitions.
 
     Args:

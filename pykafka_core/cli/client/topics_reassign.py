@@ -17,17 +17,14 @@ from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 
 from . import wire
 from .reassignment import Move, PartitionOf, plan
-from .throttle import RATE_MAX, Ongoing, copied, lift, remove, sources
+from .throttle import RATE_MAX, copied, lift, remove, sources
 from .throttle import throttle as throttle_copies
 
 ALTER, ALTER_VERSION = 45, 0
-LIST, LIST_VERSION = 46, 0
 TIMEOUT_MS = 15_000
 LOOK_S = 0.1
 _CANNOT = "cannot reassign partitions"
@@ -275,20 +272,18 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
     wire.check_all(failed, _CANNOT)
 
 
-def _in_progress(cluster: wire.Cluster, names: Sequence[str] | None) -> dict[PartitionOf, Ongoing]:
-    request = ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None)
-    answer = cluster.any().ask(LIST, LIST_VERSION, request, ListPartitionReassignmentsResponse)
-    wire.check(answer.error_code, _CANNOT)
+def _in_progress(
+    cluster: wire.Cluster, names: Sequence[str] | None
+) -> dict[PartitionOf, wire.Ongoing]:
     return {
-        PartitionOf(topic.name, one.partition_index): one
-        for topic in answer.topics
-        if not names or topic.name in names
-        for one in topic.partitions
+        PartitionOf(*at): one
+        for at, one in cluster.reassignments().items()
+        if not names or at[0] in names
     }
 
 
 def _show_progress(
-    moving: Mapping[PartitionOf, Ongoing],
+    moving: Mapping[PartitionOf, wire.Ongoing],
     *,
     as_json: bool,
 ) -> None:

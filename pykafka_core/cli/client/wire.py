@@ -20,6 +20,8 @@ from pykafka_core.protocol import (
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
     Message,
     MetadataRequest,
     MetadataResponse,
@@ -32,6 +34,9 @@ T = TypeVar("T", bound=Message)
 
 METADATA, METADATA_VERSION = 3, 12
 DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
+LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
+LIST_TIMEOUT_MS = 15_000
+Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 API_VERSIONS = 18
 """Its answers have the response header v0 in every version, as who asks may be older than the broker."""
 NO_LEADER = -1
@@ -210,6 +215,27 @@ class Cluster:
         return {
             one.resource_name: {setting.name: setting.value for setting in one.configs}
             for one in answer.results
+        }
+
+    def reassignments(self) -> dict[tuple[str, int], Ongoing]:
+        """Reassignments in progress, by topic and partition.
+
+        Raises:
+            CliError: The broker that was found first refuses.
+            OSError: It does not answer.
+        """
+        request = ListPartitionReassignmentsRequest(timeout_ms=LIST_TIMEOUT_MS, topics=None)
+        answer = self._first.ask(
+            LIST_REASSIGNMENTS,
+            LIST_REASSIGNMENTS_VERSION,
+            request,
+            ListPartitionReassignmentsResponse,
+        )
+        check(answer.error_code, "reassignments cannot be listed")
+        return {
+            (topic.name, one.partition_index): one
+            for topic in answer.topics
+            for one in topic.partitions
         }
 
     def close(self) -> None:
