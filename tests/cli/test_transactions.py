@@ -166,6 +166,43 @@ def test_nothing_is_aborted_without_a_yes(
     producer.commit_transaction(PATIENCE_S)
 
 
+def test_a_transaction_that_changes_before_the_answer_is_not_aborted(
+    bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command ended what the id had open when the answer came, not what it had shown."""
+    producer = begin(bootstrap, "healthy")
+
+    def answer() -> str:
+        producer.commit_transaction(PATIENCE_S)
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"2", partition=0)
+        assert producer.flush(PATIENCE_S) == 0
+        return "y"
+
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr("builtins.input", answer)
+    assert run("abort", f"{TOPIC}:0") == 1
+    assert "has changed since it was shown" in capsys.readouterr().err
+    producer.commit_transaction(PATIENCE_S)
+
+
+def test_a_new_producer_of_the_id_is_not_fenced_after_the_answer(
+    bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(bootstrap, "healthy")
+    kept: list[Producer] = []
+
+    def answer() -> str:
+        kept.append(begin(bootstrap, "healthy", partition=1))
+        return "y"
+
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr("builtins.input", answer)
+    assert run("abort", f"{TOPIC}:0") == 1
+    assert f"no transaction is open in {TOPIC}:0" in capsys.readouterr().err
+    kept[0].commit_transaction(PATIENCE_S)
+
+
 @pytest.fixture
 def unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A broker with an open transaction whose coordinator cannot be loaded."""

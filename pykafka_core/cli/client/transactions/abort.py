@@ -5,6 +5,10 @@ in all its partitions: it fences the producer, whose commit then fails. A marker
 wrote into one partition would abort a part of the transaction, and the producer's commit would
 succeed. So only a transaction that no coordinator has, which hangs, gets a marker from here, and
 nothing is aborted while a coordinator does not answer.
+
+After the answer to the question everything is looked at again: the transaction that was shown may
+have ended, and its producer may have started the next one. The second look also shows that it was
+open while the coordinators were asked: one that ended just then would look like one that hangs.
 """
 
 import time
@@ -18,7 +22,7 @@ from pykafka_core.cli.client.wire import Cluster, check, cluster
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
 from pykafka_core.cli.output import agree, print_json, print_table
-from pykafka_core.errors import ConcurrentTransactionsError
+from pykafka_core.errors import ConcurrentTransactionsError, ProducerFencedError
 from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -52,6 +56,15 @@ class Open(NamedTuple):
     start_offset: int
     owner: Described | None
 
+    def is_same(self, other: "Open") -> bool:
+        """Whether it is the same transaction, and ends in the same way."""
+        return self._key == other._key
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        owner = None if self.owner is None else self.owner.transactional_id
+        return self.producer_id, self.producer_epoch, self.start_offset, owner
+
 
 def abort(
     partition: Annotated[str, typer.Argument(metavar="TOPIC:PARTITION", parser=not_empty)],
@@ -72,14 +85,21 @@ def abort(
     topic, _, number = partition.rpartition(":")
     if not topic or not number.isdigit():
         raise CliError(f"{partition!r} is not TOPIC:PARTITION", exit_code=USAGE)
-    with cluster(bootstrap, f"cannot abort in {partition}") as found:
+    what = f"cannot abort in {partition}"
+    with cluster(bootstrap, what) as found:
         one = _open_transaction(found, topic, int(number), producer_id)
-        _show(one, as_json=as_json)
-        if dry_run:
-            return
-        if not yes:
-            agree("Abort it?", refused="nothing was aborted", option="--yes aborts without asking")
-        _end(found, one)
+    _show(one, as_json=as_json)
+    if dry_run:
+        return
+    if not yes:
+        agree("Abort it?", refused="nothing was aborted", option="--yes aborts without asking")
+    with cluster(bootstrap, what) as found:
+        now = _open_transaction(found, topic, int(number), one.producer_id)
+        if not now.is_same(one):
+            raise CliError(
+                f"{what}: the transaction has changed since it was shown", "run it again"
+            )
+        _end(found, now)
     if not as_json:
         print(f"aborted the transaction of producer {one.producer_id} in {partition}")
 
@@ -152,18 +172,30 @@ def _end(found: Cluster, one: Open) -> None:
 
 
 def _fence(found: Cluster, owner: Described) -> None:
-    """Begin another epoch of the id, as a new producer would: its coordinator aborts."""
+    """Begin another epoch of the producer: its coordinator aborts the transaction.
+
+    Producer id and epoch are given (KIP-360), so that a producer which began since is not fenced.
+    """
     request = InitProducerIdRequest(
-        transactional_id=owner.transactional_id, transaction_timeout_ms=owner.timeout_ms
+        transactional_id=owner.transactional_id,
+        transaction_timeout_ms=owner.timeout_ms,
+        producer_id=owner.producer_id,
+        producer_epoch=owner.producer_epoch,
     )
     deadline = time.monotonic() + TIMEOUT_S
+    aborting = False
     while True:
         answer = found.node(owner.coordinator).ask(
             INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request, InitProducerIdResponse
         )
+        if aborting and answer.error_code == ProducerFencedError.code:
+            return  # its epoch is over
         if answer.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
             check(answer.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
+            if not aborting:
+                raise CliError(f"the transaction of {owner.transactional_id!r} had just ended")
             return
+        aborting = True
         time.sleep(_RETRY_S)  # it writes markers
 
 
