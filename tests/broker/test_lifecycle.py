@@ -6,7 +6,6 @@ from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError
-from pykafka_core.metadata.health import Replicas
 from pykafka_core.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -42,15 +41,14 @@ class _Joins(AskedChannel):
         super().__init__()
         self.offset = EPOCH - 1
         self.core = _Core()
-        self.replicas = Replicas()
         self._foundation = found(cast("Core", self.core))
+        self.replicas = self._foundation.replicas
         self.lifecycle = Lifecycle(
             self._foundation,
             channel=cast("ControllerChannel", self),
             joining=JOINING,
             metadata_offset=lambda: self.offset,
             refused=lambda _reason: None,
-            replicas=self.replicas,
         )
         self.lifecycle.register()
 

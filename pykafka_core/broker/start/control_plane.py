@@ -49,7 +49,6 @@ def assemble(
     quorum: QuorumPort,
     publisher: Publisher,
     reserve: Reserve | None,
-    replicas: Replicas,
     membership: "Membership | None" = None,
 ) -> ControlPlane:
     """Make the parts that requests go through."""

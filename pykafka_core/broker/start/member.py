@@ -43,7 +43,6 @@ from pykafka_core.broker.storage.voters import voter_set_of
 from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.feature_levels import unsupported
-from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
@@ -82,7 +81,6 @@ class _MemberStart:
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._foundation = found(core)
         self._joined = Latch()
-        self._replicas = Replicas()
         self._parts = SnapshotParts(plan.directory)
         check_member(plan)
 
@@ -122,7 +120,6 @@ class _MemberStart:
             quorum=driver,
             publisher=publisher,
             reserve=self._directory.reserve,
-            replicas=self._replicas,
             membership=Membership(
                 self._foundation,
                 driver=driver,
@@ -286,7 +283,6 @@ class _MemberStart:
             joining=joining,
             metadata_offset=lambda: publisher.image.offset,
             refused=lambda reason: _refuse_registration(reason, publisher.image.features),
-            replicas=self._replicas,
         )
 
     def _check_not_lost(self, image: MetadataImage) -> None:

@@ -39,7 +39,6 @@ from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import ClusterError, KafkaError, MetadataError, StorageError, error_of
 from pykafka_core.metadata.elections import elections
-from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.partition_rules import MIN_ISR
@@ -158,7 +157,6 @@ class _Startup:
             quorum=quorum,
             publisher=publisher,
             reserve=self._reserve,
-            replicas=Replicas(),
         )
         self._core.serve()
         return Started(

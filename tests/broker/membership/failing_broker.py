@@ -14,7 +14,6 @@ from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.metadata.directories import lost_by
-from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
@@ -115,7 +114,6 @@ class FailingBroker(AskedChannel):
             ),
             metadata_offset=lambda: self.world.end_offset - 1,
             refused=pytest.fail,
-            replicas=Replicas(),
         )
         lifecycle.epoch = self.world.processes[OWN].epoch
         publisher = _Publisher(lambda: self.world.image, BrokerConfigs({}))

@@ -27,7 +27,6 @@ from pykafka_core.errors import (
     UnsupportedVersionError,
     error_of,
 )
-from pykafka_core.metadata.health import Replicas
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.protocol.messages import (
@@ -87,12 +86,11 @@ class Lifecycle:
     """One broker's membership. Belongs to the control thread.
 
     Args:
-        foundation: Its clock, and the timer of the next heartbeat.
+        foundation: Its clock, the timer of the next heartbeat, and the health of this node.
         channel: To the active controller.
         joining: What it says of itself.
         metadata_offset: Of the last record that this broker's image holds, -1 for none.
         refused: Called when the controller will not have it, with the reason: the node must end.
-        replicas: Where it is recorded whether a controller answers.
     """
 
     def __init__(
@@ -103,7 +101,6 @@ class Lifecycle:
         joining: Joining,
         metadata_offset: Callable[[], int],
         refused: Callable[[str], object],
-        replicas: Replicas,
     ) -> None:
         self._core = foundation.core
         self._timers = foundation.timers
@@ -111,7 +108,7 @@ class Lifecycle:
         self.joining = joining
         self._metadata_offset = metadata_offset
         self._refused = refused
-        self._replicas = replicas
+        self._replicas = foundation.replicas
         self._timer: Timer | None = None
         self._is_leaving = False
         self._last_refusal = 0
