@@ -289,6 +289,38 @@ def test_a_changed_file_is_not_a_new_one(tmp_path: Path) -> None:
     assert not changes.include(Finding("a/é.py", 0, "", ""))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.follow", "true"), ("log.showSignature", "true"), ("diff.interHunkContext", "9"),
+        ("diff.context", "9"), ("diff.noPrefix", "true"), ("diff.orderFile", "missing"),
+        ("diff.a.textconv", "tac"), ("core.quotePath", "true"), ("core.abbrev", "5"),
+    ],
+)  # fmt: skip
+def test_the_settings_of_a_user_change_no_result(tmp_path: Path, name: str, value: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(9))
+    path = "tests/é.py"
+    attributes = {".gitattributes": "*.py diff=a\n"}
+    commit(tmp_path, {path: text, FILE: BASE + '[sleeps]\n"tests" = 2\n', **attributes})
+    commit(tmp_path, {"other": "a commit between the versions of the file\n"})
+    commit(tmp_path, {FILE: BASE + '[sleeps]\n"tests" = 3\n'})
+    tree = commit(tmp_path, {"other": "the last commit\n"})
+    (tmp_path / path).write_text(text.replace("1", "one").replace("5", "five"))
+    git(tmp_path, "config", name, value)
+    assert since(tree, "HEAD").lines == {path: {2, 6}}
+    (failure,) = _raised(tree)
+    assert "raises the total of sleeps from 2 to 3" in failure
+
+
+def test_a_replaced_commit_hides_no_version_of_the_file(tmp_path: Path) -> None:
+    commit(tmp_path, {FILE: BASE + '[sleeps]\n"tests" = 2\n'})
+    commit(tmp_path, {FILE: BASE + '[sleeps]\n"tests" = 3\n'})
+    tree = commit(tmp_path, {"other": "the last commit\n"})
+    git(tmp_path, "replace", "--graft", "HEAD~1")
+    (failure,) = _raised(tree)
+    assert "raises the total of sleeps from 2 to 3" in failure
+
+
 def _with_base(root: Path, tables: str) -> str:
     """Ceilings whose base is the first commit of the repository."""
     first = git(root, "rev-list", "--max-parents=0", "HEAD").strip()

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -21,6 +21,16 @@ GENERATED = (
     "docs/SETTINGS.md",
 )
 """Prefixes of files that a tool of ours writes."""
+
+
+GitCommand: TypeAlias = Literal[
+    "cat-file", "diff", "diff-index", "ls-files", "ls-tree", "rev-list", "rev-parse"
+]
+"""Commands of git whose output the settings of a user do not change; `diff` only for names."""
+
+_NEUTRAL = (
+    "--no-replace-objects", "-c", "core.quotePath=off", "-c", "i18n.logOutputEncoding=UTF-8",
+)  # fmt: skip
 
 
 class TreeError(Exception):
@@ -55,15 +65,16 @@ class Tree:
             ):
                 yield path
 
-    def git(self, *arguments: str) -> str:
-        """Return the output of a git command in this directory.
+    def git(self, name: GitCommand, *arguments: str) -> str:
+        """Return the output of a git command in this directory, the same for every user.
 
-        Variables of git, such as ``GIT_DIR`` in a hook, would name another repository.
+        Variables of git, such as ``GIT_DIR`` in a hook, would name another repository. Settings
+        such as ``log.follow`` change commands for people, so `GitCommand` has none of them.
 
         Raises:
             GitError: The command failed, or git is missing.
         """
-        command = ["git", "-C", str(self.root), *arguments]
+        command = ["git", "-C", str(self.root), *_NEUTRAL, name, *arguments]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
         try:
             done = subprocess.run(command, env=environment, capture_output=True, check=True)
@@ -71,7 +82,7 @@ class Tree:
             raise GitError("git is missing: install it (apt-get install git)") from None
         except subprocess.CalledProcessError as error:
             reason = error.stderr.decode(errors="replace").strip()
-            raise GitError(f"git {arguments[0]} in {self.root}: {reason}") from None
+            raise GitError(f"git {name} in {self.root}: {reason}") from None
         return done.stdout.decode("utf-8", errors="surrogateescape")
 
     def toml(self, path: str) -> dict[str, Any]:

@@ -10,10 +10,7 @@ from tools.guards.figures import Finding
 from tools.guards.tree import GitError, Tree
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_DIFF = (
-    "-c", "core.quotePath=off", "diff", "-U0", "-M", "--no-color", "--no-ext-diff",
-    "--src-prefix=a/", "--dst-prefix=b/",
-)  # fmt: skip
+_FORMAT = ("-p", "-U0", "-M", "--no-color", "--no-ext-diff", "--no-textconv")
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Changes:
 def since_last_change_of(tree: Tree, path: str) -> Changes | None:
     """The changes since the last commit that touched `path`; None if there is no such commit."""
     try:
-        commit = tree.git("log", "-1", "--format=%H", "--", path).strip()
+        commit = tree.git("rev-list", "--max-count=1", "HEAD", "--", path).strip()
     except GitError:  # a repository without any commit
         return None
     return since(tree, commit) if commit else None
@@ -50,7 +47,7 @@ def since(tree: Tree, commit: str) -> Changes:
     """The changes of the work tree since a commit, untracked files included."""
     lines: dict[str, set[int]] = {}
     added: set[str] = set()
-    for path, new_file, changed in _hunks(tree.git(*_DIFF, commit)):
+    for path, new_file, changed in _hunks(tree.git("diff-index", *_FORMAT, commit, "--")):
         lines.setdefault(path, set()).update(changed)
         if new_file:
             added.add(path)

@@ -150,8 +150,9 @@ class _Commit:
 def _commits(tree: Tree) -> Iterator[_Commit]:
     """Yield the commits that changed the file, each after its parents."""
     simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
+    rows = ("--no-commit-header", "--format=%h%x09%p%x09%s")
     try:
-        listed = tree.git("log", *simplified, "--format=%h%x09%p%x09%s", "--", FILE)
+        listed = tree.git("rev-list", *simplified, *rows, "HEAD", "--", FILE)
     except GitError:
         return
     for line in listed.splitlines():
@@ -161,7 +162,7 @@ def _commits(tree: Tree) -> Iterator[_Commit]:
 
 def _committed(tree: Tree, commit: str) -> _Version:
     try:
-        return _version(parse(tree.git("show", f"{commit}:{FILE}")))
+        return _version(parse(tree.git("cat-file", "blob", f"{commit}:{FILE}")))
     except (GitError, CeilingsError):
         return _Version()  # before the first version, or one that was corrected later
 

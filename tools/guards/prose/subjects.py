@@ -41,7 +41,8 @@ def commits_since(tree: Tree, base: str) -> tuple[list[tuple[str, str]], str]:
     if not base:
         return [], "not checked: no base commit is set"
     try:
-        listed = tree.git("log", "--no-merges", "--format=%h%x09%s", f"{base}..HEAD", "--")
+        rows = ("--no-merges", "--no-commit-header", "--format=%h%x09%s")
+        listed = tree.git("rev-list", *rows, f"{base}..HEAD", "--")
     except GitError:
         missing = f"not checked: the history up to {base[:12]} is missing"
         return [], f"{missing} (in a shallow clone `git fetch --unshallow` completes it)"
