@@ -321,6 +321,32 @@ def test_a_replaced_commit_hides_no_version_of_the_file(tmp_path: Path) -> None:
     assert "raises the total of sleeps from 2 to 3" in failure
 
 
+@pytest.mark.parametrize("missing", ["blob:none", "tree:0"])
+def test_a_version_of_the_file_that_cannot_be_read_is_an_error(
+    tmp_path: Path, missing: str
+) -> None:
+    full, partial = tmp_path / "full", tmp_path / "partial"
+    commit(full, {FILE: BASE + '[sleeps]\n"tests" = 2\n'})
+    commit(full, {FILE: BASE + '[sleeps]\n"tests" = 3\n'})
+    commit(full, {FILE: BASE + '[sleeps]\n"tests" = 3\n', "other": "the last commit\n"})
+    git(full, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", f"--filter={missing}", full.as_uri(), str(partial))
+    full.rename(tmp_path / "unreachable")
+    (failure,) = _raised(Tree(partial))
+    assert "history of the ceilings: not read to its end" in failure
+    (tmp_path / "unreachable").rename(full)
+    (failure,) = _raised(Tree(partial))
+    assert "raises the total of sleeps from 2 to 3" in failure
+
+
+def test_a_file_that_was_deleted_keeps_its_totals(tmp_path: Path) -> None:
+    commit(tmp_path, {FILE: BASE + '[sleeps]\n"tests" = 2\n', "other": "kept\n"})
+    (tmp_path / FILE).unlink()
+    commit(tmp_path, {})
+    (failure,) = _raised(commit(tmp_path, {FILE: BASE + '[sleeps]\n"tests" = 3\n'}))
+    assert "raises the total of sleeps from 2 to 3" in failure
+
+
 def _with_base(root: Path, tables: str) -> str:
     """Ceilings whose base is the first commit of the repository."""
     first = git(root, "rev-list", "--max-parents=0", "HEAD").strip()

@@ -61,6 +61,15 @@ class History:
         self._faults: list[str] = []
         self._last: list[_Version] = []  # the newest commit's; empty without a history
         self._before: dict[tuple[str, str], int] = {}  # entry → total before its commit
+        try:
+            self._read(tree)
+        except GitError as error:
+            self._faults.append(
+                f"history of the ceilings: not read to its end: {error}"
+                " (a partial clone needs its remote)"
+            )
+
+    def _read(self, tree: Tree) -> None:
         known: dict[str, _Version] = {}
         for commit in _commits(tree):
             parents = [known[name] for name in commit.parents if name in known]
@@ -148,23 +157,37 @@ class _Commit:
 
 
 def _commits(tree: Tree) -> Iterator[_Commit]:
-    """Yield the commits that changed the file, each after its parents."""
+    """Yield the commits that changed the file, each after its parents.
+
+    Raises:
+        GitError: A commit of the history cannot be read.
+    """
+    if not _has_commits(tree):
+        return
     simplified = ("--full-history", "--simplify-merges", "--topo-order", "--reverse")
     rows = ("--no-commit-header", "--format=%h%x09%p%x09%s")
-    try:
-        listed = tree.git("rev-list", *simplified, *rows, "HEAD", "--", FILE)
-    except GitError:
-        return
+    listed = tree.git("rev-list", *simplified, *rows, "HEAD", "--", FILE)
     for line in listed.splitlines():
         name, parents, subject = line.split("\t", 2)
         yield _Commit(name, parents.split(), subject)
 
 
+def _has_commits(tree: Tree) -> bool:
+    """Return whether the tree has a history: it is under git, and its first commit exists."""
+    try:
+        tree.git("rev-parse", "--verify", "--quiet", "HEAD")
+    except GitError:
+        return False
+    return True
+
+
 def _committed(tree: Tree, commit: str) -> _Version:
+    if not tree.git("ls-tree", commit, "--", FILE):
+        return _Version()  # a commit that deleted the file
     try:
         return _version(parse(tree.git("cat-file", "blob", f"{commit}:{FILE}")))
-    except (GitError, CeilingsError):
-        return _Version()  # before the first version, or one that was corrected later
+    except CeilingsError:
+        return _Version()  # a version that was corrected later
 
 
 def _lowest(parents: Iterable[_Version]) -> dict[str, int]:
