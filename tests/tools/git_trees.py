@@ -19,12 +19,25 @@ _ENVIRONMENT = {
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
 
+_FIRST_TIME = {
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+}
+
+FIRST = "b0401beb8df5e3131a9532f08a3a23909b780757"
+"""The first commit of each repository: it has no files, and is a base for ceilings."""
+
 
 def git(root: Path, *arguments: str) -> str:
     """Run git in `root`, without the settings of the user; return its output."""
+    return _git(root, {}, *arguments)
+
+
+def _git(root: Path, variables: Mapping[str, str], *arguments: str) -> str:
     done = subprocess.run(
         ["git", "-C", str(root), *arguments],
-        env={**_without_git(os.environ), **_ENVIRONMENT}, capture_output=True, text=True, check=True,
+        env={**_without_git(os.environ), **_ENVIRONMENT, **variables},
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     return done.stdout
 
@@ -35,10 +48,11 @@ def _without_git(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def commit(root: Path, files: Mapping[str, str], message: str = "test: write files") -> Tree:
-    """Write files below `root`, and commit everything that is there."""
+    """Write files below `root`, and commit everything that is there, after `FIRST`."""
     if not (root / ".git").exists():
         root.mkdir(exist_ok=True)
         git(root, "init", "--quiet")
+        _git(root, _FIRST_TIME, "commit", "--quiet", "--allow-empty", "-m", "test: start")
     write_tree(root, files)
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message)

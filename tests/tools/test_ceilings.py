@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.git_trees import commit, git
+from tests.tools.git_trees import FIRST, commit, git
 from tests.tools.module_trees import write_tree
 from tools.guards.ceilings import FINDINGS_MAX, compare, lower
 from tools.guards.ceilings.changes import since, since_last_change_of
@@ -17,7 +17,7 @@ from tools.guards.ceilings.history import History
 from tools.guards.figures import Finding, Measure
 from tools.guards.tree import Tree
 
-BASE = '[base]\ncommit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"\n'
+BASE = f'[base]\ncommit = "{FIRST}"\n'
 CEILINGS = BASE + '[sleeps]\n"tests/broker" = 2\n"tests/log" = 1\n'
 BROKER, LOG = "tests/broker/test_a.py", "tests/log/test_b.py"
 FILES = {BROKER: "one\ntwo\nthree\n", LOG: "one\n", FILE: CEILINGS}
@@ -431,3 +431,74 @@ def test_moved_faults_new_measures_and_missing_histories_are_accepted(tmp_path: 
     tree = commit(tmp_path, {FILE: _with_base(tmp_path, '[sleeps]\n"new" = 2\n[wide]\n"a" = 9\n')})
     assert _raised(tree) == []
     assert _raised(write_tree(tmp_path / "other", FILES)) == []
+
+
+# The base
+
+
+def _wrong_bases(tree: Tree) -> list[str]:
+    return History(tree).wrong_bases(load(tree))
+
+
+def _file_with_base(base: str) -> dict[str, str]:
+    return {FILE: f'[base]\ncommit = "{base}"\n[sleeps]\n"tests" = 2\n'}
+
+
+def _head(root: Path) -> str:
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+def test_a_base_may_move_to_an_earlier_commit_alone(tmp_path: Path) -> None:
+    commit(tmp_path, {BROKER: "one\n"}, "Hides what is told")
+    head = _head(tmp_path)
+    assert _wrong_bases(commit(tmp_path, _file_with_base(head))) == []
+    tree = commit(tmp_path, _file_with_base(FIRST))
+    assert _wrong_bases(tree) == []
+    (tmp_path / FILE).write_text(_file_with_base(head)[FILE])
+    (failure,) = _wrong_bases(tree)
+    assert f"the work tree moves [base] from {FIRST[:12]} to {head[:12]}" in failure
+    assert _wrong_bases(commit(tmp_path, _file_with_base(head))) == [
+        failure.replace("the work tree", f"commit {_head(tmp_path)[:7]}")
+    ]
+
+
+def test_a_base_that_moved_stays_an_error_after_it_was_deleted(tmp_path: Path) -> None:
+    commit(tmp_path, _file_with_base(FIRST))
+    (tmp_path / FILE).unlink()
+    commit(tmp_path, {BROKER: "one\n"}, "Hides what is told")
+    (failure,) = _wrong_bases(commit(tmp_path, _file_with_base(_head(tmp_path))))
+    assert f"moves [base] from {FIRST[:12]}" in failure
+
+
+def test_a_merge_keeps_the_earlier_base_of_its_branches(tmp_path: Path) -> None:
+    commit(tmp_path, {BROKER: "one\n"})
+    later = _head(tmp_path)
+    commit(tmp_path, _file_with_base(later))
+    git(tmp_path, "checkout", "--quiet", "-b", "earlier")
+    commit(tmp_path, _file_with_base(FIRST))
+    git(tmp_path, "checkout", "--quiet", "-")
+    commit(tmp_path, {LOG: "one\n"})
+    git(tmp_path, "merge", "--quiet", "--no-commit", "--strategy", "ours", "earlier")
+    (failure,) = _wrong_bases(commit(tmp_path, _file_with_base(later)))
+    assert f"moves [base] from {FIRST[:12]} to {later[:12]}" in failure
+
+
+def test_a_base_outside_the_history_is_an_error(tmp_path: Path) -> None:
+    tree = commit(tmp_path, _file_with_base("0" * 40))
+    assert _wrong_bases(tree) == [
+        f"{FILE}: [base] {'0' * 12} is not an ancestor of HEAD; correct it"
+    ]
+    git(tmp_path, "checkout", "--quiet", "-b", "other", FIRST)
+    commit(tmp_path, {BROKER: "one\n"})
+    other = _head(tmp_path)
+    git(tmp_path, "checkout", "--quiet", "-")
+    (tmp_path / FILE).write_text(_file_with_base(other)[FILE])
+    assert any(f"{other[:12]} is not an ancestor of HEAD" in fault for fault in _wrong_bases(tree))
+
+
+def test_a_shallow_clone_accepts_a_base_that_it_lacks(tmp_path: Path) -> None:
+    full, shallow = tmp_path / "full", tmp_path / "shallow"
+    commit(full, _file_with_base(FIRST))
+    git(tmp_path, "clone", "--quiet", "--depth=1", full.as_uri(), str(shallow))
+    assert _wrong_bases(Tree(shallow)) == []
+    assert _wrong_bases(write_tree(tmp_path / "other", FILES)) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.git_trees import commit, git
+from tests.tools.git_trees import FIRST, commit, git
 from tools.guards import registry
 from tools.guards.__main__ import main
 from tools.guards.ceilings.file import FILE
@@ -19,9 +19,9 @@ from tools.guards.tree import ROOT
 CLEAN = "/// Bytes on disk, header included.\npub fn size() {}\n"
 ECHO = "/// The size.\npub fn size() {}\n"
 PATH = "rust/log/src/a.rs"
-CEILINGS = """\
+CEILINGS = f"""\
 [base]
-commit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"
+commit = "{FIRST}"
 [wide_comments]
 [long_functions]
 [unwraps]
@@ -115,6 +115,14 @@ def test_a_shallow_clone_states_that_its_history_is_not_checked(
     )
     assert _run(tmp_path / "shallow", "--json", "echoing_docs") == 0
     assert json.loads(capsys.readouterr().out)["unchecked"].startswith("history of the ceilings")
+
+
+def test_a_base_outside_the_history_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(tmp_path, {PATH: CLEAN, FILE: CEILINGS.replace(FIRST, "0" * 40)})
+    assert _run(tmp_path, "sizes") == 1
+    assert "[base] 000000000000 is not an ancestor of HEAD" in capsys.readouterr().err
 
 
 def test_json_holds_figures_ceilings_and_failures(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.git_trees import commit, git
+from tests.tools.git_trees import FIRST, commit, git
 from tests.tools.module_trees import write_tree
 from tools.guards.__main__ import main
 from tools.guards.ceilings import lower
@@ -16,7 +16,7 @@ from tools.guards.ceilings.history import History
 from tools.guards.figures import Measure
 from tools.guards.tree import Tree
 
-BASE = '[base]\ncommit = "abcabcabcabcabcabcabcabcabcabcabcabcabca"\n'
+BASE = f'[base]\ncommit = "{FIRST}"\n'
 SUBJECT = 'Revert "log: wait for an event"'
 
 

@@ -115,13 +115,13 @@ def _lower(
     return 0
 
 
-def _compare(
-    tree: Tree, measures: Sequence[Measure], errors: Sequence[str], *, as_json: bool
-) -> int:
+def _compare(tree: Tree, measures: Sequence[Measure], errors: list[str], *, as_json: bool) -> int:
     failures = compare(tree, measures, known=measure_names())
     ceilings = load(tree)
     history = History(tree)
-    errors = [*errors, *history.raised_totals(ceilings), *history.stale(ceilings)]
+    errors += [
+        *history.raised_totals(ceilings), *history.stale(ceilings), *history.wrong_bases(ceilings),
+    ]  # fmt: skip
     rows = [Row.of(measure, ceilings.tables.get(measure.name), failures) for measure in measures]
     if as_json:
         result = result_json(rows, ceilings.raised, failures, errors, unchecked(tree))

@@ -7,6 +7,8 @@ file, which permits one total of one measure in this commit:
 * its total is the one that the commit stores, and its subject is that of the commit.
 
 A merge inherits entries: a parent that lacks one of them is not compared in its measure.
+
+The base may move to an earlier commit alone: a later one would hide the subjects up to it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tools.guards.ceilings.file import FILE, Ceilings, CeilingsError, Raised, parse
+from tools.guards.ceilings.file import BASE, FILE, Ceilings, CeilingsError, Raised, parse
 from tools.guards.tree import GitError, Tree
 
 Totals = Mapping[str, int]
@@ -26,6 +28,7 @@ class _Version:
 
     totals: Totals = field(default_factory=dict)
     raised: frozenset[Raised] = frozenset()
+    base: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class History:
     A commit is compared with the lowest total among its parents: a merge keeps what each of its
     branches has lowered, and a table that was removed keeps its total until it is adopted again.
     A single ceiling may rise where code moved, as long as the total does not. A new measure is not
-    compared, nor is a missing history (see `unchecked`). The base has no effect, so it hides no
-    commit.
+    compared, nor is a missing history (see `unchecked`). The base has no effect on totals, so it
+    hides no commit.
     """
 
     def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._bases: list[tuple[str, str, str]] = []  # commit, base of a parent, its own
         self._faults: list[str] = []
         self._last: list[_Version] = []  # the newest commit's; empty without a history
         self._before: dict[tuple[str, str], int] = {}  # entry → total before its commit
@@ -76,14 +81,36 @@ class History:
             step = _step(parents, _committed(tree, commit.name))
             self._faults += _described(step, f"commit {commit.name}", commit.subject)
             self._before |= _totals_before(step, parents)
+            base = step.after.base or next((one.base for one in parents), "")
+            self._bases += [(f"commit {commit.name}", one.base, base) for one in parents]
             totals = {**_lowest(parents), **step.after.totals}
-            known[commit.name] = _Version(totals, step.after.raised)
+            known[commit.name] = _Version(totals, step.after.raised, base)
             self._last = [known[commit.name]]
 
     def raised_totals(self, now: Ceilings) -> list[str]:
         """Describe each change that raised a total without an entry; `now` is in the work tree."""
         step = _step(self._last, _version(now))
         return [*self._faults, *_described(step, "the work tree", None)]
+
+    def wrong_bases(self, now: Ceilings) -> list[str]:
+        """Describe a base that is not an ancestor of HEAD, and each move to a later commit.
+
+        A shallow clone has no commits to compare it with.
+        """
+        if not now.base or not _has_commits(self._tree) or _is_shallow(self._tree):
+            return []
+        moves = [*self._bases, *(("the work tree", last.base, now.base) for last in self._last)]
+        problems = [
+            f"{FILE}: {place} moves [{BASE}] from {old[:12]} to {new[:12]}, which is not an ancestor of it"
+            " and hides subjects of commits; restore it"
+            for place, old, new in moves
+            if old and old != new and not _is_ancestor(self._tree, new, old)
+        ]
+        if not _is_ancestor(self._tree, now.base, "HEAD"):
+            problems.append(
+                f"{FILE}: [{BASE}] {now.base[:12]} is not an ancestor of HEAD; correct it"
+            )
+        return problems
 
     def permits(self, now: Ceilings, measure: str, total: int) -> bool:
         """Return whether a new entry of the work tree permits a total of a measure."""
@@ -106,10 +133,21 @@ class History:
 def unchecked(tree: Tree) -> str:
     """Return a line about commits that `History` cannot read, or ""."""
     try:
-        is_shallow = tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
+        return _SHALLOW if _is_shallow(tree) else ""
     except GitError:
         return "history of the ceilings: not checked without git"
-    return _SHALLOW if is_shallow else ""
+
+
+def _is_shallow(tree: Tree) -> bool:
+    return tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
+
+
+def _is_ancestor(tree: Tree, commit: str, descendant: str) -> bool:
+    """Return whether a commit is `descendant` or one of its ancestors; False if one is unknown."""
+    try:
+        return not tree.git("rev-list", "--max-count=1", commit, "--not", descendant, "--")
+    except GitError:
+        return False
 
 
 _SHALLOW = (
@@ -201,4 +239,4 @@ def _lowest(parents: Iterable[_Version]) -> dict[str, int]:
 
 def _version(ceilings: Ceilings) -> _Version:
     totals = {name: sum(table.values()) for name, table in ceilings.tables.items()}
-    return _Version(totals, frozenset(ceilings.raised))
+    return _Version(totals, frozenset(ceilings.raised), ceilings.base)
