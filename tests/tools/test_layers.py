@@ -88,6 +88,27 @@ def test_an_upward_import_in_python_counts_for_types_too(tmp_path: Path) -> None
     assert finding.text == "upward import of Serve, Stop from high.py"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sample_kafka.high import (  # a comment (with brackets)\n    Serve,\n)\n",
+        "from sample_kafka.high \\\n    import Serve\n",
+        "try:\n    pass\nexcept ValueError: from sample_kafka.high import Serve\n",
+        "import os; from sample_kafka.high import Serve\n",
+        "import os; import sys; from sample_kafka.high import (\n    Serve as S)\n",
+        "A = '''\x0c'''\nfrom sample_kafka.high import Serve\n",
+        "# a\u2028b\nA = (\n    1,\n)\nfrom sample_kafka.high import Serve\n",
+        "\x0cfrom sample_kafka.high import Serve\n",
+    ],
+)
+def test_an_import_is_read_however_it_is_written(tmp_path: Path, source: str) -> None:
+    (found,) = layers.measure(_tree(tmp_path, {"sample_kafka/low.py": source}))
+    (finding,) = found.findings["sample_kafka"]
+    assert finding.text == "upward import of Serve from high.py"
+    start = source[: source.index("from sample_kafka")]
+    assert finding.line == start.count("\n") + 1
+
+
 def test_imports_between_packages_have_a_separate_table(tmp_path: Path) -> None:
     (found,) = layers.measure(_tree(tmp_path, {"sample_kafka/low.py": "import sample_spark\n"}))
     assert found.counts == {"packages": 1, "rust/sample": 0, "sample_kafka": 0}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -114,10 +115,9 @@ def _is_compiled(tree: Tree, package: str, name: str) -> bool:
 
 
 def _names(tree: Tree, path: str, line: int, target: str) -> Sequence[str]:
-    """The names that the import statement at a line takes from a module; the module's own name for a whole module."""
+    """The names that the statements at a line take from a module; the module's own name for a whole module."""
     last = target.rpartition(".")[2]
-    statement = ast.parse(_statement(_lines(tree, path), line)).body[0]
-    if isinstance(statement, ast.ImportFrom):
+    for statement in _statements(tree, path).get(line, ()):
         module = statement.module or ""
         if f".{module}".endswith(f".{last}"):
             return [alias.name for alias in statement.names]
@@ -127,18 +127,14 @@ def _names(tree: Tree, path: str, line: int, target: str) -> Sequence[str]:
     return [last]
 
 
-def _statement(lines: Sequence[str], line: int) -> str:
-    """The import statement that starts at a line, which may go on up to a closing parenthesis."""
-    text = lines[line - 1].strip()
-    while "(" in text and ")" not in text:
-        line += 1
-        text += "\n" + lines[line - 1].partition("#")[0]
-    return text
-
-
 @cache
-def _lines(tree: Tree, path: str) -> Sequence[str]:
-    return tree.text(path).splitlines()
+def _statements(tree: Tree, path: str) -> Mapping[int, Sequence[ast.ImportFrom]]:
+    """The ``from`` imports of a file by the line where they start."""
+    found = defaultdict[int, list[ast.ImportFrom]](list)
+    for node in ast.walk(ast.parse(tree.text(path), path)):
+        if isinstance(node, ast.ImportFrom):
+            found[node.lineno].append(node)
+    return found
 
 
 def measure(tree: Tree) -> list[Measure]:
