@@ -331,6 +331,11 @@ def test_blocks_have_the_lines_of_their_source() -> None:
     [
         "```\nnobody is told\n```\n",
         "~~~ python\nnobody is told\n~~~\n",
+        "- ```\n  nobody is told\n  ```\n",
+        "````\n```\nnobody is told\n````\n",
+        "```\nnobody is told\n",
+        '<a class="nobody" title="is told">\n',
+        "<details open>\n",
         "> ```\n> nobody is told\n> ```\n",
         "An example: `nobody is told`.\n",
         "A link to [text](nobody-is-told.md).\n",
@@ -356,9 +361,29 @@ def test_code_and_pragmas_in_comments_are_not_read(source: str) -> None:
     assert _findings(check_file("x.py", source)) == []
 
 
-def test_text_after_a_code_block_is_read() -> None:
-    document = "```\ncode\n```\nNobody waits.\n"
-    assert [finding.line for finding in _findings(check_file("x.md", document))] == [4]
+@pytest.mark.parametrize(
+    "before",
+    [
+        "```\ncode\n```",
+        "```\ncode\n````",
+        "~~~\ncode\n~~~~~",
+        "```\ncode\n```\r",
+        "```a``` is a name.\n",
+        "~~~\n```\n~~~",
+        "<!-- a comment without an end\n",
+        "> ```\n> code\n",
+        "```\na\rb\n```",
+    ],
+)
+def test_text_after_code_is_read(before: str) -> None:
+    document = f"{before}\nNobody waits.\n"
+    found = _findings(check_file("x.md", document))
+    assert [finding.line for finding in found] == [before.count("\n") + 2]
+
+
+@pytest.mark.parametrize("text", ["If a < b. Nobody waits. If c > d.", "2 <3, nobody> 4"])
+def test_text_between_comparisons_is_read(text: str) -> None:
+    assert len(_findings(check_file("x.md", text))) == 1
 
 
 def test_masked_text_keeps_its_lines_and_length() -> None:

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from tools.guards.source import Block, python, rust
+from tools.guards.source import Block, markdown, python, rust
 
 __all__ = ["Block", "blocks", "mask_code", "prose_of"]
 
@@ -36,9 +36,6 @@ def _blocks(path: str, text: str) -> tuple[Block, ...]:
     return tuple(sorted(found, key=lambda block: (block.line, block.last_line)))
 
 
-_FENCE = re.compile(
-    r"^([ >]*)(```+|~~~+)[^\n]*(?:\n.*?)??(?:\n[ >]*\2[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
-)
 _DOCTEST = re.compile(r"^[ \t]*>>> .*(?:\n[ \t]*\S.*)*", re.MULTILINE)
 _LITERAL = re.compile(r"::[ \t]*\n(?:[ \t]*\n)+(([ \t]+)\S.*(?:\n(?:\2.*|[ \t]*(?=\n|\Z)))*)")
 _INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)((?:[^`\n]|\n(?!\s*\n)){1,300}?)\1(?!`)")
@@ -63,12 +60,20 @@ def mask_code(text: str, *, license_too: bool = False) -> str:
     """Return `text` with code masked as `prose_of` does."""
     if license_too and _LICENSE.search(text):
         return _blank(text)
-    text = _FENCE.sub(lambda match: _blank(match[0]), text)
+    text = _without_fences(text)
     text = _DOCTEST.sub(lambda match: _blank(match[0]), text)
     text = _LITERAL.sub(_mask_literal, text)
     text = _PRAGMA.sub(lambda match: _blank(match[0]), text)
     text = _INLINE.sub(lambda match: match[1] + re.sub(r"[^\n]", "x", match[2]) + match[1], text)
     return _URL.sub(lambda match: "`" + "x" * (len(match[0]) - 2) + "`", text)
+
+
+def _without_fences(text: str) -> str:
+    lines = text.split("\n")
+    for number in markdown.fenced_lines(text):
+        if number < len(lines):  # a fence without an end reaches beyond the last line
+            lines[number] = _blank(lines[number])
+    return "\n".join(lines)
 
 
 def _blank(text: str) -> str:

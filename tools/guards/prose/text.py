@@ -59,7 +59,11 @@ def paragraphs(text: str, masked: str) -> Iterator[Unit]:
 
 # Markdown.
 
-_HTML = re.compile(r"<!--.*?-->|<[^>\n]+>", re.DOTALL)
+_ATTRIBUTE = r"\s+[A-Za-z_:][\w.:-]*(?:\s*=\s*(?:[^\s\"'=<>`]+|'[^']*'|\"[^\"]*\"))?"
+_HTML = re.compile(
+    rf"<!--.*?-->|<[A-Za-z][A-Za-z0-9-]*(?:{_ATTRIBUTE})*\s*/?>|</[A-Za-z][A-Za-z0-9-]*\s*>",
+    re.DOTALL,
+)
 _TARGET = re.compile(r"(?<=\])\([^()\n]*\)")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+")
 _ROW = re.compile(r"[ \t>]*\|")

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from markdown_it import MarkdownIt
-
 from tools.guards.blocks import Block
 from tools.guards.figures import Finding
+from tools.guards.source import markdown
 
 COMMENT_COLUMNS = 100
 MARKDOWN_COLUMNS = 120
 
 _URL = re.compile(r"https?://\S+")
 _TARGET = re.compile(r"\]\([^)\s]*\)|^\s*\[[^\]]+\]:\s.*|<?https?://[^\s>)]+>?")
-_PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
 
 
 def wide_comments(path: str, lines: Sequence[str], blocks: Iterable[Block]) -> Iterator[Finding]:
@@ -47,7 +45,7 @@ def wide_markdown(path: str, text: str) -> Iterator[Finding]:
     if all(len(line) <= MARKDOWN_COLUMNS for line in lines):
         return
     in_table = False
-    for token in _PARSER.parse(text):
+    for token in markdown.tokens(text):
         in_table = token.type != "table_close" and (in_table or token.type == "table_open")
         if token.type == "inline" and token.map and not in_table:
             for number in range(token.map[0] + 1, token.map[1] + 1):
