@@ -51,10 +51,15 @@ class Raised:
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the keys of the entry, and its lines in the file."""
         for key in _ENTRY:
-            yield key, f"{key} = {json.dumps(getattr(self, key), ensure_ascii=False)}"
+            yield key, f"{key} = {_toml(getattr(self, key))}"
 
     def __str__(self) -> str:
         return "\n".join([f"  [[{RAISED}]]", *(f"  {line}" for _, line in self.rows())])
+
+
+def _toml(value: str | int) -> str:
+    """Return a value in TOML, whose strings are those of JSON, except for U+007F."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 _ENTRY: Mapping[str, type] = {"measure": str, "total": int, "commit": str, "reason": str}
@@ -163,7 +168,7 @@ def _lines(ceilings: Ceilings, comments: _Comments) -> Iterator[str]:
         yield from entry(name, "", f"[{name}]")
         for key, ceiling in sorted(table.items()):
             if ceiling:
-                yield from entry(name, key, f"{json.dumps(key)} = {ceiling}")
+                yield from entry(name, key, f"{_toml(key)} = {ceiling}")
     yield from comments.last
 
 
@@ -206,7 +211,7 @@ def _comments(text: str) -> _Comments:
 def _statements(text: str) -> Iterator[str]:
     """Yield the comments, heads and assignments of a valid file; some values have several lines."""
     statement = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):  # `splitlines` would split a string at U+2028
         statement = f"{statement}\n{line}" if statement else line.strip()
         try:
             tomllib.loads(statement)
