@@ -32,6 +32,7 @@ from tools.guards.prose import (  # noqa: E402
     check_subject,
 )
 from tools.guards.prose.allowed import FILE, Allowed, AllowListError, load  # noqa: E402
+from tools.guards.prose.subjects import Message, is_merge  # noqa: E402
 from tools.guards.tree import Tree, TreeError  # noqa: E402
 
 STDIN = "-"
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--commit",
         action="store_true",
-        help="read standard input as a commit message: the first line is its subject; # lines are ignored",
+        help="read standard input as a commit message: the first paragraph is its subject; # lines are ignored",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array of the findings")
     return parser
@@ -89,10 +90,10 @@ def _findings(paths: Sequence[str], *, commit: bool) -> Iterator[Finding]:
 
 
 def _commit(message: str) -> Iterator[Finding]:
-    lines = ["" if line.startswith("#") else line for line in message.splitlines()]
-    subject = lines[0] if lines else ""
-    yield from check_subject(subject, "<subject>")
-    yield from check_paragraphs("\n".join(["", *lines[1:]]), "<message>")
+    read = Message.of(message)
+    if not is_merge(read.subject):
+        yield from check_subject(read.subject, "<subject>")
+    yield from check_paragraphs(read.body, "<message>")
 
 
 def _of_files(paths: Sequence[str]) -> Iterator[Finding]:

@@ -605,6 +605,39 @@ def test_the_command_checks_a_commit_message(prose: Run) -> None:
     assert (status, found) == (1, [("<subject>", 0), ("<message>", 3)])
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "\n\nlog: sync on close\n",
+        "# a template\nlog: sync on close\n",
+        "log: sync on close\r\n\r\nA body.\r\n",
+        "log: sync\non close\n\nA body.\n",
+        "log: sync on close\n\n# ------------------------ >8 ------------------------\n+Nobody.\n",
+        "fixup! log: sync on close\n",
+        "squash! fixup! log: sync on close\n",
+        "amend! log: sync on close\n\nlog: sync on every close\n",
+        f"fixup! log: sync {'x' * 60}\n",
+        "Merge branch 'nobody' into main\n",
+        "Merge remote-tracking branch 'origin/main'\n",
+        "Merge pull request #1 from nobody/main\n",
+        'Revert "Fix what nobody is told of"\n\nThis reverts commit 0123.\n',
+    ],
+)
+def test_the_command_accepts_messages_as_git_writes_them(prose: Run, message: str) -> None:
+    assert prose("-", "--commit", text=message) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "# a comment\n", "fixup! Sync on close\n", "Merge what nobody is told of\n"]
+    + ["log: sync on close\nand do it in time for what follows after many other words\n"],
+)
+def test_the_command_refuses_faulty_subjects(prose: Run, message: str) -> None:
+    status, out, _ = prose("-", "--commit", text=message)
+    assert status == 1
+    assert "<subject>" in out
+
+
 def test_the_command_checks_files_and_folders_once(prose: Run) -> None:
     folder = ROOT / "tests" / "tools"
     status, out, _ = prose(str(folder / "test_prose.py"), str(folder), "--json")
