@@ -81,12 +81,18 @@ def _findings(paths: Sequence[str], *, commit: bool) -> Iterator[Finding]:
     if STDIN in paths:
         if len(paths) > 1:
             raise UsageError("- excludes other arguments: give either standard input or paths")
-        return (
-            _commit(sys.stdin.read()) if commit else check_paragraphs(sys.stdin.read(), "<stdin>")
-        )
+        text = _standard_input()
+        return _commit(text) if commit else check_paragraphs(text, "<stdin>")
     if commit:
         raise UsageError("--commit reads standard input: add -")
     return _of_files(paths)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input: byte {error.start} is not UTF-8") from None
 
 
 def _commit(message: str) -> Iterator[Finding]:

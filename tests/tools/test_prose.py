@@ -576,8 +576,9 @@ Run = Callable[..., tuple[int, str, str]]
 def prose(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process; return its exit status, output and errors."""
 
-    def run(*arguments: str, text: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    def run(*arguments: str, text: str | bytes = "") -> tuple[int, str, str]:
+        read = text if isinstance(text, bytes) else text.encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(read), encoding="utf-8"))
         status = main(arguments)
         done = capsys.readouterr()
         return status, done.out, done.err
@@ -660,6 +661,13 @@ def test_the_command_explains_wrong_usage(prose: Run, tmp_path: Path) -> None:
         status, out, error = prose(*arguments)
         assert (status, out) == (2, "")
         assert message in error
+
+
+@pytest.mark.parametrize("arguments", [("-",), ("-", "--commit")])
+def test_the_command_refuses_text_that_is_not_utf_8(prose: Run, arguments: tuple[str]) -> None:
+    assert prose(*arguments, text=b"A caf\xe9.\n") == (
+        2, "", "prose.py: standard input: byte 5 is not UTF-8\n",
+    )  # fmt: skip
 
 
 def test_paragraphs_are_read_as_markdown() -> None:
