@@ -7,7 +7,8 @@ Examples:
   python tools/prose.py                          every file of the repository
   python tools/prose.py rust/log docs/SEAM.md    a folder and a file
   git log -1 --format=%B | python tools/prose.py - --commit
-  echo "The batch is left to its leader." | python tools/prose.py -
+  python tools/prose.py - < notes.txt            any other text
+  echo "Sync on close" | python tools/prose.py - --commit
 """
 
 from __future__ import annotations

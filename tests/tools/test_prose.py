@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import os
 import random
 import re
 import subprocess
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.tools.git_trees import commit, git
 from tests.tools.module_trees import write_tree
+from tools import prose as prose_module
 from tools.guards.blocks import blocks, mask_code, prose_of
 from tools.guards.figures import Finding, Measure
 from tools.guards.prose import (
@@ -593,6 +595,16 @@ def test_the_command_checks_standard_input_from_any_folder(tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (1, "")
     assert "<stdin>:2: nobody, somebody: Nobody" in done.stdout
     assert "Name the component" in done.stdout
+
+
+def test_the_text_in_the_help_of_the_command_is_flagged() -> None:
+    (example,) = re.findall(r"^  (echo .*)", str(prose_module.__doc__), re.MULTILINE)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        example, shell=True, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PATH": path},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "found on 1 lines" in done.stdout
 
 
 def test_the_command_accepts_plain_text(prose: Run) -> None:
