@@ -165,7 +165,7 @@ def check_subject(subject: str, path: str) -> Iterator[Finding]:
     for fault, advice in subjects.form_faults(subject):
         yield Finding(path, 0, f"{subject}: {fault}", advice)
     start = subject.find(": ") + 2 if ": " in subject else 0
-    unit = text.unit(subject, subject, start, len(subject))
+    unit = text.Source(subject, subject).unit(start, len(subject))
     for hit in hits(unit.text, "subject"):
         yield Finding(path, 0, f"{subject}: {unit.quoted(hit.start, hit.end)}", hit.rule.advice)
 
@@ -187,7 +187,7 @@ class _Checker:
             masked = prose_of(block)
             if not masked.strip():
                 continue
-            units = text.paragraphs(block.text, masked)
+            units = text.paragraphs(text.Source(block.text, masked))
             found = [
                 finding
                 for index, unit in enumerate(units)
@@ -205,7 +205,7 @@ class _Checker:
         for line, message in found:
             masked = text.mask_message(message)
             if len(masked.split()) > 1:
-                unit = text.unit(message, masked, 0, len(message))
+                unit = text.Source(message, masked).unit(0, len(message))
                 yield Text("prose_messages", tuple(self._findings(unit, "message", line)))
 
     def _findings(self, unit: text.Unit, kind: Kind, first_line: int) -> Iterator[Finding]:

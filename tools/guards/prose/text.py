@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tools.guards.blocks import mask_code
 
@@ -30,10 +32,22 @@ class Unit:
 _SPACE = re.compile(r"\s")
 
 
-def unit(text: str, masked: str, start: int, end: int, *, is_heading: bool = False) -> Unit:
-    """Return a part of a text, `end` exclusive; `masked` is its copy without code."""
-    flat = _SPACE.sub(" ", masked[start:end])
-    return Unit(text.count("\n", 0, start), flat, text[start:end], is_heading)
+@dataclass(frozen=True)
+class Source:
+    """A text, and its copy without code, which has as many characters and the same lines."""
+
+    text: str
+    masked: str
+
+    def unit(self, start: int, end: int, *, is_heading: bool = False) -> Unit:
+        """Return a part of the text, `end` exclusive."""
+        flat = _SPACE.sub(" ", self.masked[start:end])
+        line = bisect.bisect_left(self._line_ends, start)
+        return Unit(line, flat, self.text[start:end], is_heading)
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [match.start() for match in re.finditer("\n", self.text)]
 
 
 # Paragraphs.
@@ -45,15 +59,15 @@ _BREAK = re.compile(
 _LEAD = re.compile(rf"\s*{_ITEM}?\s*")
 
 
-def paragraphs(text: str, masked: str) -> Iterator[Unit]:
-    """Yield the paragraphs and list items of a text; `masked` is its copy without code."""
-    start = 0
+def paragraphs(source: Source) -> Iterator[Unit]:
+    """Yield the paragraphs and list items of a text."""
+    masked, start = source.masked, 0
     for match in [*_BREAK.finditer(masked), None]:
         end = match.start() if match else len(masked)
         lead = _LEAD.match(masked, start, end)
         first = lead.end() if lead else start
         if masked[first:end].strip():
-            yield unit(text, masked, first, first + len(masked[first:end].rstrip()))
+            yield source.unit(first, first + len(masked[first:end].rstrip()))
         start = match.end() if match else end
 
 
@@ -67,6 +81,7 @@ _HTML = re.compile(
 _TARGET = re.compile(r"(?<=\])\([^()\n]*\)")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]+")
 _ROW = re.compile(r"[ \t>]*\|")
+_LISTED = re.compile(rf"[ \t>]*{_ITEM}")
 _CELL = re.compile(r"[^|\n]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[*_)\"”]*\s+(?=[\"“*_(\[`]*[A-Z0-9`])")
 _MARKUP = re.compile(r"[ \t>]*(?:#{1,6}[ \t]|[-*+][ \t]|\d+[.)][ \t])?\s*")
@@ -78,13 +93,14 @@ def sentences(text: str) -> Iterator[Unit]:
     masked = mask_code(text)
     masked = _HTML.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), masked)
     masked = _TARGET.sub(lambda match: " " * len(match[0]), masked)
+    source = Source(text, masked)
     for start, end in _markdown_blocks(masked):
         if _ROW.match(masked, start):
-            yield from _cells(text, masked, start, end)
+            yield from _cells(source, start, end)
         elif heading := _HEADING.match(masked, start):
-            yield from _filled(text, masked, heading.end(), end, is_heading=True)
+            yield from _filled(source, heading.end(), end, is_heading=True)
         else:
-            yield from _split(text, masked, start, end)
+            yield from _split(source, start, end)
 
 
 def _markdown_blocks(masked: str) -> Iterator[tuple[int, int]]:
@@ -92,7 +108,7 @@ def _markdown_blocks(masked: str) -> Iterator[tuple[int, int]]:
     start = end = 0
     for match in re.finditer(r"[^\n]*(?:\n|\Z)", masked):
         line = match[0]
-        if not line.strip() or _starts_block(line, masked[start:end]):
+        if not line.strip() or _starts_block(masked, match.start(), start, end):
             if end > start:
                 yield start, end
             start = match.start() if line.strip() else match.end()
@@ -101,32 +117,32 @@ def _markdown_blocks(masked: str) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _starts_block(line: str, before: str) -> bool:
-    own = bool(_HEADING.match(line) or _ROW.match(line) or re.match(rf"[ \t>]*{_ITEM}", line))
-    return own or bool(_HEADING.match(before) or _ROW.match(before))
+def _starts_block(masked: str, line: int, start: int, end: int) -> bool:
+    """Return whether a line ends the block from `start` to `end`, or starts another one."""
+    own = any(pattern.match(masked, line) for pattern in (_HEADING, _ROW, _LISTED))
+    return own or any(pattern.match(masked, start, end) for pattern in (_HEADING, _ROW))
 
 
-def _cells(text: str, masked: str, start: int, end: int) -> Iterator[Unit]:
-    for match in _CELL.finditer(masked, start, end):
-        yield from _filled(text, masked, *match.span())
+def _cells(source: Source, start: int, end: int) -> Iterator[Unit]:
+    for match in _CELL.finditer(source.masked, start, end):
+        yield from _filled(source, *match.span())
 
 
-def _split(text: str, masked: str, start: int, end: int) -> Iterator[Unit]:
+def _split(source: Source, start: int, end: int) -> Iterator[Unit]:
+    masked = source.masked
     first = _MARKUP.match(masked, start, end)
     start = first.end() if first else start
     for match in [*_SENTENCE.finditer(masked, start, end), None]:
         stop = match.start() if match else end
-        yield from _filled(text, masked, start, stop)
+        yield from _filled(source, start, stop)
         start = match.end() if match else end
 
 
-def _filled(
-    text: str, masked: str, start: int, end: int, *, is_heading: bool = False
-) -> Iterator[Unit]:
-    part = masked[start:end]
+def _filled(source: Source, start: int, end: int, *, is_heading: bool = False) -> Iterator[Unit]:
+    part = source.masked[start:end]
     if not _EMPTY.fullmatch(part):
         first = start + len(part) - len(part.lstrip())
-        yield unit(text, masked, first, start + len(part.rstrip()), is_heading=is_heading)
+        yield source.unit(first, start + len(part.rstrip()), is_heading=is_heading)
 
 
 # Messages.
