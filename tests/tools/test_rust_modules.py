@@ -179,6 +179,14 @@ RULES: dict[str, tuple[dict[str, str], Edges]] = {
         },
         {("a/b.rs", "a/c/mod.rs"), ("a/b.rs", "d/e.rs")},
     ),
+    "raw identifiers are names": (
+        {
+            "lib.rs": "mod a; mod r#type;",
+            "a.rs": "fn f() { crate::r#type::g(); vec![crate::r#type::h()] } pub fn r#try() {}",
+            "type.rs": "use crate::r#type as own; pub fn g() { super::a::r#try() } pub fn h() {}",
+        },
+        {("a.rs", "type.rs"), ("type.rs", "a.rs")},
+    ),
     "another crate's names are not ours": (
         {
             "lib.rs": "mod a; use other::prelude::*;",

@@ -28,7 +28,8 @@ _ITEMS = frozenset({
 })  # fmt: skip
 _NOT_CODE = ("attribute_item", "line_comment", "block_comment")
 
-_SEGMENTS = r"(?:\$?crate|[A-Za-z_]\w*)(?:\s*::\s*[A-Za-z_]\w*)"
+_NAME = r"(?:r#)?[A-Za-z_]\w*"
+_SEGMENTS = rf"(?:\$?crate|{_NAME})(?:\s*::\s*{_NAME})"
 _PATH = re.compile(_SEGMENTS + "*")
 _TOKENS = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(?P<hashes>#*)\".*?\"(?P=hashes)|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'"
@@ -216,8 +217,9 @@ def _paths_of_token(found: re.Match[str]) -> list[tuple[str, ...]]:
 
 
 def _segments(path: str) -> tuple[str, ...]:
-    """The segments of a path; ``$crate`` is written ``crate``."""
-    return tuple(segment.strip().removeprefix("$") for segment in path.split("::"))
+    """The segments of a path; ``$crate`` is written ``crate``, and ``r#type`` ``type``."""
+    parts = (segment.strip() for segment in path.split("::"))
+    return tuple(segment.removeprefix("$").removeprefix("r#") for segment in parts)
 
 
 def _uses_of(node: Node) -> list[Use]:
