@@ -214,6 +214,14 @@ def test_imports_lead_to_the_file_that_defines_the_item(rule: str, tmp_path: Pat
             {"lib.rs": "mod a;", "a.rs": "", "a/mod.rs": ""},
             "lib.rs: `mod a` needs exactly one file",
         ),
+        (
+            {"lib.rs": "mod testing;", "testing.rs": ""},
+            "lib.rs: the name of `mod testing` is one of",
+        ),
+        (
+            {"lib.rs": "mod a_tests;", "a_tests.rs": ""},
+            "lib.rs: the name of `mod a_tests` is one of",
+        ),
         ({"lib.rs": "", "a.rs": ""}, "a.rs: no `mod` declares this file"),
         ({"lib.rs": "fn ("}, "lib.rs: not valid Rust"),
     ],

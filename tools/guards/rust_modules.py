@@ -145,9 +145,11 @@ class _Crate:
             self.problems.append(f"{module.file}: `mod {name}` needs exactly one file, {places}")
         for file in candidates:
             if is_test(file):
-                self._tests.add(stem)
-            else:
-                module.children[name] = self._load((*module.path, name), file, module)
+                self.problems.append(
+                    f"{module.file}: the name of `mod {name}` is one of tests: add #[cfg(test)], or "
+                    "rename the module"
+                )
+            module.children[name] = self._load((*module.path, name), file, module)
 
     def declared(self) -> frozenset[str]:
         """The files of the modules, without tests."""
