@@ -187,6 +187,14 @@ RULES: dict[str, tuple[dict[str, str], Edges]] = {
         },
         {("a.rs", "type.rs"), ("type.rs", "a.rs")},
     ),
+    "a program without a library is a crate": (
+        {
+            "main.rs": "mod a; mod b; fn main() {}",
+            "a.rs": "use crate::b::B; pub struct A;",
+            "b.rs": "use crate::a::A; pub struct B;",
+        },
+        {("a.rs", "b.rs"), ("b.rs", "a.rs")},
+    ),
     "another crate's names are not ours": (
         {
             "lib.rs": "mod a; use other::prelude::*;",
@@ -223,6 +231,7 @@ def test_imports_lead_to_the_file_that_defines_the_item(rule: str, tmp_path: Pat
             "lib.rs: the name of `mod a_tests` is one of",
         ),
         ({"lib.rs": "", "a.rs": ""}, "a.rs: no `mod` declares this file"),
+        ({"lib.rs": "", "main.rs": ""}, "main.rs: no `mod` declares this file"),
         ({"lib.rs": "fn ("}, "lib.rs: not valid Rust"),
     ],
 )

@@ -84,7 +84,7 @@ class CrateGraph:
 
 @cache
 def rust_crates(tree: Tree) -> dict[str, CrateGraph]:
-    """Return the files and imports of each crate that has a library, by its folder under `rust`.
+    """Return the files and imports of each crate, by its folder under `rust`.
 
     Raises:
         UnresolvedError: Paths into the crate that lead to no item, files that no module declares, or modules
@@ -92,28 +92,37 @@ def rust_crates(tree: Tree) -> dict[str, CrateGraph]:
     """
     crates = {}
     problems: list[str] = []
-    for path in tree.paths:
-        parts = PurePosixPath(path).parts
-        if len(parts) == 4 and parts[0] == "rust" and parts[2:] == ("src", "lib.rs"):
-            crate = _Crate(tree, parts[1])
-            crates[parts[1]] = CrateGraph(crate.declared(), graph_of(crate.imports()))
-            problems += crate.problems
+    for name, root in _roots(tree).items():
+        crate = _Crate(tree, name, root)
+        crates[name] = CrateGraph(crate.declared(), graph_of(crate.imports()))
+        problems += crate.problems
     if problems:
         raise UnresolvedError("\n".join(problems))
     return crates
 
 
+def _roots(tree: Tree) -> dict[str, str]:
+    """The root file of each crate: that of its library, or of its program if it has no library."""
+    roots: dict[str, str] = {}
+    for path in tree.paths:
+        parts = PurePosixPath(path).parts
+        is_source = len(parts) == 4 and (parts[0], parts[2]) == ("rust", "src")
+        if is_source and parts[3] in ("lib.rs", "main.rs"):  # in this order
+            roots.setdefault(parts[1], path)
+    return roots
+
+
 class _Crate:
     """The modules of one crate and what their paths mean."""
 
-    def __init__(self, tree: Tree, name: str) -> None:
+    def __init__(self, tree: Tree, name: str, root: str) -> None:
         self.problems: list[str] = []
         self._tree = tree
         self._source = f"rust/{name}/src"
         self._files = {path for path in tree.paths if path.startswith(f"{self._source}/")}
         self._tests: set[str] = set()
         self._known: dict[tuple[Module, str], _Found | None] = {}
-        self.root = self._load((), f"{self._source}/lib.rs", None)
+        self.root = self._load((), root, None)
         self._report_undeclared()
 
     # Modules and their files.
