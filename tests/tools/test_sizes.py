@@ -249,6 +249,12 @@ fn i() { x // é
 fn j() { x.unwrap(); }
 #[doc = "cfg(test)"]
 fn k() { x.unwrap(); }
+fn l() { Option::unwrap(x); }
+fn m() { x.map(Result::<u8, E>::expect); }
+fn n() { x.map(std::result::Result::unwrap); <Option<u8>>::unwrap(x); }
+fn o() { x . unwrap (
+); }
+fn p() { Option::unwrap_or(x, 1); other::unwrap(x); x.unwrap_or(1); x.expect_err("a"); }
 """
     files = {
         "rust/log/src/a.rs": source,
@@ -258,7 +264,7 @@ fn k() { x.unwrap(); }
     }
     found = _measure(tmp_path, "unwraps", files)
     path = "rust/log/src/a.rs"
-    lines = [(path, line) for line in (1, 2, 5, 7, 9)]
+    lines = [(path, line) for line in (1, 2, 5, 7, 9, 10, 11, 12, 12, 13)]
     assert _findings(found) == {"rust/log": [*lines, ("rust/log/src/b.rs", 1)]}
 
 

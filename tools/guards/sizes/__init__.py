@@ -118,19 +118,21 @@ def _long_functions(source: Source) -> Iterator[Finding]:
         yield Finding(source.path, function.line, text, advice, function.last_line)
 
 
-_PANIC = re.compile(r"\.\s*(unwrap\(\)|expect\()")
+_TYPE = r"\b(?:Option|Result)\s*(?:(?:::\s*)?<[^;{}]*?>\s*)?>?\s*::"
+_PANIC = re.compile(rf"(?:\.\s*(?=unwrap\s*\(\s*\)|expect\s*\()|{_TYPE}\s*)(unwrap|expect)\b")
+_CALLS = {"unwrap": ".unwrap()", "expect": ".expect("}
 _UNWRAP_ADVICE = "return the error if it can occur; use a type that rules it out if it cannot"
 
 
 def _unwraps(source: Source) -> Iterator[Finding]:
-    """Yield the calls of ``unwrap`` and ``expect`` in Rust outside tests."""
+    """Yield the uses of ``unwrap`` and ``expect`` in Rust outside tests, calls and paths."""
     if not source.path.endswith(".rs") or not _PANIC.search(source.text):
         return
     code = rust.code_of(source.text)
     for match in _PANIC.finditer(code):
         line = code.count("\n", 0, match.start(1)) + 1
         if line not in source.test_lines:
-            yield Finding(source.path, line, f".{match[1]}", _UNWRAP_ADVICE)
+            yield Finding(source.path, line, _CALLS[match[1]], _UNWRAP_ADVICE)
 
 
 def _echoing_docs(source: Source) -> Iterator[Finding]:
@@ -200,5 +202,5 @@ def _unwrap_report(unwraps: Findings, code_lines: Counter[tuple[str, str]]) -> d
     lines = max(code_lines["product", "Rust"], 1)
     return {
         call.strip(".()"): f"{1000 * found[call] / lines:.1f} per 1,000 lines of Rust"
-        for call in (".unwrap()", ".expect(")
+        for call in _CALLS.values()
     }
