@@ -498,9 +498,14 @@ def test_a_base_outside_the_history_is_an_error(tmp_path: Path) -> None:
     assert any(f"{other[:12]} is not an ancestor of HEAD" in fault for fault in _wrong_bases(tree))
 
 
-def test_a_shallow_clone_accepts_a_base_that_it_lacks(tmp_path: Path) -> None:
+def test_a_copy_without_history_accepts_a_base_that_it_lacks(tmp_path: Path) -> None:
     full, shallow = tmp_path / "full", tmp_path / "shallow"
     commit(full, _file_with_base(FIRST))
     git(tmp_path, "clone", "--quiet", "--depth=1", full.as_uri(), str(shallow))
     assert _wrong_bases(Tree(shallow)) == []
+    exported = write_tree(tmp_path / "exported", FILES | _file_with_base("0" * 40))
+    git(tmp_path / "exported", "init", "--quiet")
+    git(tmp_path / "exported", "add", ".")
+    git(tmp_path / "exported", "commit", "--quiet", "-m", "x")
+    assert _wrong_bases(exported) == []
     assert _wrong_bases(write_tree(tmp_path / "other", FILES)) == []

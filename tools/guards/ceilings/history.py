@@ -95,9 +95,9 @@ class History:
     def wrong_bases(self, now: Ceilings) -> list[str]:
         """Describe a base that is not an ancestor of HEAD, and each move to a later commit.
 
-        A shallow clone has no commits to compare it with.
+        A shallow clone, or an export with one commit, has no commits to compare it with.
         """
-        if not now.base or not _has_commits(self._tree) or _is_shallow(self._tree):
+        if not now.base or not _has_history(self._tree):
             return []
         moves = [*self._bases, *(("the work tree", last.base, now.base) for last in self._last)]
         problems = [
@@ -140,6 +140,12 @@ def unchecked(tree: Tree) -> str:
 
 def _is_shallow(tree: Tree) -> bool:
     return tree.git("rev-parse", "--is-shallow-repository").strip() == "true"
+
+
+def _has_history(tree: Tree) -> bool:
+    if not _has_commits(tree) or _is_shallow(tree):
+        return False
+    return tree.git("rev-list", "--count", "HEAD").strip() != "1"
 
 
 def _is_ancestor(tree: Tree, commit: str, descendant: str) -> bool:
