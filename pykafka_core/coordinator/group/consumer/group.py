@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pykafka_core.coordinator.group.consumer.member import (
     NOTHING,
@@ -24,8 +24,6 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
     UnsupportedVersionError,
 )
-
-K = TypeVar("K", str, int)
 
 INITIAL_EPOCH = 1
 """Of a group in which nothing is assigned yet, as in Kafka since 4.3; in 4.2 it was 0."""
@@ -337,16 +335,9 @@ class ConsumerGroup:
         self._share.grow(member.size)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        self._subscribers.update(member.topic_names)
-        if member.topic_regex:
-            self._regexes[member.topic_regex] += 1
-        if member.server_assignor is not None:
-            self._assignors[member.server_assignor] += 1
-        if member.state is MemberState.STABLE:
-            self._reconciled[member.epoch] += 1
-        if member.classic is not None:
-            self._classic_count += 1
-            self._protocols.update(member.classic.protocol_names)
+        for counter, keys in self._counted(member):
+            counter.update(keys)
+        self._classic_count += member.classic is not None
         for topic_id, partition in member.held():
             self.holders.setdefault(topic_id, {})[partition] = member.member_id
 
@@ -360,20 +351,24 @@ class ConsumerGroup:
         self._share.grow(-member.size)
         if self.static_members.get(member.instance_id or "") == member.member_id:
             del self.static_members[member.instance_id or ""]
-        for name in member.topic_names:
-            _decrement(self._subscribers, name)
-        if member.topic_regex:
-            _decrement(self._regexes, member.topic_regex)
-        if member.server_assignor is not None:
-            _decrement(self._assignors, member.server_assignor)
-        if member.state is MemberState.STABLE:
-            _decrement(self._reconciled, member.epoch)
-        if member.classic is not None:
-            self._classic_count -= 1
-            for name in member.classic.protocol_names:
-                _decrement(self._protocols, name)
+        for counter, keys in self._counted(member):
+            for key in keys:
+                _decrement(counter, key)
+        self._classic_count -= member.classic is not None
         for topic_id, partition in member.held():
             self._release(topic_id, partition, member.member_id)
+
+    def _counted(self, member: ConsumerMember) -> Iterator[tuple[Counter[Any], Iterable[object]]]:
+        """Each counter that a member is a part of, with its keys there."""
+        yield self._subscribers, member.topic_names
+        if member.topic_regex:
+            yield self._regexes, (member.topic_regex,)
+        if member.server_assignor is not None:
+            yield self._assignors, (member.server_assignor,)
+        if member.state is MemberState.STABLE:
+            yield self._reconciled, (member.epoch,)
+        if member.classic is not None:
+            yield self._protocols, member.classic.protocol_names
 
     def _release(self, topic_id: bytes, partition: int, member_id: str) -> None:
         # A log that was compacted in part may show a partition with its next holder before the last one gives it up.
@@ -409,7 +404,7 @@ def _may_commit(
     )
 
 
-def _decrement(counter: Counter[K], key: K) -> None:
+def _decrement(counter: Counter[Any], key: object) -> None:
     counter[key] -= 1
     if not counter[key]:
         del counter[key]

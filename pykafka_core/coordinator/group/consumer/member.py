@@ -120,10 +120,6 @@ class ConsumerMember(NamedTuple):
     revoking: Held = HOLDS_NOTHING
     classic: ClassicSide | None = None
 
-    def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether it has all that the target of that epoch gives it."""
-        return self.state is MemberState.STABLE and self.epoch == epoch
-
     @property
     def size(self) -> int:
         """Bytes that it takes in memory by what its client sent, and more; partitions are not the client's."""

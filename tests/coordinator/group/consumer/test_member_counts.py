@@ -45,8 +45,8 @@ def state_by_members(group: ConsumerGroup) -> ConsumerGroupState:
         return ConsumerGroupState.EMPTY
     if group.epoch > group.assignment_epoch:
         return ConsumerGroupState.ASSIGNING
-    epoch = group.assignment_epoch
-    is_stable = all(member.is_reconciled_to(epoch) for member in group.members.values())
+    reconciled = (MemberState.STABLE, group.assignment_epoch)
+    is_stable = all((one.state, one.epoch) == reconciled for one in group.members.values())
     return ConsumerGroupState.STABLE if is_stable else ConsumerGroupState.RECONCILING
 
 
