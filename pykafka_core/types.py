@@ -35,6 +35,10 @@ NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
 """What an authorised-operations field says when nobody asked for it."""
 
 
+PartitionId = tuple[bytes, int]
+"""A topic id and the partition's index in the topic."""
+
+
 class TopicPartition(NamedTuple):
     """One partition, by name as clients say it."""
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition, Topic
+from pykafka_core.types import PartitionId
 
 
 class State(StrEnum):
@@ -122,10 +123,6 @@ class Directory(StrEnum):
         return {Directory.FULL: State.FULL_DIRECTORY, Directory.FAILED: State.FAILED_DIRECTORY}.get(
             self
         )
-
-
-PartitionId = tuple[bytes, int]
-"""(topic id; partition)."""
 
 
 class Replicas:

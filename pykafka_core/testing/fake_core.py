@@ -23,6 +23,7 @@ from pykafka_core._core import (
     VerifyTransaction,
     crc32c,
 )
+from pykafka_core.types import PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core._core import EncodedMessage, Event
@@ -43,7 +44,6 @@ TRANSACTIONAL, CONTROL = 1 << 4, 1 << 5
 NO_PRODUCER = (-1, -1)
 HIGH_WATERMARK = -1
 
-PartitionId = tuple[bytes, int]
 Record = tuple[bytes | None, bytes | None]
 Marker = tuple[bytes, int, int, int, int, bool, int]
 Peer = tuple[str, str, int]

@@ -14,7 +14,8 @@ from pykafka_core.errors import (
     RequestTimedOutError,
 )
 from pykafka_core.testing import fake_core
-from pykafka_core.testing.fake_core import FakeCore, PartitionId, ProducerState, _Append
+from pykafka_core.testing.fake_core import FakeCore, ProducerState, _Append
+from pykafka_core.types import PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core._core import EncodedMessage, Event

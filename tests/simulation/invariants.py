@@ -14,8 +14,8 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
 )
-from pykafka_core.testing.fake_core import Marker, PartitionId
-from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+from pykafka_core.testing.fake_core import Marker
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, PartitionId
 from tests.faults.history import check
 from tests.simulation.committed import Committed
 from tests.simulation.ledger import DataView, Tail

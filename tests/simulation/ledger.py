@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pykafka_core._records import RecordBatchReader
-from pykafka_core.testing.fake_core import CONTROL, TRANSACTIONAL, PartitionId
+from pykafka_core.testing.fake_core import CONTROL, TRANSACTIONAL
+from pykafka_core.types import PartitionId
 
 
 class Batch(NamedTuple):

@@ -9,9 +9,9 @@ from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.transaction import EXHAUSTED_EPOCH, Transaction
 from pykafka_core.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest
-from pykafka_core.testing.fake_core import FakeCore, PartitionId, encode_batch
+from pykafka_core.testing.fake_core import FakeCore, encode_batch
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from pykafka_core.types import TRANSACTION_TOPIC
+from pykafka_core.types import TRANSACTION_TOPIC, PartitionId
 from tests.simulation.core import Door, SimulatedCore
 
 TOPIC = "orders"

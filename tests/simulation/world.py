@@ -6,8 +6,9 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from pykafka_core.testing.fake_core import Marker, PartitionId
+from pykafka_core.testing.fake_core import Marker
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import PartitionId
 from tests.simulation.core import Door, SimulatedCore
 from tests.simulation.faults import FAILURES, NO_FAULTS, Faults
 from tests.simulation.invariants import Invariants, Violation

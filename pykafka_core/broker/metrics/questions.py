@@ -23,15 +23,12 @@ from pykafka_core.handlers.outcome import (
 )
 from pykafka_core.handlers.registry import Owner
 from pykafka_core.protocol.messages import HeartbeatResponse, Message
-from pykafka_core.types import GROUP_TOPIC
+from pykafka_core.types import GROUP_TOPIC, PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core._core import LogDirs
 
 T = TypeVar("T")
-PartitionId = tuple[bytes, int]
-"""(topic id; partition)."""
-
 Ask = Callable[[LocalRequest], Message]
 """Submits a request and waits for its answer."""
 

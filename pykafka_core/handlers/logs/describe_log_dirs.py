@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
-from pykafka_core.metadata.health import Directory, PartitionId, Replicas, State
+from pykafka_core.metadata.health import Directory, Replicas, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from pykafka_core.types import PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core._core import LogDirs
@@ -34,7 +35,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
     """Sizes of this broker's replicas; one that was never written to has no files and size 0."""
     wanted = yield from _wanted(context, request)
     commands: list[DescribeLogs] = []
-    partitions: list[tuple[bytes, int]] = []
+    partitions: list[PartitionId] = []
     for topic, indexes in wanted:
         for index in indexes:
             yield
@@ -102,7 +103,7 @@ def _topics(
     answers: "Sequence[LogDirs]",
     broken: Mapping[PartitionId, Sequence[State]],
 ) -> Slices[list[_Topic]]:
-    sizes: dict[tuple[bytes, int], int] = {}
+    sizes: dict[PartitionId, int] = {}
     for answer in answers:
         yield
         sizes |= {(topic_id, index): size for topic_id, index, size in answer.sizes}

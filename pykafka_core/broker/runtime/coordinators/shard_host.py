@@ -46,7 +46,8 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.outcome import Slices
-from pykafka_core.metadata.health import PartitionId, Replicas
+from pykafka_core.metadata.health import Replicas
+from pykafka_core.types import PartitionId
 
 S = TypeVar("S", bound=Shard)
 

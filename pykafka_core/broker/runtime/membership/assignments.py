@@ -17,7 +17,6 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
 from pykafka_core.broker.runtime.membership.resignation import (
     Change,
-    Place,
     Probe,
     Resignation,
 )
@@ -34,6 +33,7 @@ from pykafka_core.protocol.messages import (
     AssignReplicasToDirsResponse,
     Message,
 )
+from pykafka_core.types import PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core import _core
@@ -268,7 +268,9 @@ def _request(lifecycle: Lifecycle, changes: Sequence[Change]) -> AssignReplicasT
     )
 
 
-def _accepted(response: AssignReplicasToDirsResponse | None) -> frozenset[tuple[bytes, Place]]:
+def _accepted(
+    response: AssignReplicasToDirsResponse | None,
+) -> frozenset[tuple[bytes, PartitionId]]:
     """Changes that the controller made; empty without an answer."""
     if response is None or response.error_code:
         return frozenset()

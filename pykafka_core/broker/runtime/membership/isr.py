@@ -24,6 +24,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.metadata.image.image import MetadataImage, Partition
 from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse, Message
+from pykafka_core.types import PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core import _core
@@ -46,8 +47,6 @@ OUTDATED = frozenset(
 
 REFUSED = frozenset({IneligibleReplicaError.code, InvalidRequestError.code})
 """What is committed holds."""
-
-Place = tuple[bytes, int]
 
 
 class _Wish(NamedTuple):
@@ -83,7 +82,7 @@ class IsrChanges:
         self._channel = channel
         self._broker = broker
         self._image = image
-        self._wishes: dict[Place, _Wish] = {}
+        self._wishes: dict[PartitionId, _Wish] = {}
         self._is_asking = False
 
     def note(self, replica: "_core.Replica") -> None:
@@ -102,7 +101,7 @@ class IsrChanges:
             return
         self._propose(place, partition, [node for node in partition.replicas if node in isr])
 
-    def _propose(self, place: Place, partition: Partition, isr: list[int]) -> None:
+    def _propose(self, place: PartitionId, partition: Partition, isr: list[int]) -> None:
         own_id, own_epoch = self._broker()
         brokers = self._image().brokers
         epochs = {node: brokers[node].epoch for node in isr if node in brokers} | {
@@ -129,7 +128,7 @@ class IsrChanges:
         self._channel.ask(ALTER_PARTITION, request, TIMEOUT_MS, answered, PURPOSE)
 
     def _on_answered(
-        self, asked: Mapping[Place, _Wish], response: AlterPartitionResponse | None
+        self, asked: Mapping[PartitionId, _Wish], response: AlterPartitionResponse | None
     ) -> None:
         self._is_asking = False
         if response is None or response.error_code:
@@ -160,20 +159,20 @@ class IsrChanges:
         else:
             self._ask()
 
-    def _ask_again(self, asked: Mapping[Place, _Wish]) -> None:
+    def _ask_again(self, asked: Mapping[PartitionId, _Wish]) -> None:
         """They may be committed all the same; the partition epoch makes it safe to ask for them twice."""
         self._wishes = {**asked, **self._wishes}
         due_ns = self._core.now_ns() + RETRY_NS
         self._timers.once("a change of an ISR", due_ns, self._ask)
 
 
-def _partition(image: MetadataImage, place: Place) -> Partition | None:
+def _partition(image: MetadataImage, place: PartitionId) -> Partition | None:
     topic = image.topics.by_id.get(place[0])
     return None if topic is None else topic.partitions.get(place[1])
 
 
 def _request(
-    broker_id: int, broker_epoch: int, asked: Mapping[Place, _Wish]
+    broker_id: int, broker_epoch: int, asked: Mapping[PartitionId, _Wish]
 ) -> AlterPartitionRequest:
     of = AlterPartitionRequest
     by_topic: dict[bytes, list[AlterPartitionRequest.PartitionData]] = {}

@@ -28,14 +28,12 @@ from pykafka_core.metadata.health import Replicas, State
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic
 from pykafka_core.metadata.partition_change import check_resignation
 from pykafka_core.metadata.partition_rules import PartitionRules
+from pykafka_core.types import PartitionId
 
 PAUSE_HEARTBEATS_MAX: Final = 16
 """Longest pause after refusals, in heartbeat intervals."""
 SLICE_PARTITIONS: Final = 100
 """In a slice of a look at the image: some milliseconds if all fail."""
-
-Place = tuple[bytes, int]
-"""Topic id and index of a partition."""
 
 
 class Probe(Enum):
@@ -54,7 +52,7 @@ class Change(NamedTuple):
     directory: bytes
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PartitionId:
         """The partition."""
         return self.topic_id, self.partition
 
@@ -85,8 +83,8 @@ class Resignation:
         self._replicas = replicas
         self._disk = Trust()
         self._is_full = False
-        self._stalls: dict[Place, Trust] = {}
-        self._asked: dict[Place, _Asked] = {}
+        self._stalls: dict[PartitionId, Trust] = {}
+        self._asked: dict[PartitionId, _Asked] = {}
 
     # Events.
 
@@ -94,7 +92,7 @@ class Resignation:
         """A write found no space. A probe shows whether others find some."""
         self._is_full = True
 
-    def note_stalls(self, now_ns: int, places: Collection[Place]) -> None:
+    def note_stalls(self, now_ns: int, places: Collection[PartitionId]) -> None:
         """Take all partitions for which clients wait for too long now."""
         for place in places:
             self._stalls.setdefault(place, Trust()).failed(now_ns)
@@ -192,7 +190,7 @@ class Resignation:
         return due
 
     def _wanted(
-        self, now_ns: int, place: Place, partition: Partition, bounds: "_Bounds"
+        self, now_ns: int, place: PartitionId, partition: Partition, bounds: "_Bounds"
     ) -> bytes | None:
         """The directory to ask for; None without a change, or if it has to wait."""
         if self._node_id not in partition.replicas:
@@ -210,7 +208,7 @@ class Resignation:
             return LOST
         return None
 
-    def _waits(self, now_ns: int, place: Place) -> bool:
+    def _waits(self, now_ns: int, place: PartitionId) -> bool:
         asked = self._asked.get(place)
         if asked is None:
             return False
@@ -219,7 +217,7 @@ class Resignation:
         accepted_for_ns = GRACE_NS if is_whole else self._heartbeat_ns
         return now_ns - asked.at_ns < (asked.refused_for_ns or accepted_for_ns)
 
-    def _can_write(self, now_ns: int, place: Place, partition: Partition) -> bool:
+    def _can_write(self, now_ns: int, place: PartitionId, partition: Partition) -> bool:
         is_led = partition.leader == self._node_id
         is_lost = self._node_id in lost_by(partition)
         match self._replicas.state_of(place):
