@@ -109,7 +109,7 @@ def addresses(bootstrap: str | None) -> Iterator[tuple[str, int]]:
 
 
 def _knock(bootstrap: str | None) -> None:
-    """Tell at once that nobody listens: a client would try again until its time is over."""
+    """Fail at once if no server listens: a client would retry until its time limit."""
     refusal = OSError("no address is given")
     for address in addresses(bootstrap):
         try:

@@ -13,7 +13,6 @@ from . import wire
 
 ELECT_LEADERS, VERSION = 43, 2
 PREFERRED, UNCLEAN = 0, 1
-TIMEOUT_MS = 15_000
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[NAMES]...", help="Of topics; default: all.")
 ]
@@ -43,7 +42,7 @@ def elect(
                 ElectLeadersRequest.TopicPartitions(topic=name, partitions=partitions)
                 for name, partitions in cluster.partitions(names or None).items()
             ],
-            timeout_ms=TIMEOUT_MS,
+            timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         )
         answer = cluster.any().ask(ELECT_LEADERS, VERSION, request, ElectLeadersResponse)
     wire.check(answer.error_code, what)

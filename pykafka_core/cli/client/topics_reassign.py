@@ -25,7 +25,6 @@ from .throttle import RATE_MAX, copied, lift, remove, sources
 from .throttle import throttle as throttle_copies
 
 ALTER, ALTER_VERSION = 45, 0
-TIMEOUT_MS = 15_000
 LOOK_S = 0.1
 _CANNOT = "cannot reassign partitions"
 
@@ -258,7 +257,7 @@ def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | N
     if not topics:
         return
     request = of(
-        timeout_ms=TIMEOUT_MS,
+        timeout_ms=wire.CONTROLLER_TIMEOUT_MS,
         topics=[of.ReassignableTopic(name=name, partitions=p) for name, p in topics.items()],
     )
     answer = cluster.any().ask(ALTER, ALTER_VERSION, request, AlterPartitionReassignmentsResponse)

@@ -35,7 +35,8 @@ T = TypeVar("T", bound=Message)
 METADATA, METADATA_VERSION = 3, 12
 DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
 LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
-LIST_TIMEOUT_MS = 15_000
+CONTROLLER_TIMEOUT_MS = 15_000
+"""Limit of a broker for requests that the controller answers."""
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 API_VERSIONS = 18
 """Its answers have the response header v0 in every version, as who asks may be older than the broker."""
@@ -224,7 +225,7 @@ class Cluster:
             CliError: The broker that was found first refuses.
             OSError: It does not answer.
         """
-        request = ListPartitionReassignmentsRequest(timeout_ms=LIST_TIMEOUT_MS, topics=None)
+        request = ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
         answer = self._first.ask(
             LIST_REASSIGNMENTS,
             LIST_REASSIGNMENTS_VERSION,
