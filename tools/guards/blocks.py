@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from tools.guards.source import Block, markdown, python, rust
 
-__all__ = ["Block", "blocks", "mask_code", "prose_of"]
+__all__ = ["Block", "blank", "blocks", "mask_code", "prose_of"]
 
 
 def blocks(path: str, text: str) -> list[Block]:
@@ -59,11 +59,11 @@ def prose_of(block: Block) -> str:
 def mask_code(text: str, *, license_too: bool = False) -> str:
     """Return `text` with code masked as `prose_of` does."""
     if license_too and _LICENSE.search(text):
-        return _blank(text)
+        return blank(text)
     text = _without_fences(text)
-    text = _DOCTEST.sub(lambda match: _blank(match[0]), text)
+    text = _DOCTEST.sub(lambda match: blank(match[0]), text)
     text = _LITERAL.sub(_mask_literal, text)
-    text = _PRAGMA.sub(lambda match: _blank(match[0]), text)
+    text = _PRAGMA.sub(lambda match: blank(match[0]), text)
     text = _INLINE.sub(lambda match: match[1] + re.sub(r"[^\n]", "x", match[2]) + match[1], text)
     return _URL.sub(lambda match: "`" + "x" * (len(match[0]) - 2) + "`", text)
 
@@ -72,14 +72,15 @@ def _without_fences(text: str) -> str:
     lines = text.split("\n")
     for number in markdown.fenced_lines(text):
         if number < len(lines):  # a fence without an end reaches beyond the last line
-            lines[number] = _blank(lines[number])
+            lines[number] = blank(lines[number])
     return "\n".join(lines)
 
 
-def _blank(text: str) -> str:
+def blank(text: str) -> str:
+    """Return spaces in place of a text, with its line breaks."""
     return re.sub(r"[^\n]", " ", text)
 
 
 def _mask_literal(match: re.Match[str]) -> str:
     start = match.start(1) - match.start()
-    return match[0][:start] + _blank(match[1])
+    return match[0][:start] + blank(match[1])

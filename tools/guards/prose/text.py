@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tools.guards.blocks import mask_code
+from tools.guards.blocks import blank, mask_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ _EMPTY = re.compile(r"[\W\d]*")
 def sentences(text: str) -> Iterator[Unit]:
     """Yield the sentences, headings and table cells of Markdown; cells are not split further."""
     masked = mask_code(text)
-    masked = _HTML.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), masked)
+    masked = _HTML.sub(lambda match: blank(match[0]), masked)
     masked = _TARGET.sub(lambda match: " " * len(match[0]), masked)
     source = Source(text, masked)
     for start, end in _markdown_blocks(masked):
