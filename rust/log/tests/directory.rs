@@ -340,14 +340,17 @@ fn a_closed_log_is_as_dirty_as_once_it_is_open() {
         let disk = memory();
         let directory = closed(&disk);
         for compacts_first in [false, true] {
-            let told = directory.survey_dirtiness("t", 0, &config).unwrap();
+            let surveyed = directory.survey_dirtiness("t", 0, &config).unwrap();
             let (log, _) = directory.open_log("t", 0, ID, Arc::new(config.clone())).unwrap();
             let mut found = directory.dirtiness(&log, i64::MAX, NOW_MS).unwrap();
             if lag_ms == i64::MAX {
                 found.first_dirty_timestamp = None;
             }
-            assert_eq!(told, found, "{lag_ms} {compacts_first}");
-            assert_eq!(told.is_due(&config, NOW_MS + 2000), found.is_due(&config, NOW_MS + 2000));
+            assert_eq!(surveyed, found, "{lag_ms} {compacts_first}");
+            assert_eq!(
+                surveyed.is_due(&config, NOW_MS + 2000),
+                found.is_due(&config, NOW_MS + 2000)
+            );
             if !compacts_first {
                 directory.compact(&log, &CompactionOptions::default(), NOW_MS).unwrap();
                 drop(log);

@@ -147,7 +147,7 @@ mod tests {
         assert!(!disk.exists(std::path::Path::new("/data/disk.probe")));
     }
 
-    /// It ended the state, and larger appends were refused all the same.
+    /// It ended the state although larger appends were still refused.
     #[test]
     fn a_small_append_on_a_disk_without_free_space_leaves_it_full() {
         let broker = Broker::on_disk_of_bytes(FREE_BYTES_MIN - 1).with_topic(1, &[]);
