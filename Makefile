@@ -41,7 +41,7 @@ COSTLY := spark or jvm or postgres or cluster or kill or wheel or interval or lo
 PYTEST_PARALLEL := python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
 RUST_TARGETS := --lib --bins --tests
 
-check: need-build verify ## lints, types, guards, and the unit tests of what changed since CHECK_BASE (what is not pushed yet)
+check: need-build verify ## lints, types, guards, and the unit tests of what changed since CHECK_BASE (where HEAD left the main branch)
 	@python -m tools.changed $(CHECK_BASE) > target/changed; cat target/changed
 	@while read -r runner arguments <&3; do \
 	  case $$runner in \

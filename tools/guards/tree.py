@@ -24,8 +24,9 @@ GENERATED = (
 
 
 GitCommand: TypeAlias = Literal[
-    "cat-file", "diff", "diff-index", "ls-files", "ls-tree", "rev-list", "rev-parse"
-]
+    "cat-file", "diff", "diff-index", "for-each-ref", "hash-object", "ls-files", "ls-tree",
+    "merge-base", "rev-list", "rev-parse",
+]  # fmt: skip
 """Commands of git whose output the settings of a user do not change; `diff` only for names."""
 
 _NEUTRAL = (
