@@ -190,6 +190,38 @@ def test_a_long_function_is_found_around_a_string_that_looks_like_definitions() 
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.pyx", "cpdef int f(int a):\n" + "    x()\n" * 70),
+        ("a.pyx", "x = 1\ncdef class A:\n    cdef inline int f(\n        self,\n    ) except? -1 nogil:\n"
+         + "        x()\n\n" * 33 + "        x()\n" * 2 + "    cdef int g(self):\n        x()\n"),
+        ("a.pyx", "def f(a=(1, 2)):\n" + "    x()\n" * 70 + "y()\n" * 9),
+        ("a.rs", f"proptest! {{\n#[test]\n{_rust(71)}{_rust(70)}}}\n"),
+        ("a.rs", f"macro_rules! m {{ ($a:ident) => {{\n{_rust(71)}}} }}\n"),
+        ("a.rs", f"m! {{ a! {{\n{_rust(71)}}} }}\nm! {{ fn f(); fn g() {{}} }}"),
+        ("a.rs", f"m! {{\nfn f(a: [u8; 2]) -> [u8; 4] {_rust(71)[7:]}}}\n"),
+        ("a.rs", "m! {\nfn f() { {\n" + '    x("}"); // }\n' * 69 + "} }\n}\n"),
+    ],
+)  # fmt: skip
+def test_a_function_of_cython_or_of_a_macro_is_found_once(path: str, text: str) -> None:
+    found = long_functions(path, text, FUNCTION_LINES_MAX)
+    assert [(function.name, function.lines) for function in found] == [("f", 71)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cdef int f(int a)\n" + "x()\n" * 80,
+        "cdef int a = f(\n1)\n" + "x()\n" * 80,
+        'cdef extern from "a.h":\n' + "    int f(int a)\n" * 80,
+        "cdef class A:\n" + "    x()\n" * 80,
+    ],
+)
+def test_declarations_of_cython_are_not_functions(text: str) -> None:
+    assert long_functions("a.pyx", text, FUNCTION_LINES_MAX) == []
+
+
 # Panics
 
 

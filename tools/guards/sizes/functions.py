@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from tools.guards.source import python, rust
 
@@ -32,7 +33,9 @@ def long_functions(path: str, text: str, lines_max: int) -> list[Function]:
     """
     found: Iterator[Function] = iter(())
     if path.endswith(".rs"):
-        found = _rust_functions(text)
+        found = chain(_rust_functions(text), _functions_in_macros(text))
+    elif path.endswith((".pyx", ".pxd")):
+        found = _cython_functions(python.code_of(text))
     elif path.endswith((".py", ".pyi")) and _may_exceed(text, lines_max):
         found = _python_functions(path, text)
     return [function for function in found if function.lines > lines_max]
@@ -44,6 +47,53 @@ def _rust_functions(text: str) -> Iterator[Function]:
         if function := name.parent:
             first, last = function.start_point.row + 1, function.end_point.row + 1
             yield Function(rust.node_text(name), first, last)
+
+
+_MACROS = "[(macro_invocation (token_tree) @tokens) (macro_rule right: (token_tree) @tokens)]"
+_FN = re.compile(r"\bfn\s+([\w$]+)(?:[^{};\[]|\[[^\]]*\])*\{")
+
+
+def _functions_in_macros(text: str) -> Iterator[Function]:
+    """Yield the functions among the tokens of macros, such as those of ``proptest!``."""
+    code, reach = rust.code_of(text).encode(), 0
+    for tokens in rust.captures(rust.root(text), _MACROS).get("tokens", ()):
+        if tokens.start_byte >= reach and b"fn" in (tokens.text or b""):
+            reach = tokens.end_byte
+            inside = code[tokens.start_byte : reach].decode()
+            for match in _FN.finditer(inside):
+                first = tokens.start_point.row + inside.count("\n", 0, match.start()) + 1
+                body = inside[match.start() : _end_of_block(inside, match.end())]
+                yield Function(match[1], first, first + body.count("\n"))
+
+
+def _end_of_block(code: str, start: int) -> int:
+    """Return the offset of the brace that closes the block whose content starts at `start`."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", code[start:]):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return start + brace.start()
+    return len(code)
+
+
+_CYTHON = re.compile(
+    r"^([ \t]*)(?:async\s+def|def|cpdef|cdef)\s[^\n(=:]*?(\w+)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)[^\n:(]*:",
+    re.MULTILINE,
+)
+
+
+def _cython_functions(code: str) -> Iterator[Function]:
+    """Yield the functions of Cython; a body is all lines that are indented more than its head."""
+    lines = code.split("\n")
+    for head in _CYTHON.finditer(code):
+        first = last = code.count("\n", 0, head.start()) + 1
+        start = code.count("\n", 0, head.end()) + 1
+        for number, line in enumerate(lines[start:], start + 1):
+            if line.strip():
+                if len(line) - len(line.lstrip()) <= len(head[1]):
+                    break
+                last = number
+        yield Function(head[2], first, max(last, start))
 
 
 _HEAD = re.compile(r"^([ \t]*)(?:async\s+def|def|class)\b", re.MULTILINE)
