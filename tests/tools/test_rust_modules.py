@@ -195,6 +195,17 @@ RULES: dict[str, tuple[dict[str, str], Edges]] = {
         },
         {("a.rs", "b.rs"), ("b.rs", "a.rs")},
     ),
+    "a macro without a path": (
+        {
+            "lib.rs": "#[macro_use] mod a; mod b; mod c; mod d;",
+            "a.rs": "macro_rules! make { () => { crate::b::f() } } fn g() { make!() }",
+            "b.rs": "pub fn f() { make!(); vec![1] }",
+            "c.rs": "mod e; macro_rules! make { () => {} } macro_rules! own { () => {} }",
+            "c/e.rs": "fn f(a: bool) { assert!(vec![make!()], own != a); make!{} }",
+            "d.rs": "#[cfg(test)] mod tests { fn f() { make!() } } // own!()",
+        },
+        {("a.rs", "b.rs"), ("b.rs", "a.rs"), ("b.rs", "c.rs"), ("c/e.rs", "c.rs")},
+    ),
     "another crate's names are not ours": (
         {
             "lib.rs": "mod a; use other::prelude::*;",

@@ -115,7 +115,10 @@ def _is_compiled(tree: Tree, package: str, name: str) -> bool:
 
 
 def _names(tree: Tree, path: str, line: int, target: str) -> Sequence[str]:
-    """The names that the statements at a line take from a module; the module's own name for a whole module."""
+    """The names that the statements at a line take from a module.
+
+    The only name of an import of the whole module is its own.
+    """
     last = target.rpartition(".")[2]
     for statement in _statements(tree, path).get(line, ()):
         module = statement.module or ""

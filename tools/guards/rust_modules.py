@@ -1,8 +1,9 @@
 """Import cycles among the source files of each Rust crate.
 
-A file imports another if its code names an item that the other defines, by a `use` declaration or by a
-path; a re-export is followed to the file that defines the item. `mod child;` is not an import, a child
-that uses its parent's items is. Tests are left out. Method calls are invisible: they name no path.
+A file imports another if its code names an item that the other defines, by a `use` declaration or
+by a path; a re-export is followed to the file that defines the item. A macro needs neither
+(`#[macro_use]`). `mod child;` is not an import, a child that uses its parent's items is. Tests are
+left out. Method calls are invisible: they name no path.
 """
 
 from __future__ import annotations
@@ -201,6 +202,20 @@ class _Crate:
         for path in module.scope.paths:
             if found := self._resolve_or_report(module, path):
                 yield path.line, found
+        for name, line in module.scope.invoked.items():
+            yield line, _Found(name, None, self._macro_files(module, name))
+
+    def _macro_files(self, module: Module, name: str) -> frozenset[str]:
+        """The files that may define a macro without a path: the nearest parent, or any other one."""
+        if any(use.name == name for use in module.scope.uses):
+            return frozenset()  # an import, which counts on its own
+        defining = frozenset(each.file for each in self.root.all() if name in each.scope.macros)
+        parent: Module | None = module
+        while parent is not None:
+            if parent.file in defining:
+                return frozenset({parent.file})
+            parent = parent.parent
+        return defining
 
     def _through_glob(self, module: Module, use: Use) -> Iterator[_Found]:
         """The names that a file uses from a glob import."""

@@ -16,6 +16,7 @@ _QUERY = Query(
     """
     (use_declaration) @use
     [(scoped_identifier) (scoped_type_identifier)] @path
+    (macro_invocation macro: (identifier) @macro)
     (macro_invocation (token_tree) @tokens)
     (attribute (token_tree) @tokens)
     (macro_rule right: (token_tree) @definition)
@@ -33,7 +34,7 @@ _SEGMENTS = rf"(?:\$?crate|{_NAME})(?:\s*::\s*{_NAME})"
 _PATH = re.compile(_SEGMENTS + "*")
 _TOKENS = re.compile(
     r"//[^\n]*|/\*.*?\*/|\bb?r(?P<hashes>#*)\".*?\"(?P=hashes)|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])'"
-    rf"|\buse\s+(?P<use>[^;]+);|(?<![\w$:])(?P<path>{_SEGMENTS}+)|(?P<name>[A-Za-z_]\w*)",
+    rf"|\buse\s+(?P<use>[^;]+);|(?<![\w$:])(?P<path>{_SEGMENTS}+)|(?P<macro>[A-Za-z_]\w*)!(?!=)|(?P<name>[A-Za-z_]\w*)",
     re.DOTALL,
 )
 _DECLARED = re.compile(r"\b(?:struct|enum|union|trait|type|const|static|fn)\s+([A-Za-z_]\w*)")
@@ -66,6 +67,8 @@ class Scope:
     generated: set[str] = field(default_factory=set)  # names that a macro may define as items
     uses: list[Use] = field(default_factory=list)
     paths: list[PathUse] = field(default_factory=list)
+    macros: set[str] = field(default_factory=set)  # of `items`
+    invoked: dict[str, int] = field(default_factory=dict)  # macros without a path, by first line
     files: list[str] = field(default_factory=list)  # child modules in files of their own
     test_files: list[str] = field(default_factory=list)  # those that only tests compile
     inline: dict[str, Scope] = field(default_factory=dict)
@@ -151,6 +154,7 @@ def _declare_item(scope: Scope, node: Node) -> None:
     if node.type in _ITEMS:
         scope.items.add(_name(node))
     if node.type == "macro_definition":
+        scope.macros.add(_name(node))
         scope.generated.update(_DECLARED.findall(_text(node)))
     elif node.type == "macro_invocation":
         scope.generated.update(re.findall(r"[A-Za-z_]\w*", _text(node)))
@@ -178,6 +182,8 @@ class _Code:
         for node in self._outermost(captures.get("path", ())):
             if not any(place.holds(node) for place in declared):
                 self._add_path(node)
+        for node in self._outermost(captures.get("macro", ())):
+            self._scope(node).invoked.setdefault(_text(node), _line(node))
         for node in self._outermost(captures.get("tokens", ())):
             self._add_tokens(node)
         for node in self._outermost(captures.get("definition", ())):
@@ -205,6 +211,8 @@ class _Code:
         text = _text(node)
         for found in _TOKENS.finditer(text):
             line = _line(node) + text.count("\n", 0, found.start())
+            if found["macro"] is not None and not is_definition:
+                scope.invoked.setdefault(found["macro"], line)
             for path in _paths_of_token(found):
                 if len(path) > 1 and (not is_definition or path[0] == "crate"):
                     scope.paths.append(PathUse(path, line))
