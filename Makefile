@@ -57,11 +57,14 @@ test: need-build .venv/built ## the tests that need only the build, TEST_JOBS (o
 
 # Of those that `make clients-cluster` runs.
 CLUSTER_SAMPLE := tests/clients/test_transactions.py tests/clients/test_quotas.py
-test-all: need-test-all test ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
+test-all: need-test-all test target/spark.jsa ## `test`, then every other test: Spark, JVMs, PostgreSQL, clusters, kills, wheels, campaigns
 	cargo test --locked --workspace -q $(RUST_TARGETS) -- --ignored
 	$(PYTEST_PARALLEL) -m "$(COSTLY)"
 	python -m pytest -p no:xdist --brokers 3 $(CLUSTER_SAMPLE)
 	python -m tools.durations --limit 10 --again
+
+target/spark.jsa: .venv/ready tests/support/spark/class_archive.py
+	python -m tests.support.spark.class_archive
 
 durations: ## the slowest tests of recorded runs; fails for one of over 2 s without a marker of its cost
 	python -m tools.durations

@@ -12,6 +12,7 @@ from tests.support import patience, patient_clusters, quiet_clients
 from tests.support.brokers import serve as serve
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
+from tests.support.spark import class_archive
 
 pytest_plugins = [
     "tests.support.costs",
@@ -21,6 +22,7 @@ pytest_plugins = [
 
 quiet_clients.install()
 patient_clusters.install()
+class_archive.install()
 
 # An example may take longer on a busy machine; its own limit would be 200 ms.
 settings.register_profile(

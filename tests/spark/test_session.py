@@ -26,6 +26,7 @@ from spark_udfs import (
 from spark_udfs.environment import installed_spark
 from tests.support.costs import charge
 from tests.support.patience import seconds
+from tests.support.spark import class_archive
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,6 +65,13 @@ def test_workers_run_this_python_and_the_connector_is_loaded(spark: SparkSession
     assert spark.range(1).select(executable("id")).collect()[0][0] == sys.executable
     assert "spark-sql-kafka" in str(spark.conf.get("spark.jars"))
     assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
+
+
+def test_the_jvm_maps_the_archive_of_classes_that_was_made(spark: SparkSession) -> None:
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    maps = Path(f"/proc/{gateway.proc.pid}/maps").read_text()
+    assert (str(class_archive.FILE) in maps) == class_archive.FILE.is_file()
 
 
 def test_a_running_session_that_has_the_connector_is_taken_as_it_is(spark: SparkSession) -> None:
