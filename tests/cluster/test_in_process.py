@@ -108,6 +108,7 @@ def test_node_ids_are_the_places_in_brokers(cluster: Cluster) -> None:
     assert sorted(metadata.brokers) == list(ALL)
 
 
+@pytest.mark.cluster
 def test_what_was_acknowledged_outlives_the_death_of_each_leader(cluster: Cluster) -> None:
     produced: list[str] = []
     for number in ALL:
@@ -168,6 +169,7 @@ def test_a_stopped_leader_hands_over_before_it_goes(cluster: Cluster) -> None:
     assert leader not in cluster.wait_isr("orders", 0, 2)
 
 
+@pytest.mark.cluster
 def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(cluster: Cluster) -> None:
     values = [str(number) for number in range(30)]
     produce(cluster.bootstrap_servers, "orders", values)
@@ -177,6 +179,7 @@ def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(cluster: 
     assert consume(cluster.bootstrap_servers, "orders", 30) == sorted(values)
 
 
+@pytest.mark.cluster
 def test_a_paused_leader_answers_nobody_and_finds_out_what_happened(cluster: Cluster) -> None:
     leader = cluster.wait_leader("orders")
     cluster.pause(leader)
@@ -212,6 +215,7 @@ def test_a_paused_node_can_be_killed(cluster: Cluster) -> None:
     assert cluster.wait_isr("orders") == ALL
 
 
+@pytest.mark.cluster
 def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Cluster) -> None:
     """A client that reaches it alone: nothing that it was told is lost when the network heals."""
     produce(cluster.bootstrap_servers, "orders", ["before"])
@@ -234,6 +238,7 @@ def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Clu
     eventually(lambda: logs(cluster)[0] == logs(cluster)[1] == logs(cluster)[2])
 
 
+@pytest.mark.cluster
 def test_an_isolated_follower_leaves_the_isr_and_comes_back(cluster: Cluster) -> None:
     follower = next(node for node in ALL if node != cluster.wait_leader("orders"))
     cluster.isolate(follower, clients=True)
@@ -262,6 +267,7 @@ def test_a_node_whose_records_were_wiped_fetches_them_again(cluster: Cluster) ->
     assert b"29" in first
 
 
+@pytest.mark.cluster
 def test_groups_go_on_without_their_coordinators_node(cluster: Cluster) -> None:
     produce(cluster.bootstrap_servers, "orders", ["a", "b"])
     assert len(read_by_group(cluster.bootstrap_servers, "readers", "orders", 2)) == 2
@@ -296,6 +302,7 @@ def test_what_cannot_be_is_refused(cluster: Cluster) -> None:
         Cluster(2, config={"no.such.setting": 1, "node.id": "x"})
 
 
+@pytest.mark.cluster
 def test_a_directory_keeps_a_cluster(tmp_path: Path) -> None:
     with Cluster(3, data=tmp_path) as cluster:
         cluster.create_topic("orders", 1)
@@ -368,6 +375,7 @@ def _outcome(act: Callable[[], object]) -> Exception | None:
     return None
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("is_controller", [False, True], ids=["a broker", "the controller"])
 def test_a_node_that_is_killed_and_started_at_once_is_let_in(is_controller: bool) -> None:
     """Nobody has looked yet whether its process is gone, and its session has not ended."""
@@ -416,6 +424,7 @@ def test_one_node_is_a_cluster_too() -> None:
         assert consume(cluster.bootstrap_servers, "orders", 1) == ["a"]
 
 
+@pytest.mark.cluster
 def test_a_cluster_of_which_one_node_cannot_start_ends_at_once(tmp_path: Path) -> None:
     with Cluster(3, data=tmp_path):
         pass

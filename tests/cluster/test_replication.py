@@ -23,6 +23,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
         yield cluster
 
 
+@pytest.mark.cluster
 def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
     create_replicated(cluster.bootstrap, "orders")
     produced: list[str] = []

@@ -62,6 +62,7 @@ def snapshots(data: Path) -> list[tuple[int, int]]:
     return [(one.end_offset, one.leader_epoch) for one in DataDirectory(data).snapshots()]
 
 
+@pytest.mark.cluster
 def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
     drop_the_beginning(cluster)
     before = {f"topic-{number}" for number in range(5)}
@@ -124,6 +125,7 @@ def join(cluster: Nodes, node: int, data: Path) -> Broker:
     return Broker(data, config=config)
 
 
+@pytest.mark.cluster
 def test_a_node_with_an_empty_disk_joins_after_the_beginning_of_the_log_is_gone(
     cluster: Nodes, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
         Broker(cluster.data(1), config=cluster.config(1) | wrong)
 
 
+@pytest.mark.cluster
 def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Path) -> None:
     """Its controllers do not answer it; without this it would ask until its time for the start is over."""
     with nodes(tmp_path) as cluster:

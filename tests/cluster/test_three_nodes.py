@@ -48,6 +48,7 @@ def test_another_node_decides_when_the_active_controller_is_gone(cluster: Nodes)
     assert len(consume(cluster.bootstrap, "after", 3)) == 3
 
 
+@pytest.mark.cluster
 def test_a_consumer_reads_from_the_replica_in_its_rack(tmp_path: Path) -> None:
     selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     with nodes(tmp_path) as cluster:
@@ -68,6 +69,7 @@ def _bytes_sent(cluster: Nodes) -> dict[int, int]:
     return {node: int(broker.statistics()["bytes_sent"]) for node, broker in cluster.up.items()}
 
 
+@pytest.mark.cluster
 def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
     create(cluster.bootstrap, "orders", 1, 2, 3)
     values = [str(number) for number in range(9)]
@@ -77,6 +79,7 @@ def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
     assert consume(cluster.bootstrap, "orders", 9) == values
 
 
+@pytest.mark.cluster
 def test_the_preferred_leader_leads_again_without_being_asked(tmp_path: Path) -> None:
     with nodes(tmp_path) as cluster:
         cluster.settings["leader.imbalance.check.interval.seconds"] = 1

@@ -60,6 +60,7 @@ def test_replicas_in_sync_stay_so_and_acknowledge_though_they_are_throttled_to_n
     assert consume(servers, "kept", len(values)) == values
 
 
+@pytest.mark.cluster
 def test_groups_and_transactions_go_on_though_their_topics_are_throttled_to_nothing(
     cluster: Cluster,
 ) -> None:
@@ -81,6 +82,7 @@ def test_groups_and_transactions_go_on_though_their_topics_are_throttled_to_noth
     assert read_committed(servers, "in") == ["0", "1", "2", "first"]
 
 
+@pytest.mark.cluster
 def test_a_throttled_move_outlives_the_death_of_its_leader_and_of_its_follower(
     cluster: Cluster, data: Path
 ) -> None:

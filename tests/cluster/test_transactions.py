@@ -53,6 +53,7 @@ def test_partitions_of_all_nodes_and_a_groups_offsets_are_one_transaction(
     assert set(leaders_of(bootstrap, "__transaction_state")) == set(ALL)
 
 
+@pytest.mark.cluster
 def test_a_transaction_whose_coordinator_is_down_is_not_aborted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,7 @@ def one_voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.bootstrap
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("is_raised", [False, True], ids=["kraft.version 0", "kraft.version 1"])
 def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(
     tmp_path: Path, is_raised: bool
@@ -88,6 +89,7 @@ def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
                 cluster.start(1)
 
 
+@pytest.mark.cluster
 def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_where_it_is(
     tmp_path: Path,
 ) -> None:
@@ -108,6 +110,7 @@ def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_
         eventually(lambda: cluster.voters() == [1, 2])
 
 
+@pytest.mark.cluster
 def test_voters_find_each_other_after_one_has_moved_while_none_was_there(tmp_path: Path) -> None:
     """The log has its old address; it is elected, and says where it is."""
     with growing(tmp_path, 3) as cluster:
@@ -136,6 +139,7 @@ def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_pat
             cluster.start(2)
 
 
+@pytest.mark.cluster
 def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None:
     with growing(tmp_path, 2) as cluster:
         cluster.begin()
@@ -151,6 +155,7 @@ def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None
         assert cluster.voters() == [1, 2]
 
 
+@pytest.mark.cluster
 def test_a_lost_disk_comes_back_by_itself(tmp_path: Path) -> None:
     """KIP-1186: the voter with its node id and the directory that is lost is removed first."""
     with growing(tmp_path) as cluster:

@@ -106,6 +106,7 @@ def test_an_io_error_is_an_offline_replica_in_a_failed_directory(
         check(capsys, {broker: {}})
 
 
+@pytest.mark.load
 def test_a_full_disk_is_reported_until_an_append_succeeds(capsys: Capture) -> None:
     with Broker(memory_max=24 << 20) as broker:
         broker.create_topic(TOPIC, config={"compression.type": "uncompressed"} | AT_ONCE)

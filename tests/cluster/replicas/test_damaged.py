@@ -127,6 +127,7 @@ def assert_whole(cluster: Cluster, values: list[str]) -> None:
     assert consume(cluster.bootstrap_servers, TOPIC, len(values)) == sorted(values)
 
 
+@pytest.mark.cluster
 def test_killed_followers_with_a_changed_byte_fetch_from_there_again(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
@@ -158,6 +159,7 @@ def test_followers_that_lost_a_segment_fetch_from_the_one_that_is_whole(
     assert_whole(cluster, values)
 
 
+@pytest.mark.cluster
 def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
@@ -172,6 +174,7 @@ def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
     assert_whole(cluster, values)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 def test_of_three_stopped_nodes_the_damaged_one_takes_nothing_from_the_others(
     cluster: Cluster, first: bool, given_up: GivenUp, caplog: pytest.LogCaptureFixture
@@ -207,6 +210,7 @@ def test_of_three_stopped_nodes_the_damaged_one_takes_nothing_from_the_others(
     eventually(lambda: bool(given_up()))
 
 
+@pytest.mark.cluster
 def test_a_member_of_the_isr_that_finds_damage_while_it_runs_leaves_it_until_it_is_restarted(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
@@ -236,6 +240,7 @@ def test_a_leader_that_finds_damage_while_it_runs_is_replaced_and_fetches_it_aga
     assert_whole(cluster, values)
 
 
+@pytest.mark.cluster
 def test_a_damaged_leader_with_one_other_member_in_sync_leads_until_a_third_one_joins(
     cluster: Cluster, given_up: GivenUp
 ) -> None:

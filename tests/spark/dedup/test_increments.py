@@ -478,7 +478,7 @@ class Folder(RuleBasedStateMachine):
             self.temporary.cleanup()
 
 
-TestFolder = Folder.TestCase
+TestFolder = pytest.mark.campaign(Folder.TestCase)
 
 
 @pytest.mark.parametrize("cold", [False, True])

@@ -71,6 +71,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 
 
 @MACHINES
+@pytest.mark.campaign
 def test_nothing_is_lost_or_done_twice_without_an_error(machine: type[Histories]) -> None:
     reached: Counter[str] = Counter()
     for history in run_all(machine, SEEDS):
