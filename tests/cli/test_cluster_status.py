@@ -2,23 +2,34 @@
 
 import json
 import re
+import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.client.describe_quorum import Described, described
+from pykafka_core.cli.client.describe_quorum import (
+    DESCRIBE_QUORUM,
+    Described,
+    describe_quorum,
+    described,
+)
 from pykafka_core.cli.client.health import Observed, observe
 from pykafka_core.cli.cluster.status import ClusterStatus, assess, look, silent_ms
 from pykafka_core.metadata.health import State, health_of
+from pykafka_core.protocol import encode_response
 from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
+    ApiVersionsResponse,
     DescribeQuorumResponse,
     MetadataResponse,
 )
+from pykafka_core.types import METADATA_TOPIC
 from tests.support.cli import run
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 
 Capture = pytest.CaptureFixture[str]
 
@@ -145,6 +156,43 @@ def test_a_controller_that_is_no_broker_is_down_once_it_is_silent() -> None:
     well, ill = found(500), found(90_000)
     assert (well.problems, ill.problems) == ([], ["down: node 2"])
     assert [node.address for node in well.nodes] == ["h:1", "h:2"]
+
+
+def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuorumResponse) -> None:
+    """As a broker of an older Kafka: it closes the connection at a version that it lacks."""
+    apis = [ApiVersionsResponse.ApiVersion(api_key=DESCRIBE_QUORUM, max_version=version_max)]
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as received:
+        while size := received.read(4):
+            request = received.read(int.from_bytes(size))
+            api_key, version, number = struct.unpack_from(">hhi", request)
+            if api_key == wire.API_VERSIONS:
+                body = encode_response(ApiVersionsResponse(api_keys=apis), version)
+                answer = struct.pack(">i", number) + body
+            elif version <= version_max:
+                answer = struct.pack(">ib", number, 0) + encode_response(quorum, version)
+            else:
+                return
+            connection.sendall(struct.pack(">i", len(answer)) + answer)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_broker_is_asked_for_the_quorum_by_a_version_that_it_has(version: int) -> None:
+    """A cluster of Kafka before 3.9 had no controller, as its brokers close the connection."""
+    of = DescribeQuorumResponse
+    voters = [of.ReplicaState(replica_id=node, log_end_offset=9) for node in (1, 2)]
+    partition = of.PartitionData(
+        leader_id=1, leader_epoch=1, high_watermark=9, current_voters=voters, observers=[]
+    )
+    topic = of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        served = pool.submit(answer_once, listener, version, of(topics=[topic]))
+        with wire.Connection(*listener.getsockname()) as connection:
+            quorum = describe_quorum(connection)
+        served.result(PATIENCE_S)
+    metadata = MetadataResponse(brokers=[], topics=[], cluster_id="c")
+    found = assess(metadata, quorum, Observed(health_of([]), []))
+    assert (found.controller, found.problems) == (1, [])
 
 
 def test_an_answer_that_names_no_leader_is_an_error() -> None:

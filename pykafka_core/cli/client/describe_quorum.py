@@ -10,6 +10,7 @@ from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorum
 from pykafka_core.types import METADATA_TOPIC
 
 DESCRIBE_QUORUM, VERSION = 55, 2
+"""Kafka has 1 since 3.3 and 2 since 3.9; the first is enough for leader, epoch and offsets."""
 NOBODY = -1
 SILENT_MS_MAX = 5000
 """Of a voter that is there: it fetches every half second, and its leader resigns sooner if a majority does not."""
@@ -23,7 +24,7 @@ class Described(NamedTuple):
     Attributes:
         partition: The metadata log as its leader sees it; None if nobody leads, or no controller answered.
         error_code: Why there is none; 0 if there is one.
-        nodes: Where voters are reached as controllers.
+        nodes: Where voters are reached as controllers; brokers before Kafka 3.9 do not say it.
     """
 
     partition: Partition | None
@@ -67,12 +68,14 @@ def describe_quorum(broker: wire.Connection) -> Described:
     """Ask a broker.
 
     Raises:
+        CliError: It cannot be asked.
         OSError: It does not answer.
     """
     partition = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     request = DescribeQuorumRequest(topics=[topic])
-    return described(broker.ask(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
+    version = broker.newest(DESCRIBE_QUORUM, VERSION)
+    return described(broker.ask(DESCRIBE_QUORUM, version, request, DescribeQuorumResponse))
 
 
 def described(answer: DescribeQuorumResponse) -> Described:

@@ -18,6 +18,8 @@ from pykafka_core.protocol import (
     is_flexible,
 )
 from pykafka_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     ListPartitionReassignmentsRequest,
@@ -38,7 +40,7 @@ LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
 CONTROLLER_TIMEOUT_MS = 15_000
 """Limit of a broker for requests that the controller answers."""
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
-API_VERSIONS = 18
+API_VERSIONS, API_VERSIONS_VERSION = 18, 3
 """Its answers have the response header v0 in every version, as who asks may be older than the broker."""
 NO_LEADER = -1
 _CLIENT_ID = b"pykafka-core-cli"
@@ -58,6 +60,7 @@ class Connection:
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), TIMEOUT_S)
         self._numbers = itertools.count(1)
+        self._newest: Mapping[int, int] | None = None
 
     def __enter__(self) -> "Connection":
         return self
@@ -93,6 +96,33 @@ class Connection:
         message = decode_response(api_key, version, whole[len(expected) :])
         assert isinstance(message, answer), "the codec's answer to this request"
         return message
+
+    def describe_apis(self, version: int = API_VERSIONS_VERSION) -> ApiVersionsResponse:
+        """Ask for the versions of each API, and for features.
+
+        Raises:
+            CliError: The broker refuses.
+            OSError: It does not answer.
+        """
+        request = ApiVersionsRequest(
+            client_software_name=_CLIENT_ID.decode(), client_software_version="1"
+        )
+        answer = self.ask(API_VERSIONS, version, request, ApiVersionsResponse)
+        check(answer.error_code, "the broker does not describe its APIs")
+        return answer
+
+    def newest(self, api_key: int, limit: int) -> int:
+        """Return the newest version of an API that the broker has, ``limit`` at most.
+
+        Raises:
+            CliError: The broker does not have the API.
+            OSError: It does not answer.
+        """
+        if self._newest is None:
+            self._newest = {one.api_key: one.max_version for one in self.describe_apis().api_keys}
+        if api_key not in self._newest:
+            raise CliError(f"the broker does not have API {api_key}")
+        return min(limit, self._newest[api_key])
 
     def _read(self, size: int) -> bytes:
         parts = bytearray()

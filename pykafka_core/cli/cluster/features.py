@@ -12,8 +12,6 @@ from pykafka_core.cli.errors import FAILED, USAGE, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -142,11 +140,7 @@ def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
     Returns:
         The epoch of the finalized features, -1 where none are; and all that are supported or finalized, by name.
     """
-    request = ApiVersionsRequest(
-        client_software_name="pykafka-core-cli", client_software_version="1"
-    )
-    answer = broker.ask(wire.API_VERSIONS, API_VERSIONS_VERSION, request, ApiVersionsResponse)
-    wire.check(answer.error_code, _CANNOT)
+    answer = broker.describe_apis(API_VERSIONS_VERSION)
     supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
     finalized = {one.name: one.max_version_level for one in answer.finalized_features}
     features = [

@@ -29,7 +29,8 @@ class Node:
     """One node.
 
     Attributes:
-        address: ``HOST:PORT``, of a controller that is no broker as one; None if it is a broker that is not alive.
+        address: ``HOST:PORT``, of a controller that is no broker as one; None if it is a broker that is not alive,
+            or a controller whose address brokers before Kafka 3.9 do not say.
         roles: ``broker``, ``controller`` and, of the one that leads the quorum, ``active``.
         leads: Partitions that it leads.
         replicas: Partitions of which it is a replica.
@@ -125,8 +126,13 @@ def assess(metadata: MetadataResponse, quorum: Described, observed: Observed) ->
 
 def _is_down(node: Node) -> bool:
     """A broker that is not alive, or a controller that is no broker and does not fetch metadata."""
-    is_silent = node.voter_silent_ms is not None and node.voter_silent_ms > SILENT_MS_MAX
-    return node.address is None or (is_silent and "broker" not in node.roles)
+    if "broker" in node.roles:
+        return node.address is None
+    return node.voter_silent_ms is not None and node.voter_silent_ms > SILENT_MS_MAX
+
+
+def _address(node: Node) -> str:
+    return node.address or ("DOWN" if _is_down(node) else "unknown")
 
 
 def _nodes(metadata: MetadataResponse, described: Described) -> list[Node]:
@@ -194,7 +200,7 @@ def _tables(found: ClusterStatus) -> list[tuple[str, list[Mapping[str, object]]]
         "partitions": f"{found.partitions:,}",
         **{MEASURES[state].label: named(names) for state, names in found.health.items()},
     }
-    rows = [{**asdict(node), "address": node.address or "DOWN"} for node in found.nodes]
+    rows = [{**asdict(node), "address": _address(node)} for node in found.nodes]
     if not any(node.rack for node in found.nodes):
         rows = [{name: value for name, value in row.items() if name != "rack"} for row in rows]
     return [("", [{"what": name, "": value} for name, value in lines.items()]), ("", [*rows])]
