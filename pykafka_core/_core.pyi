@@ -29,6 +29,8 @@ PartitionId = tuple[bytes, int]
 
 KeyValue = tuple[bytes | None, bytes | None]
 
+LogFault = Literal["offline", "read_only", "unreadable"]
+
 Peer = tuple[str, str, int]
 """Another node's listener: what for, host, port. Each purpose has a connection of its own."""
 
@@ -653,31 +655,18 @@ class TopicsMissing:
 
 @final
 class PartitionState:
-    """Level: the latest state of a partition. ``offset``: log end, or where the damage begins."""
+    """Level: all faults of a log with their reasons, the gravest first.
 
-    def __new__(
-        cls,
-        topic_id: bytes,
-        partition: int,
-        state: Literal["leader", "offline", "deleted", "read_only", "unreadable", "whole"],
-        leader_epoch: int,
-        offset: int,
-        reason: str,
-    ) -> Self: ...
+    A whole or a deleted log has no fault.
+    """
+
+    def __new__(cls, topic_id: bytes, partition: int, faults: dict[LogFault, str]) -> Self: ...
     @property
     def topic_id(self) -> bytes: ...
     @property
     def partition(self) -> int: ...
     @property
-    def state(
-        self,
-    ) -> Literal["leader", "offline", "deleted", "read_only", "unreadable", "whole"]: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def reason(self) -> str: ...
+    def faults(self) -> dict[LogFault, str]: ...
 
 @final
 class Replica:

@@ -125,6 +125,10 @@ class Directory(StrEnum):
         )
 
 
+_OF_LOGS: Mapping[str, State] = {"offline": State.OFFLINE_REPLICA}
+"""The core's names of faults that are not those of a state."""
+
+
 class Replicas:
     """The states of this node, its replicas and its directory. Only the control thread writes them.
 
@@ -134,22 +138,18 @@ class Replicas:
     """
 
     def __init__(self) -> None:
-        self._logs: dict[PartitionId, State] = {}
+        self._logs: dict[PartitionId, Sequence[State]] = {}
         self._unloaded: set[PartitionId] = set()
         self.directory = Directory.OK
         self.lacks_controller = False
 
-    def note(self, partition: PartitionId, state: str) -> None:
-        """Record a level of the core: the state of a log. A new leader epoch repairs no log."""
-        match state:
-            case "offline":
-                self._logs[partition] = State.OFFLINE_REPLICA
-            case "read_only":
-                self._logs[partition] = State.READ_ONLY
-            case "unreadable":
-                self._logs.setdefault(partition, State.UNREADABLE)
-            case "deleted" | "whole":
-                self._logs.pop(partition, None)
+    def note(self, partition: PartitionId, faults: Iterable[str]) -> None:
+        """Record a level of the core: all faults of a log, the gravest first."""
+        states = [_OF_LOGS.get(fault) or State(fault) for fault in faults]
+        if states:
+            self._logs[partition] = states
+        else:
+            self._logs.pop(partition, None)
 
     def coordinator_failed(self, partition: PartitionId) -> None:
         """Record that what this partition coordinates cannot be loaded."""
@@ -165,8 +165,8 @@ class Replicas:
             self.directory = state
 
     def state_of(self, partition: PartitionId) -> State | None:
-        """Return the fault of a replica's log here, None for a whole log."""
-        return self._logs.get(partition)
+        """Return the gravest fault of a replica's log here, None for a whole log."""
+        return next(iter(self._logs.get(partition, ())), None)
 
     @property
     def are_whole(self) -> bool:
@@ -175,7 +175,7 @@ class Replicas:
 
     def broken(self) -> Mapping[PartitionId, Sequence[State]]:
         """A copy, for any thread: the states of the replicas that have any."""
-        found = {partition: [state] for partition, state in self._logs.copy().items()}
+        found = {partition: [*states] for partition, states in self._logs.copy().items()}
         for partition in self._unloaded.copy():
             found.setdefault(partition, []).append(State.UNLOADED_COORDINATOR)
         return found

@@ -1,6 +1,6 @@
 """DescribeLogDirs: KIP-113, KIP-827."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -13,6 +13,9 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsResponse,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+if TYPE_CHECKING:
+    from pykafka_core._core import LogFault
 
 DESCRIBE_LOG_DIRS = 35
 Asked = DescribeLogDirsRequest.DescribableLogDirTopic
@@ -60,14 +63,20 @@ def test_only_what_is_asked_for_and_exists_is_told(broker: SimulatedBroker) -> N
     assert describe(broker, []) == {}
 
 
-@pytest.mark.parametrize("level", ["read_only", "unreadable", "offline"])
-def test_a_replica_that_is_damaged_or_failed_has_a_state_in_flexible_versions(
-    broker: SimulatedBroker, level: Literal["read_only", "unreadable", "offline"]
+@pytest.mark.parametrize(
+    ("faults", "state"),
+    [
+        (["read_only"], "read_only"),
+        (["unreadable"], "unreadable"),
+        (["offline", "unreadable"], "offline_replica,unreadable"),
+    ],
+)
+def test_a_replica_that_is_damaged_or_failed_has_states_in_flexible_versions(
+    broker: SimulatedBroker, faults: "list[LogFault]", state: str
 ) -> None:
     topic_id = broker.image.topics.by_name["orders"].topic_id
-    broker.core.push(PartitionState(topic_id, 1, level, 0, 0, "as the test says"))
+    broker.core.push(PartitionState(topic_id, 1, dict.fromkeys(faults, "as the test says")))
     broker.run()
-    state = "offline_replica" if level == "offline" else level
     for version in range(1, 6):
         (topic,) = asked(broker, version).topics
         shown = [p.state for p in topic.partitions]

@@ -22,36 +22,23 @@ AT = TOPIC_ID, 0
 NAME = "orders-0"
 
 
-@pytest.mark.parametrize(
-    ("levels", "state"),
-    [
-        ("offline", State.OFFLINE_REPLICA),
-        ("read_only", State.READ_ONLY),
-        ("unreadable", State.UNREADABLE),
-        ("read_only leader", State.READ_ONLY),
-        ("read_only unreadable", State.READ_ONLY),
-        ("unreadable read_only", State.READ_ONLY),
-        ("read_only offline", State.OFFLINE_REPLICA),
-        ("read_only whole", None),
-        ("offline deleted", None),
-        ("leader", None),
-    ],
-)
-def test_a_replica_has_the_state_that_a_leader_epoch_does_not_repair(
-    levels: str, state: State | None
-) -> None:
+def test_a_replica_has_the_states_of_its_last_level() -> None:
     replicas = Replicas()
-    for level in levels.split():
-        replicas.note(AT, level)
-    assert replicas.broken() == ({} if state is None else {AT: [state]})
+    replicas.note(AT, ["read_only"])
+    replicas.note(AT, ["offline", "unreadable"])
+    assert replicas.broken() == {AT: [State.OFFLINE_REPLICA, State.UNREADABLE]}
+    assert replicas.state_of(AT) is State.OFFLINE_REPLICA
+    replicas.note(AT, [])
+    assert replicas.broken() == {}
+    assert replicas.state_of(AT) is None
 
 
 def test_a_replica_has_the_state_of_its_log_and_that_of_its_coordinator() -> None:
     replicas = Replicas()
-    replicas.note(AT, "read_only")
+    replicas.note(AT, ["read_only"])
     replicas.coordinator_failed(AT)
     assert replicas.broken() == {AT: [State.READ_ONLY, State.UNLOADED_COORDINATOR]}
-    replicas.note(AT, "whole")
+    replicas.note(AT, [])
     assert replicas.broken() == {AT: [State.UNLOADED_COORDINATOR]}
     replicas.coordinator_closed(AT)
     assert replicas.broken() == {}
@@ -106,7 +93,7 @@ def test_the_controller_counts_partitions_without_a_leader() -> None:
 
 def test_a_node_reports_its_own_logs_and_its_directory() -> None:
     replicas = Replicas()
-    replicas.note(AT, "read_only")
+    replicas.note(AT, ["read_only"])
     replicas.note_directory(Directory.FULL)
     whole = partition(1, 2, 3)
     full = (State.FULL_DIRECTORY, "/data")

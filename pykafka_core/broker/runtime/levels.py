@@ -8,6 +8,7 @@ from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.metadata.health import Directory, Replicas
+from pykafka_core.metadata.image.image import Partition
 
 _log = GuardedLogger(__name__)
 
@@ -30,29 +31,28 @@ class Levels:
 
     def partition(self, event: PartitionState) -> None:
         """Report a partition that does not serve; the inspection at the start and the first use find the same."""
-        self._replicas.note((event.topic_id, event.partition), event.state)
-        if event.state not in ("offline", "read_only"):
-            return
+        self._replicas.note((event.topic_id, event.partition), event.faults)
         topic = self._publisher.image.topics.by_id.get(event.topic_id)
         name = f"{topic.name if topic else event.topic_id.hex()}-{event.partition}"
-        if self._notices.admit((name, event.state)) is None:
-            return
-        if event.state == "read_only":
-            import shlex  # for a shell, and not at every start
-
-            repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
+        for fault, reason in event.faults.items():
+            if fault == "unreadable" or self._notices.admit((name, fault)) is None:
+                continue
             partition = None if topic is None else topic.partitions.get(event.partition)
-            if partition is not None and len(partition.replicas) > 1:
-                advice = (
-                    "; what it lacks is fetched from its leader. If this broker leads it, nobody replicates it: "
-                    "restart the broker, so that another member of the ISR leads; if there is none, stop it, and have "
-                    f"another replica elected (pykafka-core topics elect --unclean), or run {repair}"
-                )
-            else:
-                advice = f"; it refuses records: stop the broker and run {repair}"
-        else:
-            advice = ""
-        _log.error("partition %s is %s: %s%s", name, event.state, event.reason, advice)
+            advice = self._repair(name, partition) if fault == "read_only" else ""
+            _log.error("partition %s is %s: %s%s", name, fault, reason, advice)
+
+    def _repair(self, name: str, partition: Partition | None) -> str:
+        """Advice for a damaged log."""
+        import shlex  # for a shell, and not at every start
+
+        repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
+        if partition is None or len(partition.replicas) == 1:
+            return f"; it refuses records: stop the broker and run {repair}"
+        return (
+            "; what it lacks is fetched from its leader. If this broker leads it, nobody replicates it: "
+            "restart the broker, so that another member of the ISR leads; if there is none, stop it, and have "
+            f"another replica elected (pykafka-core topics elect --unclean), or run {repair}"
+        )
 
     def disk(self, event: DiskState) -> None:
         """Report each change."""

@@ -11,8 +11,9 @@
 6. The core takes in the whole image, and serves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.runtime.completions import Completed
@@ -53,6 +54,9 @@ from pykafka_core.quorum.quorum import BATCH_BYTES_SOFT_MAX, Committed, Proposal
 from pykafka_core.quorum.single_voter import SingleVoter
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch
 
+if TYPE_CHECKING:
+    from pykafka_core._core import Event
+
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
 
@@ -72,13 +76,22 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
 
 def _unusable(core: Core, plan: Plan, error: KafkaError) -> str:
     """Why the metadata log cannot be used, as its partition said, and what to do."""
-    levels = (event for event in core.wait(0) if isinstance(event, PartitionState | DiskState))
-    why = next((event.reason for event in levels if event.reason), error.name)
+    why = next((reason for event in core.wait(0) for reason in _reasons(event)), error.name)
     place = plan.directory.path if plan.directory else "memory"
     return (
         f"the metadata log of {place} cannot be used: {why}; free some space on its disk, or look for "
         f"damage with `pykafka-core repair {place}` and restore the files of __cluster_metadata-0"
     )
+
+
+def _reasons(event: "Event") -> Iterable[str]:
+    match event:
+        case PartitionState():
+            return event.faults.values()
+        case DiskState(state="full" | "failed"):
+            return [event.reason]
+        case _:
+            return []
 
 
 class _Startup:

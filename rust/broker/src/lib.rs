@@ -34,10 +34,10 @@ pub use partition::storage::StorageOpenError;
 pub use partition::{Partition, PartitionOffsets};
 pub use seam::clock::FixedClock;
 pub use seam::core::{Core, CoreError, CoreOptions};
+pub use seam::event::faults::{Faults, LogFault};
 pub use seam::event::queue::EventQueue;
 pub use seam::event::{
-    DiskStateKind, Event, PartitionStateKind, RecordsRead, ReplicaStateKind, RequestEvent, Token,
-    VerifyTransaction,
+    DiskStateKind, Event, RecordsRead, ReplicaStateKind, RequestEvent, Token, VerifyTransaction,
 };
 pub use seam::image::client_quotas::{ClientQuota, Metered, Named};
 pub use seam::image::delta::{ImageDelta, TopicImage};

@@ -80,6 +80,7 @@ use self::turn::{Guarded, Turn};
 use self::waiters::Waiters;
 use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
+use crate::seam::event::faults::Faults;
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::log_ring::{Level, LogRing};
@@ -163,6 +164,8 @@ pub struct Partition {
 struct Inner {
     replication: Replication,
     log: LogSlot,
+    /// As they were last reported.
+    faults: Faults,
     /// Of an unopened log, once somebody asked.
     survey: Option<Survey>,
     /// Dirtiness of an unopened log with the present settings, after the first look.
@@ -242,6 +245,7 @@ impl Partition {
         let inner = Inner {
             replication: Replication::new(host.node_id).committed_by(commit_rule),
             log: LogSlot::Unopened,
+            faults: Faults::default(),
             survey: None,
             dirtiness_on_disk: None,
             is_opening_refused: false,

@@ -20,7 +20,8 @@ use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outco
 use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
 use crate::partition::threads::pool::MayWait;
-use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
+use crate::seam::event::faults::LogFault;
+use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
@@ -280,13 +281,10 @@ impl Broker {
         self.ctx.partitions.offsets(&MayWait::as_documented(), &(TOPIC, 0)).unwrap()
     }
 
-    /// The states of partitions in the event queue, in order.
-    pub(crate) fn partition_states(&self) -> Vec<PartitionStateKind> {
-        let state = |event| match event {
-            Event::PartitionState { state, .. } => Some(state),
-            _ => None,
-        };
-        self.events().into_iter().filter_map(state).collect()
+    /// The faults of logs in the event queue, in order.
+    pub(crate) fn faults(&self) -> Vec<Vec<LogFault>> {
+        let faults = |event: Event| event.faults().map(Iterator::collect);
+        self.events().into_iter().filter_map(faults).collect()
     }
 
     /// The states of the disk in the event queue, in order.

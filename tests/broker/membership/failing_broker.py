@@ -22,7 +22,7 @@ from tests.broker.asked_channel import AskedChannel
 from tests.handlers.cluster_world import CLUSTER_ID, TOPIC_ID, ClusterWorld, directory
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Core, PartitionId
+    from pykafka_core._core import Core, LogFault, PartitionId
     from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
     from pykafka_core.broker.runtime.metadata.publisher import Publisher
 
@@ -31,7 +31,6 @@ HEARTBEAT_MS, SESSION_MS = 2000, 9000
 HEARTBEAT_NS = HEARTBEAT_MS * 1_000_000
 NO_SPACE = (KafkaStorageError.code, -1)
 QUICK = (0, 1)
-State = Literal["leader", "offline", "read_only", "unreadable", "whole"]
 
 
 class _Core(FakeCore):
@@ -164,16 +163,15 @@ class FailingBroker(AskedChannel):
         self.assignments.note_disk(DiskState(state, "a reason"))
         self.settle()
 
-    def note_partition(self, state: State, index: int = 0) -> None:
-        """The core reports a partition."""
-        self.note_partition_only(state, index)
+    def note_partition(self, *faults: "LogFault") -> None:
+        """The core reports the first partition."""
+        self.note_partition_only(0, *faults)
         self.settle()
 
-    def note_partition_only(self, state: State, index: int) -> None:
+    def note_partition_only(self, index: int, *faults: "LogFault") -> None:
         """Report a partition without a turn of the control thread."""
-        epoch = self.world.partition(index).leader_epoch
-        event = PartitionState(TOPIC_ID, index, state, epoch, 0, "a reason")
-        self._foundation.replicas.note((TOPIC_ID, index), state)
+        event = PartitionState(TOPIC_ID, index, dict.fromkeys(faults, "a reason"))
+        self._foundation.replicas.note((TOPIC_ID, index), event.faults)
         self.assignments.note_partition(event)
 
     def has_lost(self, index: int = 0) -> bool:

@@ -1,6 +1,7 @@
 """A broker that cannot write names a lost directory for partitions that another can lead."""
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -31,9 +32,11 @@ from tests.broker.membership.failing_broker import (
     SESSION_MS,
     THIRD,
     FailingBroker,
-    State,
 )
 from tests.handlers.cluster_world import directory
+
+if TYPE_CHECKING:
+    from pykafka_core._core import LogFault
 
 GRACE_HEARTBEATS = GRACE_NS // HEARTBEAT_NS + 1
 
@@ -138,12 +141,12 @@ def test_a_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
     assert not broker.has_lost()
 
 
-@pytest.mark.parametrize(("state", "has_lost"), [("leader", True), ("whole", False)])
-def test_a_leader_epoch_ends_no_fault(state: State, has_lost: bool) -> None:
+@pytest.mark.parametrize(("faults", "has_lost"), [(["read_only"], True), ([], False)])
+def test_a_fault_that_ended_has_no_consequence(faults: "list[LogFault]", has_lost: bool) -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.decides = lambda _: None
     broker.note_partition("read_only")
-    broker.note_partition(state)
+    broker.note_partition(*faults)
     broker.decides = broker.world.ask
     broker.pass_looks(1)
     broker.pass_heartbeats()
@@ -234,16 +237,15 @@ def test_a_failed_log_is_lost_until_a_restart() -> None:
 def test_an_unreadable_batch_of_a_failed_log_changes_nothing() -> None:
     """It made the failed log a damaged one, which follows again."""
     broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.note_partition("offline")
-    broker.note_partition("unreadable")
+    broker.note_partition("offline", "unreadable")
     broker.pass_heartbeats(GRACE_HEARTBEATS)
     assert broker.has_lost()
 
 
-@pytest.mark.parametrize("state", ["read_only", "unreadable"])
-def test_a_damaged_leader_follows_when_it_is_not_electable(state: State) -> None:
+@pytest.mark.parametrize("fault", ["read_only", "unreadable"])
+def test_a_damaged_leader_follows_when_it_is_not_electable(fault: "LogFault") -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
-    broker.note_partition(state)
+    broker.note_partition(fault)
     assert broker.has_lost()
     broker.pass_heartbeats(2)
     found_now = broker.world.partition()
@@ -283,7 +285,7 @@ def test_many_failed_logs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Resignation, "changes", counted)
     for index in range(50):
-        broker.note_partition_only("offline", index)
+        broker.note_partition_only(index, "offline")
     broker.settle()
     assert all(broker.has_lost(index) for index in range(50))
     assert len(looks) <= 3
@@ -293,7 +295,7 @@ def looking_broker() -> FailingBroker:
     """A look takes four turns, as a slice takes one, and asks for a change."""
     broker = FailingBroker(*[(OWN, SECOND, THIRD)] * (3 * SLICE_PARTITIONS + 1))
     broker.core.tick_ns = TURN_NS
-    broker.note_partition_only("offline", 0)
+    broker.note_partition_only(0, "offline")
     return broker
 
 
@@ -310,8 +312,8 @@ def test_a_hint_during_a_look_has_another_one_follow() -> None:
     broker = looking_broker()
     broker.turn()
     broker.turn()
-    broker.note_partition_only("offline", 1)
-    broker.note_partition_only("offline", 2 * SLICE_PARTITIONS)
+    broker.note_partition_only(1, "offline")
+    broker.note_partition_only(2 * SLICE_PARTITIONS, "offline")
     broker.core.tick_ns = 0
     broker.pass_looks(1)
     assert all(broker.has_lost(index) for index in (0, 1, 2 * SLICE_PARTITIONS))

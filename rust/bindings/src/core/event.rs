@@ -11,7 +11,7 @@ use pykafka_client::SendError;
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyList, PyString};
 
 use super::facts::ProducerState;
 
@@ -198,14 +198,7 @@ event!(Replied {
     reason: String,
 });
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
-event!(PartitionState {
-    topic_id: Py<PyBytes>,
-    partition: i32,
-    state: Py<PyString>,
-    leader_epoch: i32,
-    offset: i64,
-    reason: String,
-});
+event!(PartitionState { topic_id: Py<PyBytes>, partition: i32, faults: Py<PyDict> });
 event!(Replica {
     topic_id: Py<PyBytes>,
     partition: i32,
@@ -302,10 +295,11 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             let names = names.iter().map(ToString::to_string).collect();
             object(py, TopicsMissing { names, principal: text(py, &principal) })
         }
-        Event::PartitionState { topic_id, partition, state, leader_epoch, offset, reason } => {
-            let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));
-            let leader_epoch = leader_epoch.get();
-            object(py, PartitionState { topic_id, partition, state, leader_epoch, offset, reason })
+        Event::PartitionState { topic_id, partition, faults } => {
+            let topic_id = id_bytes(py, &topic_id);
+            let faults = faults.iter().map(|(fault, reason)| (fault.name(), reason));
+            let faults = faults.into_py_dict(py)?.unbind();
+            object(py, PartitionState { topic_id, partition, faults })
         }
         Event::Replica { topic_id, partition, leader_epoch, follower, state, since_ns } => {
             let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));

@@ -28,7 +28,7 @@ use super::turn::Turn;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey, TARGET};
 use crate::kafka_error::KafkaError;
-use crate::seam::event::PartitionStateKind;
+use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
 
 /// Where a follower's log stands: what its next fetch says.
@@ -194,12 +194,10 @@ impl Partition {
         let ends = turn.ends(&log);
         turn.replication.truncated(ends);
         turn.version += 1;
-        match &recovery.damage {
-            Some(damage) => {
-                turn.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
-            }
-            None => turn.report(PartitionStateKind::Whole, log.log_end_offset(), String::new()),
-        }
+        turn.change_faults(|faults| {
+            *faults = Faults::default();
+            faults.opened(recovery.damage.as_ref().map(ToString::to_string));
+        });
         Ok((log, recovery))
     }
 
@@ -444,6 +442,7 @@ mod tests {
     use super::*;
     use crate::partition::threads::pool::MayWait;
     use crate::seam::event::Event;
+    use crate::seam::event::faults::LogFault;
     use crate::seam::image::PartitionEntry;
     use crate::testing::{Broker, NODE, TOPIC, batch, replicated};
 
@@ -679,9 +678,9 @@ mod tests {
     #[test]
     fn the_end_of_damage_is_reported() {
         let (broker, partition) = damaged_follower(&[OTHER], &[]);
-        assert_eq!(broker.partition_states(), [PartitionStateKind::ReadOnly]);
+        assert_eq!(broker.faults(), [vec![LogFault::ReadOnly]]);
         assert_eq!(append(&partition, 3, (2, 3), 5), Ok(at(3, 3)));
-        assert_eq!(broker.partition_states(), [PartitionStateKind::Whole]);
+        assert_eq!(broker.faults(), [vec![]]);
     }
 
     #[test]
@@ -690,7 +689,7 @@ mod tests {
         assigned(&mut broker, NODE, 4);
         broker.wait_idle();
         assert!(partition.opened_log().unwrap().damage().is_some());
-        assert_eq!(broker.partition_states(), [PartitionStateKind::ReadOnly]);
+        assert_eq!(broker.faults(), [vec![LogFault::ReadOnly]]);
     }
 
     /// docs/DURABILITY.md.

@@ -9,7 +9,7 @@ use super::threads::pool::MayWait;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::seam::event::PartitionStateKind;
+use crate::seam::event::faults::LogFault;
 
 impl Partition {
     /// The log, opened. May wait for the disk.
@@ -41,15 +41,15 @@ impl Partition {
         let config = turn.config.clone();
         drop(turn);
         let found = self.host.directory.inspect(&self.topic, self.index, self.topic_id, config);
-        let (state, offset, reason) = match found {
-            Ok(Some(damage)) => (PartitionStateKind::ReadOnly, damage.offset(), damage.to_string()),
+        let (fault, reason) = match found {
+            Ok(Some(damage)) => (LogFault::ReadOnly, damage.to_string()),
             Err(OpenError::Storage(error)) if error.is_refusal() => return,
-            Err(error) => (PartitionStateKind::Offline, -1, error.to_string()),
+            Err(error) => (LogFault::Offline, error.to_string()),
             Ok(None) => return,
         };
-        let turn = self.turn();
+        let mut turn = self.turn();
         if matches!(turn.log, LogSlot::Unopened) {
-            turn.report(state, offset, reason);
+            turn.change_faults(|faults| faults.begin(fault, reason));
         }
     }
 
@@ -138,10 +138,8 @@ impl Partition {
             Err(error) => return Err(self.turn().fail(&error.to_string())),
         };
         self.report_recovery(&recovery);
-        if let Some(damage) = &recovery.damage {
-            let (offset, reason) = (damage.offset(), damage.to_string());
-            self.turn().report(PartitionStateKind::ReadOnly, offset, reason);
-        }
+        let damage = recovery.damage.as_ref().map(ToString::to_string);
+        self.turn().change_faults(|faults| faults.opened(damage));
         // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
         if recovery.damage.is_none() && self.turn().syncs_every_append() {
             let flushed = log.flush();
@@ -211,5 +209,30 @@ impl Partition {
             }
             assigned => self.turn().stored(assigned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::Durability;
+
+    use crate::partition::threads::pool::MayWait;
+    use crate::seam::event::faults::LogFault;
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, TOPIC, batch};
+
+    #[test]
+    fn a_log_that_opens_after_its_inspection_failed_has_no_fault() {
+        let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["a"]));
+        let broker = broker.stopped_and_restarted(Durability::Fsync).with_topic(1, &[]);
+        let (may_wait, directory) = (MayWait::as_documented(), "/data/t-0");
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        broker.gate.fail_at(Op::Read, directory);
+        partition.inspect(&may_wait);
+        assert_eq!(broker.faults(), [vec![LogFault::Offline]]);
+        broker.gate.heal();
+        partition.log(&may_wait).unwrap();
+        assert_eq!(broker.faults(), [vec![]]);
     }
 }

@@ -13,7 +13,7 @@ use super::turn::Turn;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::seam::event::PartitionStateKind;
+use crate::seam::event::faults::Faults;
 
 impl Partition {
     /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
@@ -35,9 +35,6 @@ impl Partition {
         turn.list_as_replicated();
         if turn.is_epoch_due() {
             turn.drain_after();
-        } else if change == Change::BecameLeader && matches!(turn.log, LogSlot::Unopened) {
-            // It gets its epoch when it is opened, which is before its first append.
-            turn.report(PartitionStateKind::Leader, 0, String::new());
         }
         change
     }
@@ -47,9 +44,7 @@ impl Partition {
         if !self.turn().is_epoch_due() || self.begin_leader_epoch(log, writer).is_err() {
             return;
         }
-        let mut turn = self.turn();
-        turn.progress(log);
-        turn.report(PartitionStateKind::Leader, log.log_end_offset(), String::new());
+        self.turn().progress(log);
     }
 
     /// Makes an ISR pending; `None` if it is no longer possible or one is in flight.
@@ -226,7 +221,7 @@ impl Turn<'_> {
         self.fail_waiters(error);
         self.version += 1;
         if matches!(slot, LogSlot::Deleted) {
-            self.report(PartitionStateKind::Deleted, -1, String::new());
+            self.change_faults(|faults| *faults = Faults::default());
         }
         std::mem::replace(&mut self.log, slot)
     }

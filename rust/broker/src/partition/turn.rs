@@ -24,7 +24,8 @@ use super::waiters::{Ack, Promise, TellLow, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
-use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
+use crate::seam::event::faults::{Faults, LogFault};
+use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
 
 /// See the module. The fields are dropped in this order: the mutex is released before anyone is notified.
@@ -376,8 +377,7 @@ impl<'a> Turn<'a> {
 
     /// Reports the batch, and requests a check of the whole log before this replica follows.
     fn found_unreadable(&mut self, reason: String) {
-        let high_watermark = self.inner.replication.high_watermark();
-        self.report(PartitionStateKind::Unreadable, high_watermark, reason);
+        self.change_faults(|faults| faults.begin(LogFault::Unreadable, reason));
         self.inner.suspect_in = Some(self.inner.replication.assignment().leader_epoch);
         if self.inner.replication.role() == Role::Follower {
             self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
@@ -392,23 +392,24 @@ impl<'a> Turn<'a> {
         if !matches!(self.inner.log, LogSlot::Failed) {
             self.inner.log = LogSlot::Failed;
             self.inner.version += 1;
-            let high_watermark = self.inner.replication.high_watermark();
-            self.report(PartitionStateKind::Offline, high_watermark, reason.to_owned());
+            self.change_faults(|faults| faults.begin(LogFault::Offline, reason.to_owned()));
             self.report_disk(DiskStateKind::Failed, reason.to_owned());
         }
         KafkaError::KafkaStorageError
     }
 
-    pub(super) fn report(&self, state: PartitionStateKind, offset: i64, reason: String) {
-        let partition = self.partition();
-        partition.host.events.push(Event::PartitionState {
-            topic_id: partition.topic_id,
-            partition: partition.index,
-            state,
-            leader_epoch: self.inner.replication.assignment().leader_epoch,
-            offset,
-            reason,
-        });
+    /// Reports the faults of the log if `change` changes them. A deleted log has none.
+    pub(super) fn change_faults(&mut self, change: impl FnOnce(&mut Faults)) {
+        let mut faults = self.inner.faults.clone();
+        if !matches!(self.inner.log, LogSlot::Deleted) {
+            change(&mut faults);
+        }
+        if faults == self.inner.faults {
+            return;
+        }
+        self.inner.faults.clone_from(&faults);
+        let Partition { topic_id, index, host, .. } = self.partition();
+        host.events.push(Event::PartitionState { topic_id: *topic_id, partition: *index, faults });
     }
 
     fn report_disk(&self, state: DiskStateKind, reason: String) {
@@ -423,7 +424,7 @@ mod tests {
     use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
     use crate::partition::{Isolation, LookUp, OffsetQuery, Partition, ReadRequest};
-    use crate::seam::event::PartitionStateKind;
+    use crate::seam::event::faults::LogFault;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
@@ -473,7 +474,7 @@ mod tests {
         // The batch's size.
         disk.open(&path, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
         assert_eq!(partition.read(&read_from_0()).unwrap_err(), KafkaError::KafkaStorageError);
-        assert_eq!(broker.partition_states(), [PartitionStateKind::Unreadable]);
+        assert_eq!(broker.faults(), [vec![LogFault::Unreadable]]);
     }
 
     #[test]

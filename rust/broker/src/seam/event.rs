@@ -1,6 +1,7 @@
 //! What Rust tells Python: requests, completions and facts. They wait in a queue whose size is bounded by connections, open
 //! tokens and partitions (`queue`).
 
+pub(crate) mod faults;
 pub(crate) mod queue;
 
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use bytes::Bytes;
 use pykafka_log::ProducerEntry;
 use pykafka_record::{LeaderEpoch, ProducerEpoch, ProducerId};
 
+use self::faults::Faults;
+#[cfg(test)]
+use self::faults::LogFault;
 use crate::api::context::{ConnectionInfo, Header};
 use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::peers::Replied;
@@ -33,47 +37,6 @@ pub struct RequestEvent {
     pub body: Bytes,
     /// The body's share of the broker's memory: to be kept with it, and with copies of it.
     pub room: Room,
-}
-
-/// How a partition stands on this broker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartitionStateKind {
-    /// Leads, from `offset` on in this epoch.
-    Leader,
-    /// Its log failed; nothing is served.
-    Offline,
-    /// Gone, with its log.
-    Deleted,
-    /// Damaged: read up to `offset`, never written.
-    ReadOnly,
-    /// A read met bytes that are not a batch; the log still takes records.
-    Unreadable,
-    /// Its damage was removed; the next record gets `offset`.
-    Whole,
-}
-
-impl PartitionStateKind {
-    /// As Python names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            PartitionStateKind::Leader => "leader",
-            PartitionStateKind::Offline => "offline",
-            PartitionStateKind::Deleted => "deleted",
-            PartitionStateKind::ReadOnly => "read_only",
-            PartitionStateKind::Unreadable => "unreadable",
-            PartitionStateKind::Whole => "whole",
-        }
-    }
-
-    /// Whether it stays true in `newer`: a leader epoch repairs no log, and a log that serves less
-    /// than it holds can be unreadable as well.
-    fn outlasts(self, newer: PartitionStateKind) -> bool {
-        use PartitionStateKind::{Leader, Offline, ReadOnly, Unreadable};
-        matches!(
-            (self, newer),
-            (Offline | ReadOnly | Unreadable, Leader) | (Offline | ReadOnly, Unreadable)
-        )
-    }
 }
 
 /// How a follower stands in the eyes of its leader.
@@ -236,14 +199,8 @@ pub enum Event {
         topic_id: TopicId,
         /// Index.
         partition: i32,
-        /// The latest.
-        state: PartitionStateKind,
-        /// In which it was reached.
-        leader_epoch: LeaderEpoch,
-        /// Log end, or where the damage begins.
-        offset: i64,
-        /// Empty unless something is wrong.
-        reason: String,
+        /// All that its log has now.
+        faults: Faults,
     },
     /// Level.
     Replica {
@@ -278,6 +235,13 @@ enum Level {
 }
 
 impl Event {
+    /// The faults of a log that it reports.
+    #[cfg(test)]
+    pub(crate) fn faults(&self) -> Option<impl Iterator<Item = LogFault>> {
+        let Event::PartitionState { faults, .. } = self else { return None };
+        Some(faults.iter().map(|(fault, _)| fault))
+    }
+
     fn level(&self) -> Option<Level> {
         match *self {
             Event::TopicsMissing { .. } => Some(Level::TopicsMissing),
@@ -305,10 +269,6 @@ impl Event {
                     }
                 }
             }
-            (
-                Event::PartitionState { state: older, .. },
-                Event::PartitionState { state: newer, .. },
-            ) if older.outlasts(newer) => {}
             (older, newer) => *older = newer,
         }
     }

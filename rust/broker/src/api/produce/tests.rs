@@ -9,7 +9,8 @@ use pykafka_wire::produce::{PartitionResponse, Response};
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::partition_table::BatchKind;
-use crate::seam::event::{Event, PartitionStateKind};
+use crate::seam::event::Event;
+use crate::seam::event::faults::LogFault;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
@@ -379,10 +380,7 @@ fn failed_sync_fails_who_waits_and_everything_after() {
     };
     assert_eq!(code_of(outcome, 9), 56);
     assert_eq!(code_of(broker.produce(9, 1, &batch(&["b"])), 9), 56);
-    let offline = |event: &Event| {
-        matches!(event, Event::PartitionState { state: PartitionStateKind::Offline, .. })
-    };
-    assert!(broker.events().iter().any(offline));
+    assert_eq!(broker.faults(), [vec![LogFault::Offline]]);
 }
 
 /// Of which the other replica fetches nothing.

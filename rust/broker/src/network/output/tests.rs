@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crate::network::transport::memory::{Files, MemoryTransport, Peer, connected};
 use crate::partition::Partition;
-use crate::seam::event::{Event, PartitionStateKind};
+use crate::seam::event::Event;
+use crate::seam::event::faults::LogFault;
 use crate::testing::{Broker, TOPIC};
 
 fn header(correlation_id: i32) -> Header {
@@ -158,8 +159,10 @@ fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
         assert!(!is_of_peer(&error), "{error}");
         assert!(broker.events().iter().any(|event| matches!(
             event,
-            Event::PartitionState { state: PartitionStateKind::Offline, reason, .. }
-                if reason.contains("cannot read")
+            Event::PartitionState { faults, .. }
+                if faults.iter().any(|(fault, reason)| {
+                    fault == LogFault::Offline && reason.contains("cannot read")
+                })
         )));
     }
 }

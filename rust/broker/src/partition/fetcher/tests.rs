@@ -17,7 +17,8 @@ use crate::api::api_versions::hot_index;
 use crate::network::engine::Engine;
 use crate::network::gate::GatedTcp;
 use crate::network::listener::{self, Audience, Listens};
-use crate::seam::event::{Event, PartitionStateKind};
+use crate::seam::event::Event;
+use crate::seam::event::faults::LogFault;
 use crate::seam::image::PartitionEntry;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::testing::gate_disk::{Gate, Op};
@@ -130,11 +131,10 @@ impl Pair {
     }
 
     fn offline(&self) -> Vec<i32> {
-        let offline = |event| match event {
-            Event::PartitionState { partition, state: PartitionStateKind::Offline, .. } => {
-                Some(partition)
-            }
-            _ => None,
+        let offline = |event: Event| {
+            let is_offline = event.faults()?.any(|fault| fault == LogFault::Offline);
+            let Event::PartitionState { partition, .. } = event else { return None };
+            is_offline.then_some(partition)
         };
         self.follower.events().into_iter().filter_map(offline).collect()
     }

@@ -2,26 +2,19 @@
 
 use super::*;
 use crate::api::context::{ConnectionInfo, Header};
-use crate::seam::event::{PartitionStateKind, RequestEvent};
+use crate::seam::event::RequestEvent;
+use crate::seam::event::faults::{Faults, LogFault};
 use crate::seam::requests::Room;
 use bytes::Bytes;
 use pykafka_log::ManualClock;
-use pykafka_record::LeaderEpoch;
 use pykafka_wire::ApiKey;
 
-fn leader(partition: i32, leader_epoch: i32) -> Event {
-    state_of(partition, leader_epoch, PartitionStateKind::Leader)
-}
-
-fn state_of(partition: i32, leader_epoch: i32, state: PartitionStateKind) -> Event {
-    Event::PartitionState {
-        topic_id: [1; 16],
-        partition,
-        state,
-        leader_epoch: LeaderEpoch::new(leader_epoch),
-        offset: 0,
-        reason: String::new(),
+fn with_faults(partition: i32, found: &[LogFault]) -> Event {
+    let mut faults = Faults::default();
+    for fault in found {
+        faults.begin(*fault, String::new());
     }
+    Event::PartitionState { topic_id: [1; 16], partition, faults }
 }
 
 fn new_queue() -> (Arc<ManualClock>, Arc<EventQueue>) {
@@ -93,42 +86,15 @@ fn a_cancelled_request_leaves_the_queue_and_one_that_was_taken_is_reported() {
 #[test]
 fn levels_coalesce_to_the_latest_and_keep_their_place() {
     let (_, queue) = new_queue();
-    queue.push(leader(0, 1));
+    queue.push(with_faults(0, &[LogFault::Unreadable]));
     queue.push(Event::Cancelled { id: 7 });
-    queue.push(leader(0, 2));
-    queue.push(leader(1, 1));
+    queue.push(with_faults(0, &[]));
+    queue.push(with_faults(1, &[LogFault::Offline]));
     let events = drain(&queue);
     assert_eq!(events.len(), 3);
-    let latest = LeaderEpoch::new(2);
-    assert!(
-        matches!(events[0], Event::PartitionState { partition: 0, leader_epoch, .. } if leader_epoch == latest)
-    );
+    assert_eq!(events[0].faults().unwrap().count(), 0);
     assert!(matches!(events[1], Event::Cancelled { id: 7 }));
     assert!(drain(&queue).is_empty());
-}
-
-/// `cluster status` showed a damaged partition as healthy after an election.
-#[test]
-fn a_leader_epoch_does_not_replace_damage_that_waits_in_the_queue() {
-    use PartitionStateKind::{Deleted, Leader, Offline, ReadOnly, Unreadable, Whole};
-    let rows = [
-        (Offline, Leader, Offline),
-        (ReadOnly, Leader, ReadOnly),
-        (Unreadable, Leader, Unreadable),
-        (ReadOnly, Unreadable, ReadOnly),
-        (ReadOnly, Offline, Offline),
-        (ReadOnly, Whole, Whole),
-        (Offline, Deleted, Deleted),
-        (Leader, ReadOnly, ReadOnly),
-    ];
-    for (older, newer, left) in rows {
-        let (_, queue) = new_queue();
-        queue.push(state_of(0, 1, older));
-        queue.push(state_of(0, 2, newer));
-        let events = drain(&queue);
-        let [Event::PartitionState { state, .. }] = &events[..] else { panic!("{events:?}") };
-        assert_eq!(*state, left, "{older:?}, then {newer:?}");
-    }
 }
 
 #[test]
