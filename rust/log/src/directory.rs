@@ -10,6 +10,7 @@ pub(crate) mod lock;
 pub(crate) mod names;
 pub(crate) mod repair;
 pub(crate) mod survey;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -13,7 +13,7 @@ use pykafka_log::{
     CleanupPolicy, Damage, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory,
     ManualClock, MemoryDisk, OpenMode, ReadError, RealDisk, Recovery, Repair, StorageError,
 };
-use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
+use pykafka_record::{Batch, BatchBuilder, BatchOptions, Cancellation, batches};
 
 const ID: [u8; 16] = [7; 16];
 
@@ -1425,4 +1425,34 @@ fn damage_below_the_log_start_takes_no_record_above_it() {
             }
         }
     }
+}
+
+#[test]
+fn a_segment_in_which_a_read_met_no_batch_is_remembered_until_its_records_are_deleted() {
+    let home = Home::new(1);
+    home.filled(true);
+    let never = Cancellation::default();
+    {
+        let (directory, log, _) = home.open();
+        let file = log.dir().join(format!("{:020}.log", 0));
+        // The size of the first batch.
+        home.disk.open(&file, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
+        let read = log.read(0, 1 << 20, 30, true).unwrap_err();
+        let ReadError::Storage(StorageError::Malformed { path, .. }) = read else {
+            panic!("{read}")
+        };
+        directory.note_unreadable(&log, &path);
+        directory.close(true).unwrap();
+    }
+    let (directory, log, recovery) = home.open();
+    assert_eq!((recovery.damage, directory.is_unreadable("t", 0)), (None, true));
+    let checked = directory.check_unreadable(&log, &never);
+    assert!(matches!(checked, Err(StorageError::Malformed { .. })), "{checked:?}");
+    assert!(directory.is_unreadable("t", 0));
+    log.delete_before(log.segments()[1].0).unwrap();
+    directory.check_unreadable(&log, &never).unwrap();
+    assert!(!directory.is_unreadable("t", 0));
+    directory.close(true).unwrap();
+    drop((directory, log));
+    assert!(!home.open().0.is_unreadable("t", 0));
 }

@@ -52,9 +52,11 @@ def test_a_damaged_partition_is_read_only_until_it_is_deleted(
         check(capsys, {broker: {}})
 
 
-def test_a_batch_that_cannot_be_read_is_reported_once_a_read_meets_it(
+def test_a_batch_that_cannot_be_read_is_reported_until_its_records_are_deleted(
     tmp_path: Path, capsys: Capture
 ) -> None:
+    """A clean restart ended the report, and the deletion did not."""
+    unreadable = {State.UNREADABLE: [NAME]}
     with Broker(tmp_path) as broker:
         path = written(tmp_path, broker)
         with path.open("r+b") as file:
@@ -62,7 +64,20 @@ def test_a_batch_that_cannot_be_read_is_reported_once_a_read_meets_it(
             file.write(b"\x55\x55\x55\x55")
         check(capsys, {broker: {}})
         read_until_unreadable(broker)
-        check(capsys, {broker: {State.UNREADABLE: [NAME]}})
+        check(capsys, {broker: unreadable})
+    with Broker(tmp_path) as broker:
+        check(capsys, {broker: unreadable})
+        assert Sender(broker.bootstrap_servers).send(TOPIC, VALUE) == 0
+        delete_below(broker, 1)
+        check(capsys, {broker: {}})
+    with Broker(tmp_path) as broker:
+        check(capsys, {broker: {}})
+
+
+def delete_below(broker: Broker, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    (deleted,) = admin.delete_records([TopicPartition(TOPIC, 0, offset)]).values()
+    assert deleted.result(PATIENCE_S).low_watermark == offset
 
 
 def read_until_unreadable(broker: Broker) -> None:

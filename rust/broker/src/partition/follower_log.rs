@@ -371,6 +371,7 @@ impl Partition {
         let ends = turn.ends(log);
         turn.replication.truncated(ends);
         turn.version += 1;
+        turn.check_unreadable();
         drop(turn);
         Ok(Position::of(log))
     }

@@ -33,7 +33,7 @@ impl Partition {
         });
     }
 
-    fn inspect_unopened(&self, _writer: &Writer) {
+    fn inspect_unopened(&self, writer: &Writer) {
         let turn = self.turn();
         if !matches!(turn.log, LogSlot::Unopened) {
             return;
@@ -45,11 +45,19 @@ impl Partition {
             Ok(Some(damage)) => (LogFault::ReadOnly, damage.to_string()),
             Err(OpenError::Storage(error)) if error.is_refusal() => return,
             Err(error) => (LogFault::Offline, error.to_string()),
-            Ok(None) => return,
+            Ok(None) => return self.inspect_unreadable(writer),
         };
         let mut turn = self.turn();
         if matches!(turn.log, LogSlot::Unopened) {
             turn.change_faults(|faults| faults.begin(fault, reason));
+        }
+    }
+
+    /// Opens a log in which an earlier run met a batch that it could not read.
+    fn inspect_unreadable(&self, writer: &Writer) {
+        if self.host.directory.is_unreadable(&self.topic, self.index) {
+            // An error was reported where it arose.
+            let _ = self.open_log(writer);
         }
     }
 
@@ -184,6 +192,7 @@ impl Partition {
         turn.progress(log);
         log.on_high_watermark_updated(turn.replication.high_watermark());
         turn.touch();
+        turn.check_unreadable();
         Ok(())
     }
 

@@ -231,5 +231,6 @@ impl Turn<'_> {
         let ends = self.ends(log);
         self.replication.log_start_advanced(ends);
         self.version += 1;
+        self.check_unreadable();
     }
 }

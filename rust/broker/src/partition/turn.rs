@@ -6,12 +6,13 @@
 //! section, an early return included, can leave anyone waiting.
 
 use std::ops::{Deref, DerefMut};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{Mutex, MutexGuard};
 use pykafka_log::{Log, StorageError};
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{Cancellation, LeaderEpoch};
 use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
@@ -20,6 +21,7 @@ use super::replication::follower::Follower;
 use super::replication::{LogEnds, Role, View};
 use super::sync::Begun;
 use super::threads::contained::contained;
+use super::threads::lane::Urgency;
 use super::waiters::{Ack, Promise, TellLow, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
@@ -68,6 +70,20 @@ impl Partition {
             openers: Vec::new(),
         };
         Turn { inner: self.inner.0.lock(), after }
+    }
+}
+
+impl Partition {
+    /// Reports whether readers still meet bytes that are not a batch. Without the right to write:
+    /// it reads a segment.
+    fn check_unreadable(&self) {
+        let (Some(log), Some(partition)) = (self.opened_log(), self.me.upgrade()) else { return };
+        let is_over = Cancellation::when(move || partition.opened_log().is_none());
+        let checked = self.host.directory.check_unreadable(&log, &is_over);
+        let mut turn = self.turn();
+        if turn.stored(checked).is_ok() {
+            turn.change_faults(|faults| faults.end(LogFault::Unreadable));
+        }
     }
 }
 
@@ -361,8 +377,8 @@ impl<'a> Turn<'a> {
                 let Partition { topic, index, .. } = self.partition();
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
-                if matches!(error, StorageError::Malformed { .. }) {
-                    self.found_unreadable(error.to_string());
+                if let StorageError::Malformed { path, .. } = error {
+                    self.found_unreadable(path, error.to_string());
                 }
                 KafkaError::KafkaStorageError
             }
@@ -375,12 +391,26 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Reports the batch, and requests a check of the whole log before this replica follows.
-    fn found_unreadable(&mut self, reason: String) {
+    /// Reports the batch in `file`, and requests a check of the whole log before this replica
+    /// follows.
+    fn found_unreadable(&mut self, file: &Path, reason: String) {
+        if let Some(log) = self.opened() {
+            self.partition().host.directory.note_unreadable(&log, file);
+        }
         self.change_faults(|faults| faults.begin(LogFault::Unreadable, reason));
         self.inner.suspect_in = Some(self.inner.replication.assignment().leader_epoch);
         if self.inner.replication.role() == Role::Follower {
             self.partition().host.doubts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Checks later whether what a read met is still there: it may have been deleted or truncated.
+    pub(super) fn check_unreadable(&self) {
+        let Partition { me, topic, index, host, .. } = self.partition();
+        if host.directory.is_unreadable(topic, *index)
+            && let Some(partition) = me.upgrade()
+        {
+            host.lane.push(Urgency::Background, move |_| partition.check_unreadable());
         }
     }
 

@@ -25,6 +25,9 @@ pub const LOG_START_OFFSET_FILE: &str = "log-start-offset-checkpoint";
 pub const REPLICATION_OFFSET_FILE: &str = "replication-offset-checkpoint";
 /// Up to which offset each log was compacted.
 pub const CLEANER_OFFSET_FILE: &str = "cleaner-offset-checkpoint";
+/// The last segment of each log in which a read met bytes that are not a batch. Kafka has no such
+/// file and ignores it.
+pub const UNREADABLE_SEGMENT_FILE: &str = "unreadable-segment-checkpoint";
 /// Leader epochs of one partition.
 pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
 /// How many aborted transactions the indexes of one partition hold. Kafka has no such file and ignores it.

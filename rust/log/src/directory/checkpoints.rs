@@ -33,6 +33,8 @@ pub(crate) struct Checkpoints {
     pub(super) log_starts: PartitionOffsets,
     pub(super) high_watermarks: PartitionOffsets,
     cleaner_offsets: PartitionOffsets,
+    /// Base offsets of segments; see `unreadable`.
+    pub(super) unreadable_segments: PartitionOffsets,
     /// Whether the recovery points could be read; without them all that is on disk may have been synced.
     pub(super) knows_recovery_points: bool,
     /// Whether they lie in the directory of one log, which a library opens, and not in a data
@@ -71,6 +73,10 @@ impl Checkpoints {
             checkpoint::CLEANER_OFFSET_FILE,
             "a gap that compaction left below a recovery point is taken for damage unless the topic is still compacted",
         );
+        let unreadable_segments = read_or_warn(
+            checkpoint::UNREADABLE_SEGMENT_FILE,
+            "a batch that cannot be read is reported once a read meets it again",
+        );
         let mut checkpoints = Checkpoints {
             knows_recovery_points: recovery_points.is_some(),
             recovery_points: recovery_points.unwrap_or_default(),
@@ -78,6 +84,7 @@ impl Checkpoints {
                 .map_err(with_remedy)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
             cleaner_offsets: cleaner_offsets.unwrap_or_default(),
+            unreadable_segments: unreadable_segments.unwrap_or_default(),
             is_of_one_log: false,
             stale: BTreeSet::new(),
             warnings,
@@ -171,6 +178,7 @@ impl Checkpoints {
         keep_row(&mut self.high_watermarks, &key, Ord::min);
         keep_row(&mut self.log_starts, &key, Ord::max);
         keep_row(&mut self.cleaner_offsets, &key, Ord::max);
+        keep_row(&mut self.unreadable_segments, &key, Ord::max);
     }
 
     /// What they tell of one log.
@@ -209,10 +217,14 @@ impl Checkpoints {
         }
     }
 
-    fn all_mut(&mut self) -> [&mut PartitionOffsets; 4] {
-        let Checkpoints { recovery_points, log_starts, high_watermarks, cleaner_offsets, .. } =
-            self;
-        [recovery_points, log_starts, high_watermarks, cleaner_offsets]
+    fn all_mut(&mut self) -> [&mut PartitionOffsets; 5] {
+        [
+            &mut self.recovery_points,
+            &mut self.log_starts,
+            &mut self.high_watermarks,
+            &mut self.cleaner_offsets,
+            &mut self.unreadable_segments,
+        ]
     }
 
     /// What tells of the end of logs.
@@ -225,6 +237,7 @@ impl Checkpoints {
             checkpoint::LOG_START_OFFSET_FILE => &self.log_starts,
             checkpoint::RECOVERY_POINT_FILE => &self.recovery_points,
             checkpoint::CLEANER_OFFSET_FILE => &self.cleaner_offsets,
+            checkpoint::UNREADABLE_SEGMENT_FILE => &self.unreadable_segments,
             _ => &self.high_watermarks,
         }
     }
@@ -336,7 +349,10 @@ const ALL: &[&str] = &[
     checkpoint::CLEANER_OFFSET_FILE,
     checkpoint::RECOVERY_POINT_FILE,
     checkpoint::REPLICATION_OFFSET_FILE,
+    checkpoint::UNREADABLE_SEGMENT_FILE,
 ];
+/// Files that most directories need not have.
+const RARE: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE, checkpoint::UNREADABLE_SEGMENT_FILE];
 
 impl LogDirectory {
     /// Writes the checkpoints: recovery points and log start offsets of all open logs, and these high watermarks.
@@ -418,6 +434,7 @@ impl LogDirectory {
         let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
         let (found, recovery) = Log::reopen(options, OnDamage::Keep)?;
         let found = Arc::new(found);
+        self.forget_unreadable(&key);
         self.state.lock().logs.insert(key, found.clone());
         self.checkpoint(&[])?;
         Ok((found, recovery))
@@ -445,6 +462,7 @@ impl LogDirectory {
             left.truncate_fully_and_start_at(begins_at)?;
         }
         let (end, left) = (left.log_end_offset(), Arc::new(left));
+        self.forget_unreadable(&key);
         {
             let mut state = self.state.lock();
             state.logs.insert(key.clone(), left.clone());
@@ -561,7 +579,7 @@ impl LogDirectory {
             let durable = files.durable.get(name);
             let is_absent =
                 durable.is_none() && offsets.is_empty() && !self.disk.exists(&self.dir.join(name));
-            if durable == Some(&offsets) || (name == checkpoint::CLEANER_OFFSET_FILE && is_absent) {
+            if durable == Some(&offsets) || (RARE.contains(&name) && is_absent) {
                 continue;
             }
             files.durable.remove(name);

@@ -396,13 +396,21 @@ fn walk(
     }
 }
 
-fn unreadable(files: &SegmentFiles, position: u64, error: ScanError) -> StorageError {
+pub(in crate::log) fn unreadable(
+    files: &SegmentFiles,
+    position: u64,
+    error: ScanError,
+) -> StorageError {
     match error {
         ScanError::Io(error) => files.error("read", FileKind::Log)(error),
         ScanError::Bad(error) => malformed(files, position, error.to_string()),
     }
 }
 
-fn malformed(files: &SegmentFiles, position: u64, reason: String) -> StorageError {
+pub(in crate::log) fn malformed(
+    files: &SegmentFiles,
+    position: u64,
+    reason: String,
+) -> StorageError {
     StorageError::Malformed { path: files.path(FileKind::Log), position, reason }
 }

@@ -1,5 +1,6 @@
 //! Reading whole batches, on a snapshot of the segments and without a lock.
 
+mod check;
 pub(super) mod lookup;
 pub(super) mod slice;
 

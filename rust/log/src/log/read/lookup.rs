@@ -225,7 +225,7 @@ impl Snapshot {
     }
 
     /// Where to read from for `offset`, which is one of the segment at `index` or before it.
-    fn position_of(
+    pub(super) fn position_of(
         &self,
         index: usize,
         segment: &Segment,

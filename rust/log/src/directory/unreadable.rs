@@ -1,0 +1,60 @@
+//! Segments in which a read met bytes that are not a batch, and their checkpoint: a clean start
+//! does not read every batch, so only the next read would find them.
+
+use std::collections::btree_map::Entry;
+use std::path::Path;
+
+use pykafka_record::Cancellation;
+
+use super::library::partition_key;
+use super::{LogDirectory, PartitionKey};
+use crate::log::{Log, StorageError};
+use crate::segment::parse_file_name;
+
+impl LogDirectory {
+    /// Records that a read met bytes that are not a batch in `file`, a file of a segment of `log`.
+    /// The next checkpoint makes it durable. Of several such segments the last counts: the log
+    /// start passes it last.
+    pub fn note_unreadable(&self, log: &Log, file: &Path) {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let Some((base_offset, _)) = name.and_then(parse_file_name) else { return };
+        let offsets = &mut self.state.lock().offsets;
+        let noted = offsets.unreadable_segments.entry(partition_key(log.dir())).or_default();
+        *noted = base_offset.max(*noted);
+    }
+
+    /// Whether a read, also of an earlier run, met such bytes, and no check has found them gone.
+    pub fn is_unreadable(&self, topic: &str, partition: i32) -> bool {
+        let key = (topic.to_owned(), partition);
+        self.state.lock().offsets.unreadable_segments.contains_key(&key)
+    }
+
+    /// Reads the segment that was noted for `log` from the log start on, and forgets it if all of
+    /// that are batches.
+    ///
+    /// # Errors
+    /// [`StorageError::Malformed`] if they are not; the log cannot be read, or the check was
+    /// cancelled.
+    pub fn check_unreadable(
+        &self,
+        log: &Log,
+        cancellation: &Cancellation,
+    ) -> Result<(), StorageError> {
+        let key = partition_key(log.dir());
+        let noted = self.state.lock().offsets.unreadable_segments.get(&key).copied();
+        let Some(base_offset) = noted else { return Ok(()) };
+        log.check_segment(base_offset, cancellation)?;
+        let offsets = &mut self.state.lock().offsets;
+        if let Entry::Occupied(entry) = offsets.unreadable_segments.entry(key)
+            && *entry.get() == base_offset
+        {
+            entry.remove();
+        }
+        Ok(())
+    }
+
+    /// Forgets the segments of a log of which every batch was read.
+    pub(super) fn forget_unreadable(&self, key: &PartitionKey) {
+        self.state.lock().offsets.unreadable_segments.remove(key);
+    }
+}
