@@ -160,6 +160,13 @@ pub trait Disk: Send + Sync + Debug {
     /// Whether something has this name.
     fn exists(&self, path: &Path) -> bool;
 
+    /// Whether `file`, which was opened by this name, still has it: others may have removed or
+    /// renamed a directory above it. Always so on a disk of this process.
+    fn is_in_place(&self, path: &Path, file: &dyn DiskFile) -> io::Result<bool> {
+        let _ = (path, file);
+        Ok(true)
+    }
+
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
 

@@ -37,6 +37,7 @@ mod types;
 pub(crate) mod verification;
 mod view;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -61,7 +62,7 @@ use crate::directory::checkpoint::PartitionIdentity;
 use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
-use crate::segment::Segment;
+use crate::segment::{FileKind, Segment};
 use recovery::dir_view::DirView;
 pub(crate) use recovery::plan::Plan;
 use recovery::recovered::Recovered;
@@ -333,6 +334,34 @@ impl Log {
             segment.files.release();
         }
         Ok(())
+    }
+
+    /// Whether others have removed or renamed the file that appends go to, or a directory above it.
+    /// A concurrent change of this log may make it look so: [`Log::check_place`] decides.
+    /// Waits for the disk.
+    pub fn may_be_displaced(&self) -> bool {
+        let active = self.view.lock().segments.last().map(|segment| segment.files.clone());
+        active.is_some_and(|files| matches!(files.is_in_place(), Ok(false)))
+    }
+
+    /// Makes a log fail whose file was removed or renamed by others: no start would find what it
+    /// takes.
+    ///
+    /// # Errors
+    /// It was, or cannot be looked up.
+    pub fn check_place(&self) -> Result<(), StorageError> {
+        let mut state = self.write();
+        let Some(segment) = state.segments.last().filter(|_| state.check_writable().is_ok()) else {
+            return Ok(());
+        };
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "it was removed or renamed");
+        let checked = match segment.files.is_in_place() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(gone()),
+            Err(error) => Err(error),
+        };
+        let checked = checked.map_err(segment.files.error("find", FileKind::Log));
+        state.fail(checked)
     }
 
     /// Whether space is reserved that will not be used soon; `false` while another change is under way.

@@ -311,6 +311,13 @@ impl SegmentFiles {
         Ok(file)
     }
 
+    /// Whether the `.log` that is open is still the one of that name; also true if none is open.
+    pub(crate) fn is_in_place(&self) -> io::Result<bool> {
+        let file = self.handles.lock().log.clone();
+        let path = self.path(FileKind::Log);
+        file.map_or(Ok(true), |file| self.disk.is_in_place(&path, &*file))
+    }
+
     /// Takes note of a handle that was opened and is kept.
     fn opened(&self, handles: &mut Handles) {
         handles.was_used = true;

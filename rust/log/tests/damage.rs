@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -1455,4 +1456,23 @@ fn a_segment_in_which_a_read_met_no_batch_is_remembered_until_its_records_are_de
     directory.close(true).unwrap();
     drop((directory, log));
     assert!(!home.open().0.is_unreadable("t", 0));
+}
+
+#[test]
+fn a_log_whose_directory_was_removed_or_renamed_takes_no_more_records() {
+    let remove: fn(&Path) = |dir| fs::remove_dir_all(dir).unwrap();
+    let rename: fn(&Path) = |dir| fs::rename(dir, dir.with_extension("away")).unwrap();
+    for displace in [remove, rename] {
+        let parent = tempfile::tempdir().unwrap();
+        let home = on_real_disk(parent.path());
+        let (_directory, log, _) = home.open();
+        append(&log, 1, NOW_MS);
+        assert!(!log.may_be_displaced());
+        log.check_place().unwrap();
+        displace(log.dir());
+        assert!(log.may_be_displaced());
+        let checked = log.check_place();
+        assert!(matches!(checked, Err(StorageError::Io { .. })), "{checked:?}");
+        assert!(log.write_error().is_some());
+    }
 }

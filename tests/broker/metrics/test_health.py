@@ -4,7 +4,8 @@ A damaged partition was visible in one log line, while every check called the br
 """
 
 import resource
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -119,6 +120,25 @@ def test_an_io_error_is_an_offline_replica_in_a_failed_directory(
         check(capsys, {broker: {State.FAILED_DIRECTORY: [str(tmp_path)]}})
     with Broker(tmp_path) as broker:
         check(capsys, {broker: {}})
+
+
+def rename(directory: Path) -> None:
+    directory.rename(directory.with_name("elsewhere"))
+
+
+@pytest.mark.interval
+@pytest.mark.parametrize("displace", [shutil.rmtree, rename])
+def test_a_log_whose_directory_is_gone_is_offline(
+    tmp_path: Path, capsys: Capture, displace: Callable[[Path], None]
+) -> None:
+    """Records were acknowledged until the stop, and no start found them."""
+    with Broker(tmp_path) as broker:
+        written(tmp_path, broker)
+        displace(tmp_path / NAME)
+        sender = Sender(broker.bootstrap_servers)
+        eventually(lambda: sender.send(TOPIC, b"x") == STORAGE_ERROR)
+        failed = {State.OFFLINE_REPLICA: [NAME], State.FAILED_DIRECTORY: [str(tmp_path)]}
+        check(capsys, {broker: failed})
 
 
 @pytest.mark.load

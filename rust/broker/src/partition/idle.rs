@@ -39,8 +39,13 @@ impl Turn<'_> {
 impl Partition {
     /// One tick of upkeep; `false` once released.
     pub(crate) fn tick(&self) -> bool {
-        if self.opened_log().is_some_and(|log| log.has_space_to_give_back()) {
-            self.keep_up(Log::give_back_space);
+        if let Some(log) = self.opened_log() {
+            if log.has_space_to_give_back() {
+                self.keep_up(Log::give_back_space);
+            }
+            if log.may_be_displaced() {
+                self.keep_up(Log::check_place);
+            }
         }
         let mut turn = self.turn();
         turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);

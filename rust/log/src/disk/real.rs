@@ -89,6 +89,16 @@ impl Disk for RealDisk {
         path.exists()
     }
 
+    fn is_in_place(&self, path: &Path, file: &dyn DiskFile) -> io::Result<bool> {
+        let Some(descriptor) = file.descriptor() else { return Ok(true) };
+        let opened = rustix::fs::fstat(descriptor)?;
+        match rustix::fs::stat(path) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
         let status = rustix::fs::statvfs(existing_ancestor(dir))?;
         Ok(Space {
