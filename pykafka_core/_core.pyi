@@ -29,7 +29,7 @@ PartitionId = tuple[bytes, int]
 
 KeyValue = tuple[bytes | None, bytes | None]
 
-LogFault = Literal["offline", "read_only", "unreadable"]
+LogFault = Literal["offline", "read_only", "unreadable", "uncleanable"]
 
 Peer = tuple[str, str, int]
 """Another node's listener: what for, host, port. Each purpose has a connection of its own."""

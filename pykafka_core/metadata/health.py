@@ -21,6 +21,7 @@ class State(StrEnum):
     OFFLINE_REPLICA = "offline_replica"
     READ_ONLY = "read_only"
     UNREADABLE = "unreadable"
+    UNCLEANABLE = "uncleanable"
     UNLOADED_COORDINATOR = "unloaded_coordinator"
     FAILED_DIRECTORY = "failed_directory"
     FULL_DIRECTORY = "full_directory"
@@ -71,6 +72,11 @@ MEASURES: Mapping[State, Measure] = {
         "with an unreadable batch",
         "unreadable_partition_count",
         "replicas of this node in which a read met bytes that are not a batch",
+    ),
+    State.UNCLEANABLE: Measure(
+        "that cannot be compacted",
+        "uncleanable_partitions_count",
+        "replicas of this node whose log cannot be compacted (LogCleanerManager)",
     ),
     State.UNLOADED_COORDINATOR: Measure(
         "of a coordinator that cannot be loaded",
@@ -165,13 +171,14 @@ class Replicas:
             self.directory = state
 
     def state_of(self, partition: PartitionId) -> State | None:
-        """Return the gravest fault of a replica's log here, None for a whole log."""
-        return next(iter(self._logs.get(partition, ())), None)
+        """Return the gravest fault of a replica's log here, None for one that serves all it has."""
+        states = self._logs.get(partition, ())
+        return next((state for state in states if state is not State.UNCLEANABLE), None)
 
     @property
     def are_whole(self) -> bool:
-        """Whether nothing is wrong with any log here."""
-        return not self._logs
+        """Whether each log here serves all it has."""
+        return all(self.state_of(partition) is None for partition in self._logs)
 
     def broken(self) -> Mapping[PartitionId, Sequence[State]]:
         """A copy, for any thread: the states of the replicas that have any."""

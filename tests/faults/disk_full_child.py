@@ -39,12 +39,13 @@ class Sender:
         )
         self.acknowledged: dict[str, list[bytes]] = {}
 
-    def send(self, topic: str, value: bytes) -> int:
+    def send(self, topic: str, value: bytes, key: bytes | None = None) -> int:
         """The record's error code, 0 for none."""
         codes: list[int] = []
         self._producer.produce(
             topic,
             value,
+            key,
             partition=0,
             on_delivery=lambda error, _: codes.append(error.code() if error else 0),
         )

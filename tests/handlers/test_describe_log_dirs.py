@@ -68,6 +68,7 @@ def test_only_what_is_asked_for_and_exists_is_told(broker: SimulatedBroker) -> N
     [
         (["read_only"], "read_only"),
         (["unreadable"], "unreadable"),
+        (["uncleanable"], "uncleanable"),
         (["offline", "unreadable"], "offline_replica,unreadable"),
     ],
 )

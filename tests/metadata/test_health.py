@@ -33,6 +33,14 @@ def test_a_replica_has_the_states_of_its_last_level() -> None:
     assert replicas.state_of(AT) is None
 
 
+def test_a_log_that_cannot_be_compacted_serves_all_it_has() -> None:
+    replicas = Replicas()
+    replicas.note(AT, ["uncleanable"])
+    assert replicas.broken() == {AT: [State.UNCLEANABLE]}
+    assert replicas.state_of(AT) is None
+    assert replicas.are_whole
+
+
 def test_a_replica_has_the_state_of_its_log_and_that_of_its_coordinator() -> None:
     replicas = Replicas()
     replicas.note(AT, ["read_only"])

@@ -35,7 +35,8 @@ class Levels:
         topic = self._publisher.image.topics.by_id.get(event.topic_id)
         name = f"{topic.name if topic else event.topic_id.hex()}-{event.partition}"
         for fault, reason in event.faults.items():
-            if fault == "unreadable" or self._notices.admit((name, fault)) is None:
+            # The core logs a warning about the others.
+            if fault not in ("offline", "read_only") or self._notices.admit((name, fault)) is None:
                 continue
             partition = None if topic is None else topic.partitions.get(event.partition)
             advice = self._repair(name, partition) if fault == "read_only" else ""

@@ -49,7 +49,6 @@ mod verification;
 pub mod waiters;
 mod work;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
@@ -82,7 +81,7 @@ use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::faults::Faults;
 use crate::seam::event::queue::EventQueue;
-use crate::seam::image::{PartitionId, TopicId};
+use crate::seam::image::TopicId;
 use crate::seam::log_ring::{Level, LogRing};
 use crate::seam::statistics::AppendStatistics;
 
@@ -132,8 +131,6 @@ pub struct Host {
     pub(crate) leaving: Leaving,
     /// Log starts that are not durable yet.
     pub(crate) log_starts: LogStarts,
-    /// Partitions whose logs failed to be compacted.
-    pub(crate) uncleanable: Mutex<HashSet<PartitionId>>,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed, and when settings change.

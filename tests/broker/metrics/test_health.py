@@ -94,6 +94,27 @@ def read_until_unreadable(broker: Broker) -> None:
     consumer.close()
 
 
+def test_a_log_that_cannot_be_compacted_is_reported_until_it_is_deleted(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """One line of the log said it, and the disk filled up."""
+    compacted = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "compression.type": "uncompressed",
+        "segment.bytes": str(1 << 20),
+    }
+    with Broker(tmp_path, config={"log.cleaner.enable": "false"}) as broker:
+        broker.create_topic(TOPIC, config=compacted)
+        sender = Sender(broker.bootstrap_servers)
+        assert {sender.send(TOPIC, VALUE, b"key") for _ in range(20)} == {0}
+    flip_first_record(tmp_path, [NAME])
+    with Broker(tmp_path, config={"log.cleaner.backoff.ms": 100}) as broker:
+        check(capsys, {broker: {State.UNCLEANABLE: [NAME]}})
+        broker.delete_topic(TOPIC)
+        check(capsys, {broker: {}})
+
+
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
     """Limit the files of this process: the kernel refuses to write more, with EFBIG."""

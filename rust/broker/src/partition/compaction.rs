@@ -11,6 +11,7 @@ use crate::api::context::Context;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::pool::MayWait;
 use crate::partition::{Host, Partition, TARGET};
+use crate::seam::event::faults::LogFault;
 use crate::seam::log_ring::Level;
 
 /// Queues a round on the lane; `under_way` is dropped when it is over.
@@ -72,11 +73,13 @@ impl Partition {
 
     /// Its share of dirty bytes, if the log is due.
     fn dirty_ratio_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<f64> {
-        let config = self.turn().config.clone();
-        let is_uncleanable = || host.uncleanable.lock().contains(&(self.topic_id, self.index));
-        if !config.cleanup_policy.compact || is_uncleanable() {
-            return None;
-        }
+        let config = {
+            let turn = self.turn();
+            if !turn.config.cleanup_policy.compact || turn.faults.has(LogFault::Uncleanable) {
+                return None;
+            }
+            turn.config.clone()
+        };
         let now_ms = host.clock.now_ms();
         let dirtiness = self.dirtiness(host, now_ms, may_wait)?;
         dirtiness.is_due(&config, now_ms).then(|| dirtiness.ratio())
@@ -95,7 +98,8 @@ impl Partition {
         dirtiness.map_err(|error| self.report_compaction(host, &log, Err(error))).ok()
     }
 
-    /// A log that cannot be compacted is not tried again until the next start, as in Kafka.
+    /// A log that cannot be compacted is not tried again until the next start, as in Kafka, unless
+    /// segments are deleted.
     fn report_compaction(
         &self,
         host: &Host,
@@ -112,7 +116,8 @@ impl Partition {
                 if log.write_error().is_some() {
                     self.note_storage_error(&error);
                 } else if !error.is_refusal() {
-                    host.uncleanable.lock().insert((self.topic_id, index));
+                    let reason = error.to_string();
+                    self.turn().change_faults(|faults| faults.begin(LogFault::Uncleanable, reason));
                 }
                 host.log_ring.log(Level::Warning, TARGET, || {
                     format!("{topic}-{index}: cannot be compacted: {error}")
@@ -305,16 +310,25 @@ mod tests {
 
     #[test]
     fn a_log_that_cannot_be_compacted_serves_and_is_not_tried_again() {
-        let (broker, log) = filled(&[]);
+        let (mut broker, log) = filled(&[]);
+        broker.events();
         let host = broker.ctx.partitions.host();
         let path = log.dir().join("00000000000000000000.log");
         let file = host.directory.disk().open(&path, OpenMode::Write).unwrap();
         file.write_at(b"?", 70).unwrap();
         compact(&broker);
-        assert!(host.uncleanable.lock().contains(&(TOPIC, 0)));
+        assert_eq!(broker.faults(), [vec![LogFault::Uncleanable]]);
         assert!(log.write_error().is_none());
         broker.append(&batch("key"));
         compact(&broker);
         assert_eq!(log.segments_count(), 2);
+        let overrides = [COMPACTED, &[("cleanup.policy", "compact,delete"), ("retention.ms", "0")]];
+        let topics = vec![topic("t", TOPIC, 1, &overrides.concat())];
+        broker.apply(ImageDelta { topics, ..ImageDelta::default() });
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert!(partition.ask_for_retention());
+        partition.send_to_work(Urgency::Asked);
+        broker.wait_idle();
+        assert_eq!(broker.faults(), [vec![]]);
     }
 }

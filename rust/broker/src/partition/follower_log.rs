@@ -189,7 +189,6 @@ impl Partition {
             return Err(turn.failed_or_refused("it was closed".to_owned()));
         }
         turn.log = LogSlot::Open(log.clone());
-        self.host.uncleanable.lock().remove(&(self.topic_id, self.index));
         log.update_config(turn.config.clone());
         let ends = turn.ends(&log);
         turn.replication.truncated(ends);

@@ -101,7 +101,6 @@ impl PartitionTable {
             lane: Lane::default(),
             leaving: Leaving::default(),
             log_starts: LogStarts::default(),
-            uncleanable: Mutex::default(),
             directory: options.directory,
             dirty: Mutex::default(),
             upkeep_changed: Notify::new(),

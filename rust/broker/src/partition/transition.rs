@@ -13,7 +13,7 @@ use super::turn::Turn;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
-use crate::seam::event::faults::Faults;
+use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {
     /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
@@ -154,8 +154,11 @@ impl Partition {
 
     fn remove_expired(&self, expired: Expired) {
         let Some(log) = self.opened_log() else { return };
-        if let Err(error) = log.remove_expired(expired) {
-            self.note_storage_error(&error);
+        let removed = log.remove_expired(expired);
+        let mut turn = self.turn();
+        // The batches that could not be compacted may have gone.
+        if turn.stored(removed).is_ok() {
+            turn.change_faults(|faults| faults.end(LogFault::Uncleanable));
         }
     }
 

@@ -11,6 +11,8 @@ pub enum LogFault {
     ReadOnly,
     /// A read met bytes that are not a batch; the log still takes records.
     Unreadable,
+    /// It cannot be compacted; it serves.
+    Uncleanable,
 }
 
 impl LogFault {
@@ -20,6 +22,7 @@ impl LogFault {
             LogFault::Offline => "offline",
             LogFault::ReadOnly => "read_only",
             LogFault::Unreadable => "unreadable",
+            LogFault::Uncleanable => "uncleanable",
         }
     }
 }
@@ -32,6 +35,10 @@ impl Faults {
     /// Each fault with its reason, the gravest first.
     pub fn iter(&self) -> impl Iterator<Item = (LogFault, &str)> {
         self.0.iter().map(|(fault, reason)| (*fault, &**reason))
+    }
+
+    pub(crate) fn has(&self, fault: LogFault) -> bool {
+        self.0.contains_key(&fault)
     }
 
     /// The log is open: with damage, or without.
