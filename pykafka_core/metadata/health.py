@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition, Topic
-from pykafka_core.types import PartitionId
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, PartitionId
 
 
 class State(StrEnum):
@@ -218,6 +218,8 @@ def _found(
     image: MetadataImage, replicas: Replicas, min_isr: Callable[[Topic], int], node: NodeRole
 ) -> Iterator[tuple[State, str]]:
     broken = replicas.broken()
+    for state in broken.get((METADATA_TOPIC_ID, 0), ()):
+        yield state, f"{METADATA_TOPIC}-0"
     for topic_name, topic in sorted(image.topics.by_name.items()):
         for index, one in sorted(topic.partitions.items()):
             name = f"{topic_name}-{index}"

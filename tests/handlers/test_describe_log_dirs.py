@@ -13,6 +13,7 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsResponse,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
     from pykafka_core._core import LogFault
@@ -82,6 +83,18 @@ def test_a_replica_that_is_damaged_or_failed_has_states_in_flexible_versions(
         (topic,) = asked(broker, version).topics
         shown = [p.state for p in topic.partitions]
         assert shown == (["", state] if version >= 2 else ["", ""])
+
+
+def test_the_metadata_log_is_listed_while_something_is_wrong_with_it(
+    broker: SimulatedBroker,
+) -> None:
+    broker.core.push(PartitionState(METADATA_TOPIC_ID, 0, {"read_only": "as the test says"}))
+    broker.run()
+    states = {topic.name: topic.partitions[0].state for topic in asked(broker, 2).topics}
+    assert states == {METADATA_TOPIC: "read_only", "orders": ""}
+    broker.core.push(PartitionState(METADATA_TOPIC_ID, 0, {}))
+    broker.run()
+    assert [topic.name for topic in asked(broker, 2).topics] == ["orders"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pykafka_core.metadata.health import (
     problems,
 )
 from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic, Topics
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 HERE, TOPIC_ID = 1, bytes(15) + b"\x09"
 AT = TOPIC_ID, 0
@@ -108,6 +109,14 @@ def test_a_node_reports_its_own_logs_and_its_directory() -> None:
     assert health(whole, replicas) == health_of([(State.READ_ONLY, NAME), full])
     elsewhere = health(whole, replicas, NodeRole(4, "/data", False))
     assert elsewhere == health_of([full])
+
+
+def test_a_node_reports_its_metadata_log() -> None:
+    """No image has its topic."""
+    replicas = Replicas()
+    replicas.note((METADATA_TOPIC_ID, 0), ["read_only"])
+    found = health(partition(1, 2, 3), replicas)
+    assert found == health_of([(State.READ_ONLY, f"{METADATA_TOPIC}-0")])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.metadata.health import Directory, Replicas
 from pykafka_core.metadata.image.image import Partition
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 _log = GuardedLogger(__name__)
 
@@ -33,7 +34,8 @@ class Levels:
         """Report a partition that does not serve; the inspection at the start and the first use find the same."""
         self._replicas.note((event.topic_id, event.partition), event.faults)
         topic = self._publisher.image.topics.by_id.get(event.topic_id)
-        name = f"{topic.name if topic else event.topic_id.hex()}-{event.partition}"
+        known = METADATA_TOPIC if event.topic_id == METADATA_TOPIC_ID else topic and topic.name
+        name = f"{known or event.topic_id.hex()}-{event.partition}"
         for fault, reason in event.faults.items():
             # The core logs a warning about the others.
             if fault not in ("offline", "read_only") or self._notices.admit((name, fault)) is None:

@@ -2,6 +2,7 @@
 
 A directory with an I/O error is ``KAFKA_STORAGE_ERROR``, as in Kafka. The states for which Kafka
 has no field are tagged fields of ours, names separated by commas, absent where nothing is wrong.
+The metadata log, which Kafka never lists, is listed while something is wrong with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Sl
 from pykafka_core.metadata.health import Directory, Replicas, State
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
-from pykafka_core.types import PartitionId
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, PartitionId
 
 if TYPE_CHECKING:
     from pykafka_core._core import LogDirs
@@ -50,6 +51,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
 
 def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_Wanted]]:
     topics = context.image.topics.by_name
+    wanted = [*_metadata_log(context, request)]
     asked: dict[str, Iterable[int]] = {}
     if request.topics is None:
         asked = {name: topic.partitions.keys() for name, topic in topics.items()}
@@ -59,7 +61,6 @@ def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_W
             if topic.topic in topics:
                 known = topics[topic.topic].partitions.keys()
                 asked[topic.topic] = known & set(topic.partitions)
-    wanted = []
     for name in sorted(asked):
         yield
         partitions = topics[name].partitions
@@ -67,6 +68,14 @@ def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_W
         if here:
             wanted.append(_Wanted(topics[name], here))
     return wanted
+
+
+def _metadata_log(context: Context, request: DescribeLogDirsRequest) -> Iterable[_Wanted]:
+    is_asked = request.topics is None or any(
+        topic.topic == METADATA_TOPIC for topic in request.topics
+    )
+    if is_asked and (METADATA_TOPIC_ID, 0) in context.replicas.broken():
+        yield _Wanted(Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {}), [0])
 
 
 def _response(
