@@ -269,6 +269,8 @@ impl Event {
                     }
                 }
             }
+            // It is final.
+            (Event::DiskState { state: DiskStateKind::Failed, .. }, Event::DiskState { .. }) => {}
             (older, newer) => *older = newer,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::api::context::{ConnectionInfo, Header};
-use crate::seam::event::RequestEvent;
 use crate::seam::event::faults::{Faults, LogFault};
+use crate::seam::event::{DiskStateKind, RequestEvent};
 use crate::seam::requests::Room;
 use bytes::Bytes;
 use pykafka_log::ManualClock;
@@ -95,6 +95,20 @@ fn levels_coalesce_to_the_latest_and_keep_their_place() {
     assert_eq!(events[0].faults().unwrap().count(), 0);
     assert!(matches!(events[1], Event::Cancelled { id: 7 }));
     assert!(drain(&queue).is_empty());
+}
+
+#[test]
+fn space_that_returns_does_not_replace_a_failed_directory_that_waits_in_the_queue() {
+    use DiskStateKind::{Failed, Full, Ok};
+    for (older, newer, left) in [(Failed, Ok, Failed), (Failed, Full, Failed), (Full, Ok, Ok)] {
+        let (_, queue) = new_queue();
+        for state in [older, newer] {
+            queue.push(Event::DiskState { state, reason: String::new() });
+        }
+        let events = drain(&queue);
+        let [Event::DiskState { state, .. }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(*state, left, "{older:?}, then {newer:?}");
+    }
 }
 
 #[test]
