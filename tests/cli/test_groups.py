@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from pykafka_core import Broker
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.types import GROUP_TOPIC
 from tests.support.cli import run
 from tests.support.patience import POLL_S
 
@@ -126,3 +128,24 @@ def test_a_group_is_deleted_with_its_offsets(group: str, capsys: Capture) -> Non
     assert group not in {row["group"] for row in rows(capsys, "list")}
     assert run("groups", "describe", group) == 1
     assert f"there is no group {group}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["list", "describe"])
+def test_a_list_names_the_partitions_that_it_lacks(
+    tmp_path: Path, capsys: Capture, command: str
+) -> None:
+    """Groups were missing whose coordinator is not loaded, and the exit code was 0."""
+    config = {"offsets.topic.num.partitions": 2}
+    with Broker(tmp_path, config=config) as broker:
+        broker.create_topic("orders")
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "lacking"})
+        consumer.commit(offsets=[TopicPartition("orders", 0, 0)], asynchronous=False)
+        consumer.close()
+    index = coordinator_partition("lacking", 2)
+    (log,) = tmp_path.glob(f"{GROUP_TOPIC}-{index}/*.log")
+    log.write_bytes(log.read_bytes().replace(b"lacking", b"altered", 1))
+    with Broker(tmp_path, config=config) as broker:
+        assert run("groups", command, "--json", "-b", broker.bootstrap_servers) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == []
+    assert f"{GROUP_TOPIC}:{index}: broker 1: NOT_COORDINATOR" in captured.err

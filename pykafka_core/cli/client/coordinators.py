@@ -1,9 +1,9 @@
 """Whether a coordinator answers for each partition of a coordinators' topic.
 
-ListTransactions leaves out partitions whose coordinator is not loaded, as that of Kafka does, and a
-partition without a leader has no broker to ask. So a list that lacks an id proves that the id does
-not exist only if each partition has a coordinator. `check_all_answer` describes one id of each
-partition: its coordinator answers, if only that there is no such id.
+ListTransactions and ListGroups leave out partitions whose coordinator is not loaded, as those of
+Kafka do, and a partition without a leader has no broker to ask. So a list that lacks an id proves
+that the id does not exist only if each partition has a coordinator. `check_all_answer` describes
+one id of each partition: its coordinator answers, if only that there is no such id.
 """
 
 from collections import defaultdict
@@ -20,15 +20,19 @@ from pykafka_core.errors import (
 )
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     MetadataRequest,
     MetadataResponse,
 )
-from pykafka_core.types import TRANSACTION_TOPIC
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 
 from .wire import METADATA, METADATA_VERSION, NO_LEADER, Cluster, Connection, check
 
+DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION = 15, 5
+"""The last version that describes a group which does not exist as dead, without an error."""
 DESCRIBE_TRANSACTIONS = 65
 
 
@@ -116,4 +120,13 @@ def _describe_transactions(coordinator: Connection, ids: list[str]) -> Mapping[s
     return {name: 0 if code == absent else code for name, code in codes.items()}
 
 
+def _describe_groups(coordinator: Connection, ids: list[str]) -> Mapping[str, int]:
+    request = DescribeGroupsRequest(groups=ids)
+    answer = coordinator.ask(
+        DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION, request, DescribeGroupsResponse
+    )
+    return {group.group_id: group.error_code for group in answer.groups}
+
+
+GROUPS = Kind(GROUP_TOPIC, _describe_groups)
 TRANSACTIONS = Kind(TRANSACTION_TOPIC, _describe_transactions)

@@ -12,7 +12,9 @@ from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.options import Bootstrap, Json, Yes, not_empty
 from pykafka_core.cli.output import confirm, print_json, print_table
 
+from . import wire
 from .clients import TIMEOUT_S, admin, kafka_errors, result
+from .coordinators import GROUPS, check_all_answer
 from .groups_admin import (
     Group,
     Lag,
@@ -53,6 +55,7 @@ def list_groups(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
         print_json(rows)
     else:
         print_table(rows, empty="no groups")
+    _check_complete(bootstrap)
 
 
 @app.command()
@@ -62,10 +65,10 @@ def describe(
     """Show each group's state, assignor, coordinator, number of members and lag."""
     with _described(bootstrap, groups) as (client, cluster, found):
         rows = [_summary(group, lags(client, cluster, group)) for group in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(rows, empty="no groups")
+        if as_json:
+            print_json(rows)
+        else:
+            print_table(rows, empty="no groups")
 
 
 @app.command()
@@ -75,10 +78,10 @@ def members(
     """Show each member, where it runs, and its partitions."""
     with _described(bootstrap, groups) as (_, _, found):
         there = [(group, member) for group in found for member in group.members]
-    if as_json:
-        print_json([_member(*one, _by_topic) for one in there])
-    else:
-        print_table([_member(*one, _text) for one in there], empty="no members")
+        if as_json:
+            print_json([_member(*one, _by_topic) for one in there])
+        else:
+            print_table([_member(*one, _text) for one in there], empty="no members")
 
 
 @app.command()
@@ -86,10 +89,10 @@ def lag(groups: GroupIdsOrAll = None, bootstrap: Bootstrap = None, as_json: Json
     """Show how far groups are behind in each partition, and which member has it."""
     with _described(bootstrap, groups) as (client, cluster, found):
         rows = [_row(group, one) for group in found for one in lags(client, cluster, group)]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(rows, empty="nothing is committed, and no member has a partition")
+        if as_json:
+            print_json(rows)
+        else:
+            print_table(rows, empty="nothing is committed, and no member has a partition")
 
 
 @app.command()
@@ -214,7 +217,7 @@ def _delete(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> No
 def _described(
     bootstrap: str | None, groups: Sequence[str] | None
 ) -> "Iterator[tuple[AdminClient, ClusterMetadata, list[Group]]]":
-    """Those of the groups that were asked for, or all."""
+    """Those of the groups that were asked for, or all; then a check for more follows the block."""
     what = f"cannot describe {', '.join(groups)}" if groups else "cannot describe groups"
     with admin(bootstrap, groups or (), what) as (client, cluster):
         names = list(groups or (row["group"] for row in listed(client)))
@@ -223,6 +226,15 @@ def _described(
             for group in found:
                 check_exists(group)
         yield client, cluster, found
+    if not groups:
+        _check_complete(bootstrap)
+
+
+def _check_complete(bootstrap: str | None) -> None:
+    """Raise if no coordinator answers for a partition, whose groups a list lacks then."""
+    what = "the list is incomplete"
+    with wire.cluster(bootstrap, what) as found:
+        check_all_answer(found, GROUPS, what)
 
 
 def _summary(group: Group, lags_of_group: Sequence[Lag]) -> dict[str, object]:
