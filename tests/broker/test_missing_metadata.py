@@ -13,8 +13,9 @@ from confluent_kafka import Producer
 from pykafka_core import Broker
 from pykafka_core.broker.start.lost_metadata import MetadataLog, find_lost
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.cli.files.repair import stored_image
+from pykafka_core.cli.files.repair import stored_metadata
 from pykafka_core.errors import MetadataError, StorageError
+from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from tests.cluster.clients import produce
 from tests.support.patience import PATIENCE_S
@@ -49,6 +50,11 @@ def _log_empty(data: Path) -> None:
 
 def _log_zeroed(data: Path) -> None:
     _log(data).write_bytes(bytes(_log(data).stat().st_size))
+
+
+def _stored_image(data: Path) -> MetadataImage:
+    with stored_metadata(data) as (image, _):
+        return image
 
 
 def _close(data: Path) -> None:
@@ -208,10 +214,10 @@ def test_a_log_without_its_beginning_proves_nothing_to_a_directory_that_is_regis
     with Broker(one) as broker:
         broker.delete_topic("orders")
     shutil.move(tmp_path / "orders-0", one)
-    directory, image = DataDirectory(one), stored_image(one)
+    directory, image = DataDirectory(one), _stored_image(one)
     assert find_lost(directory, image, MetadataLog(1, ())) is None
     assert find_lost(directory, image, MetadataLog(0, ())) is not None
-    assert find_lost(directory, stored_image(other), MetadataLog(1, ())) is not None
+    assert find_lost(directory, _stored_image(other), MetadataLog(1, ())) is not None
 
 
 def test_a_folder_without_a_log_is_not_taken_for_a_partition(tmp_path: Path) -> None:

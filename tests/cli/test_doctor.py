@@ -19,6 +19,7 @@ from pykafka_core.cli.doctor import limits
 from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
 from pykafka_core.cli.doctor.processes import listening, socket_holder
+from pykafka_core.log import Log
 from tests.support.cli import run
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.processes.mounts import mounted
@@ -55,6 +56,27 @@ def killed(tmp_path: Path) -> Path:
 def content(path: Path) -> dict[Path, bytes]:
     files = (one for one in path.rglob("*") if one.is_file() and one.name != ".lock")
     return {one: one.read_bytes() for one in files}
+
+
+def test_the_metadata_log_is_opened_once(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was opened for the image, for its start offset and for its topics."""
+    with Broker(tmp_path) as broker:
+        broker.create_topic("orders")
+        broker.delete_topic("orders")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    opened: list[str] = []
+    open_log = Log.open
+
+    def counted(path: Path, **arguments: object) -> Log:
+        opened.append(path.name)
+        return open_log(path, **arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Log, "open", counted)
+    diagnosed(capsys, "--data-dir", tmp_path, code=0)
+    assert opened == ["__cluster_metadata-0"]
 
 
 def test_a_directory_that_does_not_exist_is_no_problem(tmp_path: Path, capsys: Capture) -> None:

@@ -19,9 +19,8 @@ from pykafka_core.cli.file_systems import READ_ONLY_ADVICE, is_read_only
 from pykafka_core.cli.files.repair import (
     compacted_of,
     look_at,
-    stored_image,
+    stored_metadata,
     what_is_wrong,
-    whole_log,
 )
 from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
 from pykafka_core.metadata.feature_levels import unsupported
@@ -148,8 +147,8 @@ def _locked(path: Path) -> Finding:
 
 def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
     try:
-        image = stored_image(path)
-        lost = find_lost(DataDirectory(path), image, whole_log(path))
+        with stored_metadata(path) as (image, log):
+            lost = find_lost(DataDirectory(path), image, log)
     except MetadataError as error:
         advice = "start the version that wrote it: another Kafka may have records that this one does not know"
         yield problem("metadata", str(error), advice)

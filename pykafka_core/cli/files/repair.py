@@ -7,9 +7,10 @@ all the while.
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
@@ -22,7 +23,7 @@ from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
-from pykafka_core.metadata.records.codec import Decoded, decoded
+from pykafka_core.metadata.records.codec import decoded
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 from .batches import last_offset_behind
@@ -83,11 +84,11 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
         advice = "name a data directory, or a partition's directory in one"
         raise CliError(f"{directory} holds no partition", advice, exit_code=USAGE)
     data = partitions[0].absolute().parent
-    image = stored_image(data)
-    compacted = compacted_of(partitions, image)
-    cuts = look_at(core, partitions, compacted)
-    is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
-    lost = find_lost(DataDirectory(data), image, whole_log(data)) if is_metadata_cut else None
+    with stored_metadata(data) as (image, log):
+        compacted = compacted_of(partitions, image)
+        cuts = look_at(core, partitions, compacted)
+        is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
+        lost = find_lost(DataDirectory(data), image, log) if is_metadata_cut else None
     strays = _unknown(data, image) if is_metadata_cut and lost is None else []
     if as_json:
         print_json([_as_json(cut, strays, lost) for cut in cuts])
@@ -272,34 +273,42 @@ def compacted_of(partitions: Sequence[Path], image: MetadataImage) -> frozenset[
     )
 
 
-def stored_image(data: Path) -> MetadataImage:
-    """What the data directory's metadata says, up to where it is damaged itself."""
-    replay = Replay()
-    snapshot = DataDirectory(data).latest_snapshot()
-    end = 0
-    if snapshot is not None:
-        apply_snapshot(replay, snapshot)
-        end = snapshot.end_offset
-    for batches in _stored_log(data, end):
+class StoredMetadata(NamedTuple):
+    """Of a data directory that no broker uses.
+
+    Attributes:
+        image: What the metadata says, up to where it is damaged itself.
+        log: The metadata log, also the part that a snapshot stands for.
+    """
+
+    image: MetadataImage
+    log: MetadataLog
+
+
+@contextmanager
+def stored_metadata(data: Path) -> Iterator[StoredMetadata]:
+    """Read the metadata of a data directory, whose log is open inside the block."""
+    path = data / METADATA_DIRECTORY
+    if not path.is_dir():
+        yield StoredMetadata(_snapshot(data)[0].image(), MetadataLog(0, ()))
+        return
+    with Log.open(path, read_only=True, on_damage="stop") as log:
+        start = log.log_start_offset
+        yield StoredMetadata(_image(data, log), MetadataLog(start, decoded(log.read, start)))
+
+
+def _image(data: Path, log: Log) -> MetadataImage:
+    replay, end = _snapshot(data)
+    for batches in decoded(log.read, max(log.log_start_offset, end)):
         replay.apply((at, record) for at, record in batches.records if at >= end)
     return replay.image()
 
 
-def whole_log(data: Path) -> MetadataLog:
-    """The metadata log of a data directory, also the part that a snapshot stands for."""
-    start = 0
-    if (data / METADATA_DIRECTORY).is_dir():
-        with _open_metadata(data) as log:
-            start = log.log_start_offset
-    return MetadataLog(start, _stored_log(data, start))
-
-
-def _stored_log(data: Path, offset: int) -> Iterator[Decoded]:
-    """The records of the metadata log from ``offset`` up to its damage, if any."""
-    if (data / METADATA_DIRECTORY).is_dir():
-        with _open_metadata(data) as log:
-            yield from decoded(log.read, max(log.log_start_offset, offset))
-
-
-def _open_metadata(data: Path) -> Log:
-    return Log.open(data / METADATA_DIRECTORY, read_only=True, on_damage="stop")
+def _snapshot(data: Path) -> tuple[Replay, int]:
+    """A replay of the newest snapshot, and the end of what it stands for."""
+    replay = Replay()
+    snapshot = DataDirectory(data).latest_snapshot()
+    if snapshot is None:
+        return replay, 0
+    apply_snapshot(replay, snapshot)
+    return replay, snapshot.end_offset
