@@ -68,7 +68,7 @@ pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 pub use replicate::Replica;
 
-use self::leaving::Leaving;
+use self::leaving::{Departure, Leaving};
 use self::log_starts::LogStarts;
 use self::refused::Refused;
 use self::replication::{CommitRule, EligibleBrokers, Replication};
@@ -204,8 +204,8 @@ enum LogSlot {
     Open(Arc<Log>),
     /// An I/O error is final until restart (contract/replication.md#D2).
     Failed,
-    /// The topic is deleted.
-    Deleted,
+    /// Its directory goes.
+    Left(Departure),
 }
 
 /// Log start, high watermark, last stable and log end offset: one consistent snapshot. All but the first are ends.

@@ -15,11 +15,12 @@ use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::partition::partition_table::BatchKind;
+use crate::partition::threads::pool::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, Partition};
 use crate::seam::event::Event;
-use crate::seam::image::TopicId;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
+use crate::seam::image::{PartitionEntry, TopicId};
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, connection, header, led_here, pending, poll, replied,
@@ -32,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BLOCKED: i32 = 6;
 /// Never held by the gate.
 const FREE: i32 = 7;
+/// Another broker.
+const OTHER_NODE: i32 = 9;
 /// Another topic, or the one that is created under the name of a deleted one.
 const AGAIN: TopicId = [8; 16];
 
@@ -370,6 +373,36 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
         assert_eq!(produced(Outcome::Pending(written)), unknown);
         broker.wait_idle();
         assert!(!is_there(&broker));
+    });
+}
+
+/// As in Kafka while the topic exists. A write that had not ended was answered as if it did not.
+#[test]
+fn requests_to_a_partition_that_moves_are_sent_to_its_leader() {
+    within_patience(|| {
+        let mut broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let produce = |broker: &Broker| pending(produce_to(broker, 0, -1, &batch(&["b"])));
+        let written = produce(&broker);
+        broker.gate.until_waiting(1);
+        let queued = produce(&broker);
+        broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 0);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let mut moved = topic("t", TOPIC, FREE + 1, &[]);
+        moved.partitions[0] = PartitionEntry {
+            leader: OTHER_NODE,
+            replicas: vec![OTHER_NODE],
+            isr: vec![OTHER_NODE],
+            ..led_here(0, 1, 1)
+        };
+        broker.apply(ImageDelta { topics: vec![moved], ..ImageDelta::default() });
+        broker.gate.open();
+        let elsewhere = KafkaError::NotLeaderOrFollower;
+        for append in [queued, written] {
+            assert_eq!(produced(Outcome::Pending(append)), (elsewhere.code(), -1));
+        }
+        assert_eq!(tokens_told(&broker), [(1, elsewhere.code())]);
+        assert_eq!(partition.offsets(&MayWait::as_documented()).unwrap_err(), elsewhere);
     });
 }
 

@@ -403,7 +403,7 @@ impl Turn<'_> {
             return Err(FollowError::Superseded);
         }
         match self.log {
-            LogSlot::Deleted => Err(FollowError::Superseded),
+            LogSlot::Left(_) => Err(FollowError::Superseded),
             LogSlot::Failed => Err(FollowError::Failed("an I/O error".to_owned())),
             LogSlot::Open(_) | LogSlot::Unopened => Ok(()),
         }
@@ -427,7 +427,7 @@ impl Turn<'_> {
 
     fn failed_or_refused(&self, text: String) -> FollowError {
         match self.log {
-            LogSlot::Deleted => FollowError::Superseded,
+            LogSlot::Left(_) => FollowError::Superseded,
             LogSlot::Failed => FollowError::Failed(text),
             LogSlot::Open(_) | LogSlot::Unopened => FollowError::Refused(text),
         }

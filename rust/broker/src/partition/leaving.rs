@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::threads::lane::Urgency;
 use super::{Host, LogSlot, Partition};
+use crate::kafka_error::KafkaError;
 use crate::seam::image::TopicId;
 use crate::seam::shared::Pages;
 
@@ -16,8 +17,27 @@ use crate::seam::shared::Pages;
 #[derive(Default)]
 pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
-/// Partitions of a topic that is deleted, or of which this broker is no replica any more; some of them have not left.
+/// Partitions of a topic that leave; some of them have not left.
 pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
+
+/// Why this broker does not hold a partition any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Departure {
+    /// The topic is deleted.
+    Deleted,
+    /// Only other brokers are its replicas now.
+    Moved,
+}
+
+impl Departure {
+    /// The error of requests to the partition, as in `ReplicaManager.getPartitionOrError` of Kafka.
+    pub(super) fn error(self) -> KafkaError {
+        match self {
+            Departure::Deleted => KafkaError::UnknownTopicId,
+            Departure::Moved => KafkaError::NotLeaderOrFollower,
+        }
+    }
+}
 
 /// Topics of one name.
 #[derive(Default)]

@@ -120,7 +120,7 @@ impl Partition {
             match &turn.log {
                 LogSlot::Open(log) => return Ok(log.clone()),
                 LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
-                LogSlot::Deleted => return Err(KafkaError::UnknownTopicId),
+                LogSlot::Left(departure) => return Err(departure.error()),
                 LogSlot::Unopened => turn.config.clone(),
             }
         };
@@ -176,9 +176,9 @@ impl Partition {
         let mut turn = self.turn();
         match turn.log {
             LogSlot::Unopened => turn.log = LogSlot::Open(log.clone()),
-            LogSlot::Deleted => {
+            LogSlot::Left(departure) => {
                 log.discard();
-                return Err(KafkaError::UnknownTopicId);
+                return Err(departure.error());
             }
             // Its directory closes it.
             LogSlot::Open(_) | LogSlot::Failed => return Err(KafkaError::KafkaStorageError),

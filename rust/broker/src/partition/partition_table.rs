@@ -24,7 +24,7 @@ pub use markers::Marker;
 
 use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;
-use crate::partition::leaving::{Gone, Leaving};
+use crate::partition::leaving::{Departure, Gone, Leaving};
 use crate::partition::log_starts::LogStarts;
 use crate::partition::replication::Assignment;
 use crate::partition::threads::lane::{Lane, Urgency};
@@ -149,9 +149,9 @@ impl PartitionTable {
         self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
         let gone = deleted.iter().filter_map(|topic| Some((topic.id, topics.remove(&topic.id)?)));
-        let mut gone: Vec<Gone> = gone.collect();
-        gone.extend(changed.iter().filter_map(|change| self.give_up(&mut topics, change)));
-        self.host.delete(gone);
+        self.host.delete(Departure::Deleted, gone.collect());
+        let moved = changed.iter().filter_map(|change| self.give_up(&mut topics, change));
+        self.host.delete(Departure::Moved, moved.collect());
         if !deleted.is_empty() {
             let is_deleted = |id: &TopicId| deleted.iter().any(|topic| topic.id == *id);
             self.proposals.lock().forget(is_deleted);

@@ -138,7 +138,7 @@ impl Turn<'_> {
         let answers_no_follower = match &self.log {
             LogSlot::Open(log) => log.damage().is_some(),
             LogSlot::Failed => true,
-            LogSlot::Unopened | LogSlot::Deleted => false,
+            LogSlot::Unopened | LogSlot::Left(_) => false,
         };
         if answers_no_follower {
             // Followers that have all records must not leave the ISR.

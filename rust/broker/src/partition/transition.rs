@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
 use pykafka_record::LeaderEpoch;
 
-use super::leaving::{Deletions, Left};
+use super::leaving::{Deletions, Departure, Left};
 use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::threads::lane::Urgency;
@@ -67,12 +67,13 @@ impl Partition {
         turn.replication.proposal() == Some(proposal)
     }
 
-    /// The topic is gone: everyone who waits gets `UNKNOWN_TOPIC_ID`. The log's directory is renamed when nobody writes to
-    /// it any more, by a thread that may wait for that, and its files go later. It has begun to leave ([`Leaving::begin`]).
+    /// Every request that waits fails with the error of the `departure`. The log's directory is
+    /// renamed when the last write to it has ended, by a thread that may wait for that, and its
+    /// files go later. Call [`Leaving::begin`] before.
     ///
     /// [`Leaving::begin`]: super::leaving::Leaving::begin
-    pub(super) fn delete(&self, deletions: &Arc<Deletions>) {
-        self.turn().delete(deletions);
+    pub(super) fn delete(&self, departure: Departure, deletions: &Arc<Deletions>) {
+        self.turn().delete(departure, deletions);
         self.send_to_work(Urgency::Asked);
     }
 
@@ -86,7 +87,7 @@ impl Partition {
             LogSlot::Unopened | LogSlot::Failed => {
                 directory.delete_partition(&self.topic, self.index)
             }
-            LogSlot::Deleted => Ok(()),
+            LogSlot::Left(_) => Ok(()),
         };
         if let Err(error) = removed {
             self.host.report_failed(&error);
@@ -212,9 +213,9 @@ impl Turn<'_> {
         }
     }
 
-    fn delete(&mut self, deletions: &Arc<Deletions>) {
-        let log = self.retire(LogSlot::Deleted, KafkaError::UnknownTopicId);
-        self.refuse_work();
+    fn delete(&mut self, departure: Departure, deletions: &Arc<Deletions>) {
+        let log = self.retire(LogSlot::Left(departure), departure.error());
+        self.refuse_work(departure.error());
         self.queue.leave(Left { log, _deletions: deletions.clone() });
     }
 
@@ -223,7 +224,7 @@ impl Turn<'_> {
         self.replication.retire();
         self.fail_waiters(error);
         self.version += 1;
-        if matches!(slot, LogSlot::Deleted) {
+        if matches!(slot, LogSlot::Left(_)) {
             self.change_faults(|faults| *faults = Faults::default());
         }
         std::mem::replace(&mut self.log, slot)

@@ -43,7 +43,7 @@ struct After<'a> {
     told: Vec<(Append, AppendOutcome)>,
     begun: Option<Begun>,
     drains: bool,
-    refused: Vec<Command>,
+    refused: Vec<(Command, KafkaError)>,
     /// Dropped with the rest: who waits for an opening goes on.
     openers: Vec<oneshot::Sender<()>>,
 }
@@ -118,8 +118,8 @@ impl Drop for After<'_> {
         for (append, outcome) in self.told.drain(..) {
             contained(|| append.waiter.acknowledged(append.slot, outcome));
         }
-        for command in self.refused.drain(..) {
-            contained(|| command(self.partition, Err(KafkaError::UnknownTopicId)));
+        for (command, error) in self.refused.drain(..) {
+            contained(|| command(self.partition, Err(error)));
         }
         if self.drains {
             self.partition.begin_drain();
@@ -169,9 +169,10 @@ impl<'a> Turn<'a> {
         self.inner.waiters.fail(error, &mut self.after.wakeups);
     }
 
-    /// Refuses everything that waits for the right to write: the topic is deleted.
-    pub(super) fn refuse_work(&mut self) {
-        self.after.refused = self.inner.queue.take_commands();
+    /// Refuses everything that waits for the right to write.
+    pub(super) fn refuse_work(&mut self, error: KafkaError) {
+        let commands = self.inner.queue.take_commands();
+        self.after.refused.extend(commands.into_iter().map(|command| (command, error)));
         self.after.openers = self.inner.queue.take_openers();
     }
 
@@ -318,8 +319,8 @@ impl<'a> Turn<'a> {
         &self,
         check: impl FnOnce(&Replication) -> Result<(), KafkaError>,
     ) -> Result<(), KafkaError> {
-        if matches!(self.inner.log, LogSlot::Deleted) {
-            return Err(KafkaError::UnknownTopicId);
+        if let LogSlot::Left(departure) = self.inner.log {
+            return Err(departure.error());
         }
         check(&self.inner.replication)?;
         match self.inner.log {
@@ -339,7 +340,7 @@ impl<'a> Turn<'a> {
     pub(super) fn opened(&self) -> Option<Arc<Log>> {
         match &self.inner.log {
             LogSlot::Open(log) => Some(log.clone()),
-            LogSlot::Unopened | LogSlot::Failed | LogSlot::Deleted => None,
+            LogSlot::Unopened | LogSlot::Failed | LogSlot::Left(_) => None,
         }
     }
 
@@ -358,11 +359,12 @@ impl<'a> Turn<'a> {
         result.map_err(|error| self.storage_failed(&error))
     }
 
-    /// What clients are told of an error of the log; an I/O error takes the partition offline. Whatever fails in a deleted
-    /// partition says nothing about the disk: its log is closed and its files go.
+    /// The error that clients get for one of the log; an I/O error takes the partition offline.
+    /// Whatever fails in one that has left says nothing about the disk: its log is closed and its
+    /// files go.
     pub(super) fn storage_failed(&mut self, error: &StorageError) -> KafkaError {
-        if matches!(self.inner.log, LogSlot::Deleted) {
-            return KafkaError::UnknownTopicId;
+        if let LogSlot::Left(departure) = self.inner.log {
+            return departure.error();
         }
         match error {
             StorageError::NoSpace { .. } => {
@@ -414,10 +416,11 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the partition offline for good, unless it is deleted; the end of the turn fails everyone who waits.
+    /// Takes the partition offline permanently, unless it has left; the end of the turn fails every
+    /// request that waits.
     pub(super) fn fail(&mut self, reason: &str) -> KafkaError {
-        if matches!(self.inner.log, LogSlot::Deleted) {
-            return KafkaError::UnknownTopicId;
+        if let LogSlot::Left(departure) = self.inner.log {
+            return departure.error();
         }
         if !matches!(self.inner.log, LogSlot::Failed) {
             self.inner.log = LogSlot::Failed;
@@ -428,10 +431,10 @@ impl<'a> Turn<'a> {
         KafkaError::KafkaStorageError
     }
 
-    /// Reports the faults of the log if `change` changes them. A deleted log has none.
+    /// Reports the faults of the log if `change` changes them. A log that has left has none.
     pub(super) fn change_faults(&mut self, change: impl FnOnce(&mut Faults)) {
         let mut faults = self.inner.faults.clone();
-        if !matches!(self.inner.log, LogSlot::Deleted) {
+        if !matches!(self.inner.log, LogSlot::Left(_)) {
             change(&mut faults);
         }
         if faults == self.inner.faults {

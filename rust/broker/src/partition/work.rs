@@ -208,7 +208,9 @@ impl Partition {
     /// Runs `command` with the right to write and returns what it does; may wait for the disk, and for who has the right.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_ID` once deleted, `KAFKA_STORAGE_ERROR` if it panicked.
+    /// That of a [`Departure`], `KAFKA_STORAGE_ERROR` if it panicked.
+    ///
+    /// [`Departure`]: super::leaving::Departure
     pub(super) fn with_writer<T: Send + 'static>(
         &self,
         may_wait: &MayWait,
@@ -226,9 +228,9 @@ impl Partition {
     /// Whether the command was queued, not refused.
     fn leave_command(&self, command: Command) -> bool {
         let mut turn = self.turn();
-        if matches!(turn.log, LogSlot::Deleted) {
+        if let LogSlot::Left(departure) = turn.log {
             drop(turn);
-            command(self, Err(KafkaError::UnknownTopicId));
+            command(self, Err(departure.error()));
             return false;
         }
         turn.queue.commands.push(command);
@@ -238,8 +240,8 @@ impl Partition {
     /// Has retention enforced by the next thread that works here; `false` if somebody has asked already.
     pub(super) fn ask_for_retention(&self) -> bool {
         let mut turn = self.turn();
-        let is_deleted = matches!(turn.log, LogSlot::Deleted);
-        !is_deleted && !mem::replace(&mut turn.queue.expires, true)
+        let has_left = matches!(turn.log, LogSlot::Left(_));
+        !has_left && !mem::replace(&mut turn.queue.expires, true)
     }
 
     /// Has a thread of the maintenance lane look for work here.

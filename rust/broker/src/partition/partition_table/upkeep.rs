@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use pykafka_log::{LogDirectory, StorageError};
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
-use crate::partition::leaving::{Deletions, Gone};
+use crate::partition::leaving::{Deletions, Departure, Gone};
 use crate::partition::threads::lane::Urgency;
 use crate::partition::threads::pool::MayWait;
 use crate::partition::{Host, Partition};
@@ -139,21 +139,22 @@ impl Host {
         self.replicated.lock().append(&mut kept);
     }
 
-    /// Deletes the partitions of topics that the table does not have any more: those beyond [`DELETED_AT_ONCE_MAX`] by the
-    /// lane, so that a step takes no longer for a larger topic. None that is made under one of their names works before they are gone.
-    pub(super) fn delete(self: &Arc<Host>, topics: Vec<Gone>) {
+    /// Deletes partitions that the table does not have any more: those beyond
+    /// [`DELETED_AT_ONCE_MAX`] by the lane, so that a step takes no longer for a larger topic. None
+    /// that is made under one of their names works before they are gone.
+    pub(super) fn delete(self: &Arc<Host>, departure: Departure, topics: Vec<Gone>) {
         if topics.is_empty() {
             return;
         }
         self.leaving.begin(&topics);
         let deletions = Arc::new(Deletions(self.clone()));
         for partition in partitions_of(&topics).take(DELETED_AT_ONCE_MAX) {
-            partition.delete(&deletions);
+            partition.delete(departure, &deletions);
         }
         if partitions_of(&topics).nth(DELETED_AT_ONCE_MAX).is_some() {
             self.lane.push(Urgency::Asked, move |_| {
                 for partition in partitions_of(&topics).skip(DELETED_AT_ONCE_MAX) {
-                    partition.delete(&deletions);
+                    partition.delete(departure, &deletions);
                 }
             });
         }
@@ -307,7 +308,7 @@ mod tests {
         broker.events();
         let led = broker.ctx.partitions.all();
         let deleted = || {
-            let is_deleted = |one: &&Arc<Partition>| matches!(one.turn().log, LogSlot::Deleted);
+            let is_deleted = |one: &&Arc<Partition>| matches!(one.turn().log, LogSlot::Left(_));
             led.iter().filter(is_deleted).count()
         };
         let lane_is_free = Arc::new(Mutex::new(()));
