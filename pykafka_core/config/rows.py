@@ -62,13 +62,12 @@ def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
 def group_rows(
     overrides: Mapping[str, str], broker: BrokerConfigs, names: Collection[str] = ()
 ) -> list[ConfigRow]:
-    """Return every group setting, or those of ``names``; what the broker sets for all groups is each one's default."""
-    source = ConfigSource.DEFAULT_CONFIG
+    """Return every group setting, or those of ``names``; a default is the broker's, as in Kafka from 4.3 on."""
     return [
-        _row(setting, value, _with_own(setting, overrides) or (default,))
+        _row(setting, value, _with_own(setting, overrides, inherited))
         for setting in _named(settings(Scope.GROUP), names)
         for value in [overrides.get(setting.name) or broker.inherited_value(setting)]
-        for default in [ConfigValue(name=setting.name, value=value, source=source)]
+        for inherited in [_inherited(setting, broker) or _own_default(setting)]
     ]
 
 
@@ -94,6 +93,11 @@ def _named(table: Mapping[str, Setting], names: Collection[str]) -> Iterable[Set
 
 def _inherited(setting: Setting, broker: BrokerConfigs) -> tuple[ConfigValue, ...]:
     return broker.broker_synonyms(setting.synonyms[0].name) if setting.synonyms else ()
+
+
+def _own_default(setting: Setting) -> tuple[ConfigValue, ...]:
+    source = ConfigSource.DEFAULT_CONFIG
+    return (ConfigValue(name=setting.name, value=setting.default, source=source),)
 
 
 def _with_own(

@@ -141,12 +141,33 @@ def test_groups_and_subscriptions_show_their_own_and_defaults() -> None:
         group["consumer.session.timeout.ms"].config_source,
     ) == ("50001", 8)
     assert synonyms(group["consumer.session.timeout.ms"]) == [
-        ("consumer.session.timeout.ms", "50001", 8)
+        ("consumer.session.timeout.ms", "50001", 8),
+        ("group.consumer.session.timeout.ms", "45000", 5),
     ]
-    assert synonyms(group["share.session.timeout.ms"]) == [("share.session.timeout.ms", "45000", 5)]
+    default = "group.share.session.timeout.ms", "45000", 5
+    assert synonyms(group["share.session.timeout.ms"]) == [default]
+    default = "share.auto.offset.reset", "latest", 5
+    assert synonyms(group["share.auto.offset.reset"]) == [default]
     metrics = by_name(describe(context, METRICS, "m"))
     assert synonyms(metrics["interval.ms"]) == [("interval.ms", "5000", 7)]
     assert (metrics["match"].value, synonyms(metrics["match"])) == ("", [])
+
+
+def test_a_broker_setting_for_all_groups_is_the_source_of_each_groups_setting() -> None:
+    """It was a default of the group (5), as in Kafka 4.2; since 4.3 it has the broker's source."""
+    configs = BrokerConfigs({"group.consumer.heartbeat.interval.ms": "6000"})
+    context = new_context(
+        {(GROUP, "own"): {"consumer.heartbeat.interval.ms": "7000"}}, settings=configs
+    )
+    inherited = [
+        ("group.consumer.heartbeat.interval.ms", "6000", 4),
+        ("group.consumer.heartbeat.interval.ms", "5000", 5),
+    ]
+    row = by_name(describe(context, GROUP, "g"))["consumer.heartbeat.interval.ms"]
+    assert (row.value, row.config_source, synonyms(row)) == ("6000", 4, inherited)
+    own = by_name(describe(context, GROUP, "own"))["consumer.heartbeat.interval.ms"]
+    own_synonyms = [("consumer.heartbeat.interval.ms", "7000", 8), *inherited]
+    assert (own.value, own.config_source, synonyms(own)) == ("7000", 8, own_synonyms)
 
 
 def test_asked_keys_alone_are_described_and_none_means_all() -> None:
