@@ -12,8 +12,8 @@ from pykafka_core.config import Scope, Setting, Support, settings  # noqa: E402
 
 INTRODUCTION = """# Settings
 
-Every setting of Apache Kafka 4.2.1, and how this broker treats it. Written by `tools/settings.py`
-from `pykafka_core/config/kafka_settings.txt`; do not edit.
+Every setting of Apache Kafka 4.2.1, those that later releases added to what is built here, and how this broker
+treats them. Written by `tools/settings.py` from `pykafka_core/config/kafka_settings.txt`; do not edit.
 
 Broker settings come from `server.properties` or TOML (`serve --config FILE`), from
 `serve --set NAME=VALUE`, or from `Broker(config={...})`. Unknown names stop the start. What clients alter counts more,

@@ -32,8 +32,16 @@ def fetch(turn: Turn, node_id: int) -> None:
     if turn.log.writes or turn.installing:
         return
     end, last_epoch = turn.log.last
-    wait_ms = turn.config.fetch_wait_ms_max
-    body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark, wait_ms)
+    config = turn.config
+    body = Fetch(
+        turn.key,
+        turn.election.epoch,
+        end,
+        last_epoch,
+        turn.high_watermark,
+        config.fetch_wait_ms_max,
+        config.fetch_bytes_max,
+    )
     turn.send(node_id, body)
 
 
@@ -129,8 +137,9 @@ def _fetch_snapshot(turn: Turn, node_id: int, snapshot_id: OffsetAndEpoch) -> No
 
 def fetch_part(turn: Turn, node_id: int, download: Download) -> None:
     """Ask for the next part of a snapshot."""
-    epoch, position = turn.election.epoch, download.position
-    turn.send(node_id, FetchSnapshot(turn.key, epoch, download.snapshot_id, position))
+    epoch, bytes_max = turn.election.epoch, turn.config.snapshot_bytes_max
+    body = FetchSnapshot(turn.key, epoch, download.snapshot_id, download.position, bytes_max)
+    turn.send(node_id, body)
 
 
 def on_snapshot_answer(turn: Turn, node_id: int, answer: SnapshotAnswer) -> None:

@@ -8,8 +8,8 @@ Cluster id, topic and endpoints are the driver's to check and to fill in.
 from typing import NamedTuple
 
 from pykafka_core.quorum.values import (
+    FETCH_BYTES_MAX,
     FETCH_WAIT_MS_MAX,
-    PART_BYTES_MAX,
     Batch,
     OffsetAndEpoch,
     ReplicaKey,
@@ -57,6 +57,7 @@ class Fetch(NamedTuple):
         last_epoch: Of the last record before ``offset``, 0 for none.
         high_watermark: The one it knows (KIP-1166): a later one is worth an answer without records.
         wait_ms: How long the leader may wait for something to answer.
+        bytes_max: Of the records in the answer; the first batch comes whole even if it is larger.
     """
 
     replica: ReplicaKey
@@ -65,6 +66,7 @@ class Fetch(NamedTuple):
     last_epoch: int
     high_watermark: int
     wait_ms: int = FETCH_WAIT_MS_MAX
+    bytes_max: int = FETCH_BYTES_MAX
 
 
 class FetchSnapshot(NamedTuple):
@@ -80,7 +82,7 @@ class FetchSnapshot(NamedTuple):
     epoch: int
     snapshot_id: OffsetAndEpoch
     position: int
-    bytes_max: int = PART_BYTES_MAX
+    bytes_max: int = FETCH_BYTES_MAX
 
 
 class AddVoter(NamedTuple):

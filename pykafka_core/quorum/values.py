@@ -11,6 +11,9 @@ PART_BYTES_MAX: Final = 1 << 20
 SNAPSHOT_BYTES_MAX: Final = 512 << 20
 """Of a snapshot: some five million partitions."""
 
+FETCH_BYTES_MAX: Final = 1 << 20
+"""Of records, or of a snapshot, that a replica asks for at once, as in Kafka from 4.3 on."""
+
 LISTENERS_MAX: Final = 100
 """Of a node as it registers, or becomes a voter: every node keeps them, and every answer about nodes has them."""
 
@@ -95,7 +98,7 @@ class ElectionState(NamedTuple):
 
 
 class QuorumConfig(NamedTuple):
-    """Timeouts, in milliseconds, as Kafka's ``controller.quorum.*`` name them."""
+    """Kafka's ``controller.quorum.*``: timeouts in milliseconds, and the bytes asked for at once."""
 
     election_timeout_ms: int = 1000
     """Elections take this long at least, and less than twice as long; each draws its own."""
@@ -105,6 +108,8 @@ class QuorumConfig(NamedTuple):
     retry_backoff_ms: int = 20
     fetch_wait_ms_max: int = FETCH_WAIT_MS_MAX
     """A leader answers a Fetch at the latest by then, and a follower asks for no more."""
+    fetch_bytes_max: int = FETCH_BYTES_MAX
+    snapshot_bytes_max: int = FETCH_BYTES_MAX
     joins: bool = False
     """Whether an observer that is a controller has itself added to the voters (KIP-853, KIP-1186)."""
 

@@ -36,7 +36,7 @@ from pykafka_core.quorum.events import LogCleaned, Send, SnapshotTaken
 from pykafka_core.quorum.quorum import Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.rpc import Vote
-from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, QuorumConfig, ReplicaKey
 from pykafka_core.quorum.wire.envelope import Endpoint, Envelope
 from tests.support.patience import PATIENCE_S
 
@@ -62,6 +62,7 @@ class LiveReplica:
         folder: Its data directory, which an earlier one may have used.
         peers: Where other voters are, by node id.
         stands: For election: whether it asks for votes.
+        config: Its timeouts, and what it asks for at once.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class LiveReplica:
         folder: Path,
         port: int = 0,
         stands: bool = True,
+        config: QuorumConfig = QuorumConfig(),  # noqa: B008
     ) -> None:
         self._core = core = _core.Core(
             _core.CoreOptions(
@@ -106,6 +108,7 @@ class LiveReplica:
                 log_state(core, self.directory.snapshots()),
                 now_ms=core.now_ns() // 1_000_000,
                 seed=int.from_bytes(os.urandom(8), "big"),
+                config=config,
             ),
             persist=self._write_election,
             parts=parts,

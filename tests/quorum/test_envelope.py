@@ -92,7 +92,7 @@ requests = st.one_of(
     st.builds(Vote, keys, keys, epochs, ends, st.booleans()),
     st.builds(BeginQuorumEpoch, node_ids, keys, epochs),
     st.builds(EndQuorumEpoch, node_ids, epochs, st.lists(keys, max_size=7).map(tuple)),
-    st.builds(Fetch, keys, epochs, offsets, epochs, offsets, waits),
+    st.builds(Fetch, keys, epochs, offsets, epochs, offsets, waits, waits),
     st.builds(FetchSnapshot, keys, epochs, ends, offsets, waits),
 )
 voter_requests = st.one_of(

@@ -15,7 +15,7 @@ from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.errors import MetadataError, StorageError
 from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord, TopicRecord
-from pykafka_core.quorum.values import OffsetAndEpoch
+from pykafka_core.quorum.values import OffsetAndEpoch, QuorumConfig
 from tests.quorum.test_sockets import Cluster
 from tests.support.snapshots import with_a_malformed_record
 
@@ -68,7 +68,6 @@ def test_a_follower_that_was_away_goes_on_behind_a_snapshot(cluster: Cluster) ->
 
 
 def test_one_that_has_several_parts(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykafka_core.broker.runtime.quorum.exchange.PART_BYTES_MAX", 100)
     away, _ = leave_behind(cluster, 60)
     stored: list[int] = []
     store = SnapshotParts.store
@@ -78,7 +77,7 @@ def test_one_that_has_several_parts(cluster: Cluster, monkeypatch: pytest.Monkey
         store(self, one, position, part)
 
     monkeypatch.setattr(SnapshotParts, "store", counted)
-    cluster.start(away)
+    cluster.start(away, config=QuorumConfig(snapshot_bytes_max=100))
     back = cluster.up[away]
     back.wait_for(lambda: back.replaced, "a snapshot is installed")
     assert len(stored) > 20

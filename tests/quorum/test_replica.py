@@ -57,7 +57,13 @@ from pykafka_core.quorum.rpc import (
     Vote,
     VoteAnswer,
 )
-from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import (
+    Batch,
+    ElectionState,
+    OffsetAndEpoch,
+    QuorumConfig,
+    ReplicaKey,
+)
 
 ONE, TWO, THREE = (ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3))
 OBSERVER = ReplicaKey(4, bytes(16))
@@ -662,6 +668,14 @@ def test_nothing_committed_is_ever_cut() -> None:
 
 
 SNAPSHOT_ID = OffsetAndEpoch(20, 4)
+
+
+def test_a_replica_asks_for_the_bytes_of_its_settings() -> None:
+    config = QuorumConfig(fetch_bytes_max=500, snapshot_bytes_max=70)
+    driven = Driven(state=ElectionState(5, leader_id=2), config=config)
+    assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0, bytes_max=500)
+    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=SNAPSHOT_ID))
+    assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 0, bytes_max=70)
 
 
 def part(position: int, content: bytes, size: int = 10, epoch: int = 5) -> SnapshotAnswer:

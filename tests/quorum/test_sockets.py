@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from bench.peers.brokers import reserve_port
-from pykafka_core.metadata.records.codec import decode_batches
-from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord
-from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.broker.runtime.quorum import exchange
+from pykafka_core.metadata.records.codec import decode_batches, split_batches
+from pykafka_core.protocol.messages import FeatureLevelRecord, Message, NoOpRecord
+from pykafka_core.quorum.rpc import AnswerBody, Body, Fetch
+from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
+from pykafka_core.quorum.wire.answers import encode_answer
 from pykafka_core.quorum.wire.envelope import Endpoint
 from tests.quorum.live import LiveReplica
 
@@ -30,11 +33,11 @@ class Cluster:
         self.up: dict[int, LiveReplica] = {}
         stack.callback(lambda: self.stop(*self.up))
 
-    def start(self, *node_ids: int) -> None:
+    def start(self, *node_ids: int, config: QuorumConfig = QuorumConfig()) -> None:  # noqa: B008
         for node_id in node_ids:
             key = next(voter for voter in VOTERS if voter.node_id == node_id)
             data, port = self._folder / str(node_id), self._peers[node_id].port
-            one = LiveReplica(key, VOTERS, CLUSTER_ID, self._peers, data, port)
+            one = LiveReplica(key, VOTERS, CLUSTER_ID, self._peers, data, port, config=config)
             self.up[node_id] = one.__enter__()
 
     def stop(self, *node_ids: int) -> None:
@@ -92,6 +95,30 @@ def test_a_follower_that_was_away_has_what_was_committed_meanwhile(cluster: Clus
     assert count(cluster.agree(16)) >= 15
     back = cluster.up[away]
     back.wait_for(lambda: sum(len(batch.records) for batch in back.published) >= 15, "all is told")
+
+
+def test_a_leader_sends_no_more_than_was_asked_for_or_one_batch(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader sent up to 1 MiB, whatever the Fetch said (`controller.quorum.fetch.max.bytes`)."""
+    cluster.start(1, 2, 3)
+    leader = cluster.leader()
+    away = next(node_id for node_id in cluster.up if node_id != leader)
+    cluster.stop(away)
+    for _ in range(5):
+        cluster.up[leader].propose([NoOpRecord()])
+    cluster.up[leader].wait_until_committed(6)
+    sent: list[int] = []
+
+    def counted(body: Body, answer: AnswerBody, at: Endpoint | None, records: bytes) -> Message:
+        if isinstance(body, Fetch) and body.replica.node_id == away:
+            sent.append(sum(1 for _ in split_batches(records)))
+        return encode_answer(body, answer, at, records)
+
+    monkeypatch.setattr(exchange, "encode_answer", counted)
+    cluster.start(away, config=QuorumConfig(fetch_bytes_max=1))
+    cluster.up[away].wait_until_committed(6)
+    assert max(sent) == 1
 
 
 def test_records_of_a_leader_that_nobody_followed_are_given_up(cluster: Cluster) -> None:

@@ -245,6 +245,8 @@ class _MemberStart:
                 fetch_wait_ms_max=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2),
                 request_timeout_ms=settings.int("controller.quorum.request.timeout.ms"),
                 retry_backoff_ms=settings.int("controller.quorum.retry.backoff.ms"),
+                fetch_bytes_max=settings.int("controller.quorum.fetch.max.bytes"),
+                snapshot_bytes_max=settings.int("controller.quorum.fetch.snapshot.max.bytes"),
                 joins=settings.boolean("controller.quorum.auto.join.enable"),
             ),
             bootstrap=place.bootstrap,

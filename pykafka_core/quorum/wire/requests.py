@@ -1,7 +1,7 @@
 """Requests of replicas as messages, and what a message asks."""
 
 from collections.abc import Callable
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 from pykafka_core.errors import InconsistentClusterIdError, InvalidRequestError
 from pykafka_core.protocol.messages import (
@@ -55,9 +55,6 @@ from pykafka_core.quorum.wire.envelope import (
     only_partition,
 )
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
-
-FETCH_BYTES_MAX: Final = 8 << 20
-"""Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
 
 
 def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
@@ -188,7 +185,7 @@ def _fetch_request(envelope: Envelope, fetch: Fetch) -> FetchRequest:
         cluster_id=envelope.cluster_id,
         replica_state=FetchRequest.ReplicaState(replica_id=fetch.replica.node_id),
         max_wait_ms=fetch.wait_ms,
-        max_bytes=FETCH_BYTES_MAX,
+        max_bytes=fetch.bytes_max,
         topics=[topic],
     )
 
@@ -297,6 +294,7 @@ def _fetch(request: FetchRequest, asked: FetchRequest.FetchPartition) -> Fetch:
         asked.last_fetched_epoch,
         max(0, asked.high_watermark),
         request.max_wait_ms,
+        request.max_bytes,
     )
 
 

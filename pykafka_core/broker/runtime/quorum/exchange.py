@@ -31,6 +31,7 @@ from pykafka_core.quorum.rpc import (
     BeginQuorumEpoch,
     Body,
     EndQuorumEpoch,
+    Fetch,
     FetchSnapshot,
     SnapshotAnswer,
     VersionsAnswer,
@@ -173,7 +174,13 @@ class Exchange:
             return
         on_read = partial(self._on_read, answer, is_current)
         token = self._completions.open(on_read)
-        self._core.read_records(token, METADATA_PARTITION, answer.read_from, READ_BYTES)
+        bytes_max = self._bytes_max(answer.number)
+        self._core.read_records(token, METADATA_PARTITION, answer.read_from, bytes_max)
+
+    def _bytes_max(self, number: int) -> int:
+        _, body = self._open[number]
+        assert isinstance(body, Fetch), "only an answer to Fetch has records"
+        return max(0, min(body.bytes_max, READ_BYTES))
 
     def _on_read(
         self, answer: Answer, is_current: Callable[[], bool], completed: Completed
