@@ -238,7 +238,7 @@ fn read_list<'a, B: Builder<'a>>(
     reader: &mut Reader<'a>,
     builder: &mut B,
 ) -> Result<Option<B::Value>, B::Error> {
-    let Some(count) = reader.length()? else { return Ok(None) };
+    let Some(count) = reader.list_length()? else { return Ok(None) };
     reader.count_objects(count)?;
     let mut list = builder.list(count)?;
     for _ in 0..count {
@@ -265,7 +265,7 @@ fn read_structs<'a, B: Builder<'a>>(
     reader: &mut Reader<'a>,
     builder: &mut B,
 ) -> Result<Option<B::Value>, B::Error> {
-    let Some(count) = reader.length()? else { return Ok(None) };
+    let Some(count) = reader.list_length()? else { return Ok(None) };
     reader.count_objects(count)?;
     let mut list = builder.list(count)?;
     for _ in 0..count {

@@ -55,6 +55,22 @@ pub enum DecodeError {
         /// Bytes read.
         taken: usize,
     },
+    /// More elements in one list than [`crate::LIST_LENGTH_MAX`].
+    #[error("a list of {length} elements is longer than {max}")]
+    ListTooLong {
+        /// As declared.
+        length: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// More tagged fields in one struct than [`crate::TAGGED_FIELDS_MAX`].
+    #[error("{count} tagged fields are more than {max}")]
+    TooManyTags {
+        /// As declared.
+        count: u32,
+        /// The bound.
+        max: u32,
+    },
     /// More array elements in one message than [`crate::OBJECTS_MAX`].
     #[error("more than {max} array elements in one message")]
     TooManyObjects {

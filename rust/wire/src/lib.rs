@@ -26,5 +26,5 @@ pub use message::{
     Records, Wire, api_versions, describe_topic_partitions, fetch, list_offsets, metadata,
     offset_for_leader_epoch, produce, structs,
 };
-pub use reader::{OBJECTS_MAX, Progress, Reader, span_within};
+pub use reader::{LIST_LENGTH_MAX, OBJECTS_MAX, Progress, Reader, TAGGED_FIELDS_MAX, span_within};
 pub use writer::{ByteCount, Chunk, Chunks, Sink, Writer, encode_uvarint};

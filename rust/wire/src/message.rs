@@ -278,7 +278,7 @@ impl<'a> Wire<'a> for Option<Records> {
 
 impl<'a, T: Wire<'a>> Wire<'a> for Option<Vec<T>> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let Some(count) = reader.length()? else { return Ok(None) };
+        let Some(count) = reader.list_length()? else { return Ok(None) };
         if T::COUNTED {
             reader.count_objects(count)?;
         }

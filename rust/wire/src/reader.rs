@@ -16,6 +16,13 @@ use crate::DecodeError;
 /// some 200,000 partitions in one message.
 pub const OBJECTS_MAX: usize = 1 << 20;
 
+/// Elements of one list, at most, as Kafka 4.4 has it for every message and version
+/// (`MessageUtil.MAX_ARRAY_LENGTH`).
+pub const LIST_LENGTH_MAX: usize = 1_000_000;
+
+/// Tagged fields of one struct, at most (`MessageUtil.MAX_TAGGED_FIELD_COUNT` of Kafka 4.4).
+pub const TAGGED_FIELDS_MAX: u32 = 10_000;
+
 /// The longest string, in bytes, in either length format.
 pub(crate) const STRING_BYTES_MAX: usize = i16::MAX as usize;
 
@@ -38,6 +45,7 @@ pub fn span_within(outer: &[u8], inner: &[u8]) -> Option<Range<usize>> {
 pub struct Progress {
     position: usize,
     objects: usize,
+    tagged_fields: usize,
 }
 
 impl Progress {
@@ -53,6 +61,7 @@ pub struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
     objects: usize,
+    tagged_fields: usize,
     owner: Option<&'a Bytes>,
     version: i16,
     flexible: bool,
@@ -61,7 +70,8 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads `bytes` as a message of `version`; `flexible` as its table row says for that version.
     pub fn new(bytes: &'a [u8], version: i16, flexible: bool) -> Reader<'a> {
-        Reader { bytes, position: 0, objects: 0, owner: None, version, flexible }
+        let Progress { position, objects, tagged_fields } = Progress::default();
+        Reader { bytes, position, objects, tagged_fields, owner: None, version, flexible }
     }
 
     /// As [`Reader::new`]; record bytes will share `owner` rather than be copied.
@@ -71,14 +81,15 @@ impl<'a> Reader<'a> {
 
     /// A reader that goes on where another one of the same bytes and version was.
     pub fn resume(bytes: &'a [u8], version: i16, flexible: bool, progress: Progress) -> Reader<'a> {
-        let Progress { position, objects } = progress;
+        let Progress { position, objects, tagged_fields } = progress;
         assert!(position <= bytes.len(), "progress is of a reader of the same bytes");
-        Reader { position, objects, ..Reader::new(bytes, version, flexible) }
+        Reader { position, objects, tagged_fields, ..Reader::new(bytes, version, flexible) }
     }
 
     /// How far it is, for [`Reader::resume`].
     pub fn progress(&self) -> Progress {
-        Progress { position: self.position, objects: self.objects }
+        let Reader { position, objects, tagged_fields, .. } = *self;
+        Progress { position, objects, tagged_fields }
     }
 
     /// Version of the message.
@@ -89,6 +100,11 @@ impl<'a> Reader<'a> {
     /// Whether the message has compact lengths and tagged fields.
     pub fn is_flexible(&self) -> bool {
         self.flexible
+    }
+
+    /// Tagged fields of the structs read so far, unknown ones included.
+    pub fn tagged_fields_read(&self) -> usize {
+        self.tagged_fields
     }
 
     /// Bytes read so far.
@@ -187,9 +203,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Length of a list: -1 is null. Held to [`LIST_LENGTH_MAX`].
+    #[inline]
+    pub fn list_length(&mut self) -> Result<Option<usize>, DecodeError> {
+        match self.length()? {
+            Some(length) if length > LIST_LENGTH_MAX => {
+                Err(DecodeError::ListTooLong { length, max: LIST_LENGTH_MAX })
+            }
+            length => Ok(length),
+        }
+    }
+
     /// Length of a byte string, an array or records: -1 is null.
     #[inline]
-    pub fn length(&mut self) -> Result<Option<usize>, DecodeError> {
+    fn length(&mut self) -> Result<Option<usize>, DecodeError> {
         if self.flexible {
             return self.compact_length();
         }
@@ -262,6 +289,10 @@ impl<'a> Reader<'a> {
         mut read: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let count = self.uvarint()?;
+        if count > TAGGED_FIELDS_MAX {
+            return Err(DecodeError::TooManyTags { count, max: TAGGED_FIELDS_MAX }.into());
+        }
+        self.tagged_fields += count as usize;
         let mut previous = None;
         for _ in 0..count {
             let tag = self.uvarint()?;
@@ -346,6 +377,33 @@ mod tests {
         assert_eq!(error, Err(DecodeError::TagSize { tag: 0, declared: 2, taken: 1 }));
         let error = reader(&[1, 0, 0, 7]).tagged_fields(read);
         assert!(matches!(error, Err(DecodeError::Truncated { remaining: 0, .. })));
+    }
+
+    #[test]
+    fn lists_and_tagged_fields_have_the_bounds_of_kafka() {
+        let longest = |length: usize| {
+            let mut bytes = (length as i32).to_be_bytes().to_vec();
+            bytes.resize(bytes.len() + length, 0);
+            Reader::new(&bytes, 0, false).list_length()
+        };
+        assert_eq!(longest(1_000_000), Ok(Some(1_000_000)));
+        let error = DecodeError::ListTooLong { length: 1_000_001, max: 1_000_000 };
+        assert_eq!(longest(1_000_001), Err(error));
+        let tagged = |count: u32| {
+            let mut bytes = Vec::new();
+            let mut writer = crate::Writer::new(&mut bytes, 0, true);
+            writer.uvarint(count);
+            for tag in 0..count {
+                writer.uvarint(tag);
+                writer.uvarint(0);
+            }
+            let mut reader = reader(&bytes);
+            let result = reader.tagged_fields(|_, _| Ok::<_, DecodeError>(false));
+            result.map(|()| reader.tagged_fields_read())
+        };
+        assert_eq!(tagged(10_000), Ok(10_000));
+        let error = DecodeError::TooManyTags { count: 10_001, max: 10_000 };
+        assert_eq!(tagged(10_001), Err(error));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Messages read in parts, so that one of a million fields need not be read in one go.
 //!
 //! The recursion of the codec as a stack: each structure that has begun and is not complete is one entry.
-//! A part is a number of fields and elements. Tagged fields, which are small where we read them, count as a
-//! part of their struct.
+//! A part is a number of fields and elements. The tagged fields of a struct are read in one go, and each counts,
+//! also one that is unknown.
 
 use super::{Builder, finish_struct, is_struct_null, read_element, read_field, read_null};
 use crate::Reader;
@@ -42,8 +42,8 @@ impl<O, L> Decoding<O, L> {
         Ok(Decoding { open: vec![begin_struct(plan, builder)?] })
     }
 
-    /// Reads up to `count` fields and elements more; the message, once it is complete. Not to be called afterwards,
-    /// nor after an error.
+    /// Reads up to `count` fields and elements more, where the last struct may have tagged fields beyond it; the
+    /// message, once it is complete. Not to be called afterwards, nor after an error.
     pub fn advance<'a, B>(
         &mut self,
         reader: &mut Reader<'a>,
@@ -53,7 +53,10 @@ impl<O, L> Decoding<O, L> {
     where
         B: Builder<'a, Object = O, List = L>,
     {
-        for _ in 0..count {
+        let tagged_before = reader.tagged_fields_read();
+        let mut steps = 0;
+        while steps + (reader.tagged_fields_read() - tagged_before) < count {
+            steps += 1;
             let Some(value) = self.read_one(reader, builder)? else { continue };
             match self.open.last_mut() {
                 None => return Ok(Some(value)),
@@ -130,7 +133,7 @@ fn begin<'a, B: Builder<'a>>(
         Operation::List(kind) => Elements::Primitives(*kind),
         Operation::Structs(plan) => Elements::Structs(plan),
     };
-    let Some(count) = reader.length()? else {
+    let Some(count) = reader.list_length()? else {
         return read_null(step, reader, builder).map(Begun::Whole);
     };
     reader.count_objects(count)?;

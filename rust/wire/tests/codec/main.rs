@@ -7,4 +7,5 @@ mod driver;
 mod frames;
 mod fuzz;
 mod golden;
+mod limits;
 mod round_trip;
