@@ -17,7 +17,7 @@ import pytest
 from .names import name_of
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message, Producer
+    from confluent_kafka import Consumer, Producer
 
     from pykafka_core import Broker
     from pykafka_core._records import Record as CoreRecord
@@ -66,25 +66,6 @@ class KafkaClients:
         return report(self.bootstrap_servers, self.errors)
 
 
-class _Undelivered:
-    """Records that a producer could not deliver, with the first errors."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._errors: list[str] = []
-
-    def note(self, error: "KafkaError | None", record: "Message") -> None:
-        """Take a delivery report."""
-        if error is not None:
-            self.count += 1
-            if len(self._errors) < _ERRORS_MAX:
-                place = f"{record.topic()}-{record.partition()}"
-                self._errors.append(f"  to {place}, key {record.key()!r}: {error}")
-
-    def __str__(self) -> str:
-        return "\n".join([f"{self.count} records were not delivered", *self._errors])
-
-
 REPORTING = pytest.StashKey[KafkaClients]()
 
 
@@ -109,13 +90,11 @@ def kafka_producer(kafka_clients: KafkaClients) -> Iterator["Producer"]:
 
     Records with their own ``on_delivery`` are left to the test.
     """
-    from confluent_kafka import Producer
+    from .checked_producer import CheckedProducer
 
-    undelivered = _Undelivered()
-    producer = Producer(kafka_clients.config("producer", {"on_delivery": undelivered.note}))
+    producer = CheckedProducer(kafka_clients.config("producer", {}))
     yield producer
-    left = producer.flush(FLUSH_S)
-    undelivered.count += left
+    undelivered = producer.finish(FLUSH_S)
     if undelivered.count:
         pytest.fail(f"{undelivered}\n{kafka_clients.report()}", pytrace=False)
 

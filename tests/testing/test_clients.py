@@ -39,8 +39,10 @@ def topics(kafka_broker):
 def test_topics_are_deleted(topics, kafka_topic_factory):
     assert kafka_topic_factory() != kafka_topic_factory()
 
-def test_a_consumer_may_be_closed_by_the_test(kafka_topic, kafka_consumer):
+def test_clients_may_be_closed_by_the_test(kafka_topic, kafka_producer, kafka_consumer):
     kafka_consumer(kafka_topic).close()
+    kafka_producer.produce(kafka_topic, b"value")
+    kafka_producer.close()
 
 def test_an_empty_topic_has_no_records(kafka_topic, kafka_read_all):
     assert kafka_read_all(kafka_topic) == []
@@ -95,7 +97,63 @@ def test_with_a_callback(narrow, kafka_producer):
     kafka_producer.produce(narrow, b"x" * 2000, on_delivery=lambda error, _: errors.append(error))
     kafka_producer.flush(60)
     assert errors
+
+def test_to_no_partition(kafka_broker, kafka_producer):
+    kafka_producer.produce("created-later", b"value", partition=1)
+    kafka_broker.create_topic("created-later")
+
+def test_closed(narrow, kafka_producer):
+    kafka_producer.produce(narrow, b"x" * 2000)
+    kafka_producer.close()
+
+def test_too_large_in_a_batch(kafka_topic, kafka_producer):
+    rows = [{"value": b"x" * 2_000_000}, {"value": b"value"}]
+    assert kafka_producer.produce_batch(kafka_topic, rows) == 1
+
+def test_accepted_in_a_second_batch(kafka_topic, kafka_producer):
+    rows = [{"value": b"x" * 2_000_000}]
+    assert kafka_producer.produce_batch(kafka_topic, rows) == 0
+    rows[0]["value"] = b"value"
+    assert kafka_producer.produce_batch(kafka_topic, rows) == 1
 """
+NO_AUTO_CREATION = """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_broker_options():
+    return {"config": {"auto.create.topics.enable": False}}
+"""
+REFUSED = """
+def test_to_no_partition(kafka_topic, kafka_producer):
+    kafka_producer.list_topics(kafka_topic)
+    kafka_producer.produce(kafka_topic, b"value", partition=1)
+
+def test_larger_than_the_client_allows(kafka_topic, kafka_producer):
+    kafka_producer.produce(kafka_topic, b"x" * 2_000_000)
+
+def test_not_bytes(kafka_topic, kafka_producer):
+    kafka_producer.produce(kafka_topic, object())
+
+def test_queue_is_full(kafka_topic, kafka_producer, kafka_broker):
+    kafka_broker.close()
+    for _ in range(100_001):
+        kafka_producer.produce(kafka_topic, b"value")
+"""
+LEFT = """
+def test_to_a_deleted_topic(kafka_topic, kafka_producer, kafka_broker):
+    kafka_producer.produce(kafka_topic, b"value")
+    assert kafka_producer.flush(60) == 0
+    kafka_broker.delete_topic(kafka_topic)
+    kafka_producer.produce(kafka_topic, b"value", key=b"lost")
+
+def test_to_a_closed_broker(kafka_producer, kafka_broker, kafka_clients):
+    kafka_broker.create_topic("topic")
+    kafka_broker.close()
+    kafka_producer.produce("topic", b"value", key=b"lost")
+    while not kafka_clients.errors:
+        kafka_producer.poll(1)
+"""
+SHORT_FLUSH = "from pykafka_core.testing import clients; clients.FLUSH_S = 0.1"
 REJOINING = """
 def test_a_member_waits_for_another(
     kafka_topic, kafka_producer, kafka_consumer, wait_state
@@ -124,8 +182,11 @@ def wait_state(kafka_broker):
     return wait
 """
 
-ERRORS = "MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "MSG_SIZE_TOO_LARGE", "_PURGE_"
-"""The errors of the tests above, in order."""
+ERRORS = (
+    *("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "MSG_SIZE_TOO_LARGE", "_PURGE_"),
+    *("_UNKNOWN_PARTITION", "MSG_SIZE_TOO_LARGE", "MSG_SIZE_TOO_LARGE"),
+)
+"""The errors of `UNDELIVERED`, in order."""
 
 
 def _run(folder: Path, text: str, *arguments: str) -> tuple[int, str]:
@@ -160,13 +221,35 @@ def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
 
 @pytest.mark.interval
 def test_a_record_that_is_not_delivered_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(NO_AUTO_CREATION)
     code, out = _run(tmp_path, UNDELIVERED)
     assert code == 1, out
-    assert "5 passed, 4 errors" in out, out
+    assert "9 passed, 7 errors" in out, out
     reports = out.split("ERROR at teardown of ")[1:]
     for error, report in zip(ERRORS, reports, strict=True):
         assert "1 records were not delivered" in report
         assert f"code={error}" in report, report
+
+
+@pytest.mark.interval
+def test_a_record_that_the_producer_refuses_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(SHORT_FLUSH)
+    code, out = _run(tmp_path, REFUSED)
+    assert code == 1, out
+    assert "4 failed" in out, out
+    for error in "code=_UNKNOWN_PARTITION", "code=MSG_SIZE_TOO_LARGE", "TypeError", "BufferError":
+        assert error in out, out
+
+
+@pytest.mark.interval
+def test_a_record_that_is_left_after_the_test_fails_it(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(NO_AUTO_CREATION + SHORT_FLUSH)
+    code, out = _run(tmp_path, LEFT)
+    assert code == 1, out
+    assert "2 passed, 2 errors" in out, out
+    assert out.count("\n1 records were not delivered") == 2, out
+    assert out.count("key b'lost': KafkaError{code=_") == 2, out
+    assert "last error of producer: KafkaError{code=_" in out
 
 
 @pytest.mark.interval
