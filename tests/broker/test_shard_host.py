@@ -501,6 +501,43 @@ def test_too_much_that_is_not_committed_keeps_operations_in_the_queue() -> None:
     assert not world.refusals
 
 
+def test_operations_continue_after_more_reads_than_may_wait_for_an_append() -> None:
+    """As an append stalled, heartbeats filled the next batch. The shard never continued."""
+    world = World(hold_appends=True)
+    written = world.submit(partial(put, b"k", b"v"))
+    world.run()
+    readers = [world.submit(partial(get, b"k")) for _ in range(3 * UNCOMMITTED_ANSWERS_MAX)]
+    world.core.complete_append()
+    world.run()
+    assert list(world.answers) == [written, *readers]
+
+
+def test_a_deadline_does_not_overtake_an_operation_that_waits_in_the_queue() -> None:
+    """A member's session expired while its heartbeat waited for a stalled append."""
+    world = World(hold_appends=True)
+    world.submit(partial(arm, 5))
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
+        world.submit(partial(get, b"k"))
+    late = world.submit(partial(arm, 20), now_ns=4)
+    world.core.clock_ns = 10
+    world.timers.run(10)
+    world.run()
+    assert late not in world.answers
+    assert not len(world.timers), "the control thread would turn without a result"
+    world.core.complete_append()
+    world.run()
+    assert late in world.answers
+    world.timers.run(10)
+    world.run()
+    assert len(world.log.batches) == 1
+    world.core.clock_ns = 20
+    world.timers.run(20)
+    world.run()
+    assert len(world.log.batches) == 2
+
+
 def test_a_deadline_runs_once_the_horizon_has_passed_it() -> None:
     world = World()
     world.submit(partial(arm, 5_000))

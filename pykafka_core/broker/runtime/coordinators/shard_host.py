@@ -238,6 +238,7 @@ class ShardHost(Generic[S]):
                 self._append(batch)
             else:
                 self._release(batch)
+                self._work_off()
 
     def carry_on_loading(self) -> Slices[None] | None:
         """What is left to replay of the last read, in slices; to be worked on by the caller alone."""
@@ -301,6 +302,8 @@ class ShardHost(Generic[S]):
     def _work_off(self) -> None:
         while self._queue and self._machine is not None and not self._is_full:
             self._run(self._machine, *self._queue.popleft())
+        if self._machine is not None:
+            self._arm()
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
         """Behind what is in flight: the operation may have seen what is not committed."""
@@ -486,16 +489,22 @@ class ShardHost(Generic[S]):
     def _arm(self) -> None:
         assert self._machine is not None, "a machine in use has deadlines"
         due_ns = self._machine.next_due_ns()
-        if due_ns == FOREVER_NS or (self._timer is not None and self._timer.due_ns <= due_ns):
+        if due_ns == FOREVER_NS or due_ns > self._judged_ns():
+            return
+        if self._timer is not None and self._timer.due_ns <= due_ns:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._timers.once(str(self.place), due_ns, self._on_due)
 
+    def _judged_ns(self) -> int:
+        """Deadlines up to this time may run: a session does not expire before its heartbeat in the queue."""
+        return self._queue[0].now_ns if self._queue else FOREVER_NS
+
     def _on_due(self) -> None:
-        """The horizon has passed the first deadline: everything that came before it was handled."""
+        """The horizon has passed the first deadline: what came before it was handled, or is in the queue."""
         self._timer = None
-        machine, now_ns = self._machine, self._core.horizon_ns()
+        machine, now_ns = self._machine, min(self._core.horizon_ns(), self._judged_ns())
         if machine is None:
             return
         stop_ns = self._core.now_ns() + DUE_NS
