@@ -274,11 +274,11 @@ def compacted_of(partitions: Sequence[Path], image: MetadataImage) -> frozenset[
 
 
 class StoredMetadata(NamedTuple):
-    """Of a data directory that no broker uses.
+    """The metadata of a data directory that no broker uses.
 
     Attributes:
-        image: What the metadata says, up to where it is damaged itself.
-        log: The metadata log, also the part that a snapshot stands for.
+        image: The state up to the end of the log, or up to its damage.
+        log: The metadata log, including the records that a snapshot replaces.
     """
 
     image: MetadataImage
@@ -305,7 +305,7 @@ def _image(data: Path, log: Log) -> MetadataImage:
 
 
 def _snapshot(data: Path) -> tuple[Replay, int]:
-    """A replay of the newest snapshot, and the end of what it stands for."""
+    """A replay of the newest snapshot, and the end offset of that snapshot."""
     replay = Replay()
     snapshot = DataDirectory(data).latest_snapshot()
     if snapshot is None:

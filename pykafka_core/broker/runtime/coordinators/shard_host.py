@@ -498,11 +498,17 @@ class ShardHost(Generic[S]):
         self._timer = self._timers.once(str(self.place), due_ns, self._on_due)
 
     def _judged_ns(self) -> int:
-        """Deadlines up to this time may run: a session does not expire before its heartbeat in the queue."""
+        """Deadlines up to this time may run.
+
+        A session does not expire while its heartbeat waits in the queue.
+        """
         return self._queue[0].now_ns if self._queue else FOREVER_NS
 
     def _on_due(self) -> None:
-        """The horizon has passed the first deadline: what came before it was handled, or is in the queue."""
+        """Run deadlines: the horizon has passed the first one.
+
+        Every earlier operation has ended, or waits in the queue.
+        """
         self._timer = None
         machine, now_ns = self._machine, min(self._core.horizon_ns(), self._judged_ns())
         if machine is None:
