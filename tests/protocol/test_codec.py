@@ -31,6 +31,8 @@ from pykafka_core.protocol.messages import (
 )
 
 HEARTBEAT, METADATA, CREATE_TOPICS = 12, 3, 19
+TAGS_MAX = 10_000
+"""Tagged fields of one struct."""
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -170,12 +172,22 @@ def test_bad_tags_are_refused(tags: bytes) -> None:
 
 
 def test_a_million_tags_are_skipped_in_little_memory_and_time() -> None:
-    count = 1 << 20
-    tags = b"".join(varint(tag) + b"\x00" for tag in range(count))
-    data = encode_message(HeartbeatRequest(group_id="g"), 4)[:-1] + varint(count) + tags
+    tags = varint(TAGS_MAX) + b"".join(varint(tag) + b"\x00" for tag in range(TAGS_MAX))
+    topics = (1 << 20) // TAGS_MAX
+    data = varint(topics + 1) + (b"\x02t" + tags) * topics + bytes(4)
     start = time.process_time()
-    assert decode_request(HEARTBEAT, 4, data) == HeartbeatRequest(group_id="g")
+    request = decode_request(METADATA, 9, data)
     assert time.process_time() - start < 5
+    assert isinstance(request, MetadataRequest)
+    assert request.topics is not None
+    assert len(request.topics) == topics
+
+
+def test_more_tags_than_kafka_allows_are_refused() -> None:
+    tags = b"".join(varint(tag) + b"\x00" for tag in range(TAGS_MAX + 1))
+    data = encode_message(HeartbeatRequest(group_id="g"), 4)[:-1] + varint(TAGS_MAX + 1) + tags
+    with pytest.raises(ProtocolError, match="10001 tagged fields are more than 10000"):
+        decode_request(HEARTBEAT, 4, data)
 
 
 def varint(number: int) -> bytes:
@@ -265,11 +277,18 @@ def test_lengths_are_held_against_what_remains_before_anything_is_allocated(
         decode_request(CREATE_TOPICS, version, body)
 
 
-def test_more_elements_than_the_cap_are_refused() -> None:
-    count = (1 << 20) + 1
-    body = count.to_bytes(4, "big") + bytes(2 * count)
+def test_a_longer_list_than_kafka_allows_is_refused() -> None:
+    count = 1_000_001
+    with pytest.raises(ProtocolError, match="a list of 1000001 elements is longer than 1000000"):
+        decode_request(METADATA, 4, count.to_bytes(4, "big") + bytes(2 * count))
+
+
+def test_more_elements_than_the_cap_in_all_lists_are_refused() -> None:
+    brokers = (600_000).to_bytes(4, "big") + bytes(4 * 600_000)
+    assignments = b"\x00\x00\x00\x02" + (bytes(4) + brokers) * 2
+    topic = b"\x00\x01t" + b"\xff" * 6 + assignments + bytes(4)
     with pytest.raises(ProtocolError, match="array elements"):
-        decode_request(METADATA, 4, body)
+        decode_request(CREATE_TOPICS, 2, b"\x00\x00\x00\x01" + topic + bytes(5))
 
 
 @pytest.mark.parametrize(
