@@ -525,6 +525,7 @@ def test_a_cluster_whose_first_records_are_refused_begins_later(
             assert cluster.controller() in ALL
 
 
+@pytest.mark.cluster
 def test_a_fencing_that_is_refused_is_asked_for_again_after_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -144,6 +144,7 @@ def test_killed_followers_with_a_changed_byte_fetch_from_there_again(
     eventually(lambda: len(given_up()) == 2)
 
 
+@pytest.mark.cluster
 def test_followers_that_lost_a_segment_fetch_from_the_one_that_is_whole(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
@@ -258,6 +259,7 @@ def test_a_damaged_leader_with_one_other_member_in_sync_leads_until_a_third_one_
     assert_whole(cluster, values + later)
 
 
+@pytest.mark.cluster
 def test_a_damaged_leader_that_is_killed_before_it_was_checked_gives_records_up_at_the_start(
     cluster: Cluster, given_up: GivenUp
 ) -> None:

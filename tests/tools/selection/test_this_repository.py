@@ -49,6 +49,7 @@ def _crates() -> Crates:
     return Crates(repository())
 
 
+@cache
 def _selected(path: str) -> list[str]:
     return _tests().of(path).tests
 
