@@ -10,7 +10,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -568,29 +567,6 @@ def test_an_allowed_phrase_covers_no_other_hit_of_its_file(tmp_path: Path) -> No
 def test_a_faulty_entry_is_an_error(tmp_path: Path, allowed: str, message: str) -> None:
     with pytest.raises(AllowListError, match=message):
         _comments(tmp_path, allowed)
-
-
-def _seconds(check: Callable[[str], Iterator[object]], text: str) -> float:
-    start = time.process_time()
-    list(check(text))
-    return time.process_time() - start
-
-
-@pytest.mark.parametrize(
-    ("part", "path"),
-    [
-        ("The log is synced. It is closed.\n\n", "a.md"),
-        ("The log is synced.\n", "a.md"),
-        ("| The log | is synced. |\n", "a.md"),
-        ("# The log is synced.\n#\n", "a.py"),
-    ],
-)
-def test_the_time_of_a_check_grows_like_the_text(part: str, path: str) -> None:
-    def check(text: str) -> Iterator[object]:
-        return check_file(path, text)
-
-    short = min(_seconds(check, part * 2000) for _ in range(3))
-    assert _seconds(check, part * 16000) < 24 * short
 
 
 # The command

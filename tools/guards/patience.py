@@ -73,7 +73,19 @@ MILLISECOND_POLLS = frozenset({"poll", "getmany"})
 """Functions whose `timeout_ms` is a wait; elsewhere the name is a field of a request."""
 
 CLOCKS = frozenset(
-    {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns", "now_ns"}
+    {
+        "monotonic",
+        "monotonic_ns",
+        "now_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "process_time",
+        "process_time_ns",
+        "thread_time",
+        "thread_time_ns",
+        "time",
+        "time_ns",
+    }
 )
 
 ADVICE = (
