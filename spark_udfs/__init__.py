@@ -1,6 +1,7 @@
-"""Vectorised UDFs and pipeline parts for Spark on Kafka data; needs ``pip install 'pykafka_core[spark]'``.
+"""Vectorised UDFs and pipeline parts for Spark on Kafka data.
 
-Names are loaded when first used, PySpark with the first of them.
+They need ``pip install 'pykafka_core[spark]'``. Attributes are imported on first use; the first one
+also imports PySpark.
 """
 
 from importlib.util import find_spec
@@ -31,7 +32,7 @@ if missing := [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(na
         name=missing[0],
     )
 
-# Name by home; `__all__` is the same, sorted.
+# The module of each name. `__all__` lists the same names, sorted.
 _HOMES = {
     "ConnectorMissing": "connector",
     "IdempotentSink": "sink",

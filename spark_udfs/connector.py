@@ -1,14 +1,15 @@
-"""The jars of Spark's own Kafka connector (spark-sql-kafka-0-10) and where they come from.
+"""The jars of Spark's own Kafka connector (spark-sql-kafka-0-10) and where to find them.
 
-`pip install pyspark` does not bring them. In this order they are taken from
-1. `$PYKAFKA_CONNECTOR_JARS`, a folder that holds them all;
-2. Spark's own `jars` folder, if somebody put them there;
-3. `~/.cache/pykafka_core/` (or `$XDG_CACHE_HOME`), filled from Maven Central when first needed, by the Ivy that
-   is among Spark's jars: the same resolution as `spark.jars.packages`, but once, before the session starts, and
-   with an error that says what to do.
+`pip install pyspark` does not install them. They are searched in this order:
+1. `$PYKAFKA_CONNECTOR_JARS`, a folder with all of them;
+2. Spark's own `jars` folder;
+3. `~/.cache/pykafka_core/` (or `$XDG_CACHE_HOME`), filled from Maven Central on first use by the
+   Ivy library in Spark's jars. The resolution is that of `spark.jars.packages`, but it runs once,
+   before the session starts, and its errors include advice.
 
-The connector is published later than PySpark, or not at all for a release. The newest published one of the same major
-version stands in for it then. `python -m spark_udfs.connector` prints the jars, for `spark-submit --jars`.
+The connector is published later than PySpark, or not at all for some releases. In that case the
+newest published version with the same major version is used. `python -m spark_udfs.connector`
+prints the jars for `spark-submit --jars`.
 """
 
 import logging
@@ -43,7 +44,7 @@ JARS_VARIABLE = "PYKAFKA_CONNECTOR_JARS"
 CONNECTOR_NAME = re.compile(rf"{ARTIFACT}_(?P<scala>[\d.]+)[:-](?P<version>\d[^/,:]*?)(?:\.jar)?$")
 FETCH_TIMEOUT_SECONDS = 300
 _IVY_JARS = "ivy", "commons-cli"
-"""Of Spark's jars. All of them on the class path, which Java opens, take longer than all that Ivy does."""
+"""The jars of Spark that Ivy needs. Opening all jars takes Java longer than Ivy's own work."""
 _BRIEF_JVM = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
 _IVY_MODULE = """<ivy-module version="2.0">
   <info organisation="pykafka_core" module="connector"/>
@@ -64,16 +65,16 @@ _LOGGER = logging.getLogger("spark_udfs.connector")
 
 
 class ConnectorMissing(SparkSetupError):
-    """The connector's jars cannot be had, or are not for the installed Spark."""
+    """The connector's jars are not available, or are not for the installed Spark."""
 
 
 def connector_coordinate(spark: Spark) -> str:
-    """What `spark.jars.packages` would name: "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"."""
+    """Return the coordinate: "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"."""
     return f"org.apache.spark:{ARTIFACT}_{spark.scala}:{spark.version}"
 
 
 def connector_advice(spark: Spark) -> str:
-    """Which connector to name: that of Spark's version need not be published."""
+    """Return advice on which connector to use if the one of Spark's version is not published."""
     return (
         f"use {connector_coordinate(spark)} or, if that is not published, the newest before it; "
         "`python -m spark_udfs.connector` prints such jars"
@@ -81,17 +82,18 @@ def connector_advice(spark: Spark) -> str:
 
 
 def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
-    """The connector and what it needs beside Spark's own jars, sorted; fetched when first needed.
+    """Return the connector and its dependencies, sorted; download them on first use.
 
     Args:
-        ivy_settings: Where to fetch from, as `spark.jars.ivySettings`; Maven Central if not given.
+        ivy_settings: Repositories, in the format of `spark.jars.ivySettings`; None: Maven Central.
 
     Returns:
-        Local files for `spark.jars`; those of Spark's own folder are named too and need not be.
+        Local files for `spark.jars`. Files in Spark's own folder are included but not required.
 
     Raises:
-        ConnectorMissing: They are nowhere and could not be fetched, or are for another Spark or Scala.
-        SparkSetupError: See `installed_spark`; no Java to fetch them with.
+        ConnectorMissing: The jars were not found and could not be downloaded, or are for another
+            Spark or Scala version.
+        SparkSetupError: See `installed_spark`; or Java, which runs the download, is missing.
     """
     spark = installed_spark()
     if folder := os.environ.get(JARS_VARIABLE):
@@ -108,12 +110,13 @@ def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
 
 
 def check_connector_version(name: str, spark: Spark) -> None:
-    """Do nothing if a connector of this file name or coordinate can work with `spark`.
+    """Check that a connector with this file name or coordinate is compatible with `spark`.
 
-    It must be for the same Scala and the same major version, and not newer than Spark.
+    It must have the same Scala version and the same major version, and must not be newer than
+    Spark.
 
     Raises:
-        ConnectorMissing: It cannot.
+        ConnectorMissing: It is not compatible.
     """
     found = CONNECTOR_NAME.search(name)
     if found is None:
@@ -143,7 +146,7 @@ def _cache() -> Path:
 
 
 def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
-    """Resolve the connector into `target`, which appears complete or not at all."""
+    """Resolve the connector into `target`, which is created atomically."""
     check_java()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -164,9 +167,10 @@ def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
 
 
 def _resolve(spark: Spark, work: Path, ivy_settings: str | Path | None) -> None:
-    """Let Ivy put the jars into `work/jars`: those of Spark's own version, else the newest that are published.
+    """Use Ivy to put the jars into `work/jars`: Spark's version, else the newest published one.
 
-    Of an older version each part may be the newest that is published: repositories lack parts of some releases.
+    For an older connector, the token provider is resolved to its own newest version, because
+    repositories lack artifacts of some releases.
     """
     problems = _retrieve(spark, work, ivy_settings, spark.version)
     if not problems:
@@ -190,14 +194,14 @@ def _retrieve(
     """Run Ivy.
 
     Args:
-        spark: Whose own jars are left out.
-        work: Where Ivy's input is written, and `jars` retrieved.
+        spark: Jars that are part of it are excluded.
+        work: Folder for Ivy's input and for the resulting `jars`.
         ivy_settings: See `connector_jars`.
-        version: Of the connector, or a range of Ivy's.
-        same_version: A part of which that range is enough, whatever the connector asks for.
+        version: Version of the connector, or an Ivy range.
+        same_version: Module to resolve with `version`, too, whatever the connector requires.
 
     Returns:
-        What was not found; empty if the jars are there.
+        Artifacts that were not found; empty on success.
     """
     done = subprocess.run(
         _ivy_command(spark, work, ivy_settings, version, same_version),

@@ -1,8 +1,8 @@
-"""What a Spark session needs around it: Spark itself, Java, a Python for its workers.
+"""The environment of a Spark session: Spark itself, Java, and the Python of its workers.
 
-Each is checked before anything starts, because Spark reports a missing one late and in other words:
-no Java as `JAVA_GATEWAY_EXITED`, a worker with another Python as a failed task, a foreign `SPARK_HOME` as
-`NoSuchMethodError`.
+Each is checked before anything starts, because Spark reports problems late and unclearly: missing
+Java as `JAVA_GATEWAY_EXITED`, a worker with another Python as a failed task, and a `SPARK_HOME` of
+another version as `NoSuchMethodError`.
 """
 
 import os
@@ -21,13 +21,13 @@ __all__ = [
     "pyspark_version",
 ]
 
-JAVA_VERSION_MIN = 17  # of Spark 4
-SPARK_VERSION_MIN = (4, 2)  # the first with everything that this package uses
+JAVA_VERSION_MIN = 17  # required by Spark 4
+SPARK_VERSION_MIN = (4, 2)  # the first version with everything that this package uses
 _SPARK_CORE = re.compile(r"spark-core_(?P<scala>[\d.]+)-(?P<version>.+)\.jar")
 
 
 class SparkSetupError(RuntimeError):
-    """Spark cannot start as asked; the text says what is wrong and what to do."""
+    """Spark cannot start with this setup; the text names the problem and a fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +40,21 @@ class Spark:
 
     @property
     def jars(self) -> Path:
-        """The folder of the jars that every session loads."""
+        """Return the folder of the jars that every session loads."""
         return self.home / "jars"
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, for comparing: "4.2.0-preview1" → (4, 2, 0)."""
+    """Return the leading numbers of a version, for comparison: "4.2.0-preview1" → (4, 2, 0)."""
     leading = re.match(r"[\d.]*\d", version)
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
 def pyspark_version() -> str:
-    """PySpark's version, which is that of the JVM it talks to.
+    """Return PySpark's version, which equals the version of its JVM.
 
     Raises:
-        SparkSetupError: No PySpark, or one before 4.2.
+        SparkSetupError: PySpark is missing, or older than 4.2.
     """
     try:
         import pyspark
@@ -71,10 +71,10 @@ def pyspark_version() -> str:
 
 
 def installed_spark() -> Spark:
-    """Find Spark as PySpark does: `$SPARK_HOME`, else what `pip install pyspark` brought.
+    """Find Spark as PySpark does: in `$SPARK_HOME`, else in the `pyspark` package.
 
     Raises:
-        SparkSetupError: See `pyspark_version`; a `$SPARK_HOME` that holds another version.
+        SparkSetupError: See `pyspark_version`; `$SPARK_HOME` contains another version, or no Spark.
     """
     version = pyspark_version()
     import pyspark
@@ -93,16 +93,16 @@ def installed_spark() -> Spark:
 
 
 def java_command() -> str:
-    """The Java that Spark's launcher takes: `$JAVA_HOME`, else the one on the PATH."""
+    """Return the Java that Spark's launcher runs: in `$JAVA_HOME`, else `java` on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 
 
 def check_java() -> None:
-    """Do nothing if the Java that Spark would take is new enough.
+    """Check that the Java that Spark would run is new enough.
 
     Raises:
-        SparkSetupError: None is found, it does not run, or it is older than 17.
+        SparkSetupError: Java was not found, does not run, or is older than 17.
     """
     java = java_command()
     advice = f"install a JDK {JAVA_VERSION_MIN} or later, or set JAVA_HOME to one"
@@ -118,16 +118,17 @@ def check_java() -> None:
 
 
 def _java_said(text: str) -> str:
-    """What `java -version` printed, without what it picks up from the environment."""
+    """Return the version line of `java -version`, without notes on environment variables."""
     lines = [line for line in text.splitlines() if line and not line.startswith("Picked up ")]
     return f"is {lines[0]}" if lines else "tells no version"
 
 
 def check_worker_python(python: str) -> None:
-    """Do nothing if `python` can run the workers of a driver like this one.
+    """Check that `python` can run the workers of a driver that runs this Python.
 
     Raises:
-        SparkSetupError: It does not run, is of another minor version, or lacks what the workers import.
+        SparkSetupError: It does not run, has another minor version, or lacks packages that workers
+            import.
     """
     if python == sys.executable:
         return

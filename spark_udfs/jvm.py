@@ -1,7 +1,7 @@
-"""What a JVM that runs already has: its settings, and Spark's Kafka connector.
+"""The settings of a running JVM, and whether it has Spark's Kafka connector.
 
-It was started by spark-submit, by the shell `pyspark`, by a notebook that brings its session (Databricks), or by an
-earlier session of this process. Jars reach a driver when its JVM starts and not later.
+spark-submit, the `pyspark` shell, a notebook with its own session (Databricks) or an earlier
+session of this process started it. A driver loads jars only when its JVM starts.
 """
 
 import os
@@ -25,16 +25,16 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def running_jvm() -> Any:
-    """The JVM of this process, None before there is one."""
+    """Return the JVM of this process, or None before it starts."""
     from pyspark import SparkContext
 
     if SparkContext._jvm is None and _SUBMITTED in os.environ:
-        SparkContext._ensure_initialized()  # connects to the one that started this Python
+        SparkContext._ensure_initialized()  # connects to the JVM that started this Python
     return SparkContext._jvm
 
 
 def settings_of(jvm: Any) -> dict[str, str]:
-    """Of its context and of the session that `getOrCreate` would give, else those that it was started with."""
+    """Return the settings of the context and its session, else those that the JVM started with."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -45,10 +45,10 @@ def settings_of(jvm: Any) -> dict[str, str]:
 
 
 def connector_of(jvm: Any) -> None:
-    """Do nothing if the JVM loads Spark's Kafka connector, wherever it has it from.
+    """Check that the JVM can load Spark's Kafka connector from any source.
 
     Raises:
-        ConnectorMissing: It does not, or the connector is for another Spark.
+        ConnectorMissing: It cannot, or the connector is for another Spark version.
     """
     from py4j.protocol import Py4JJavaError
 

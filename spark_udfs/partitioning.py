@@ -1,10 +1,11 @@
-"""Kafka's partitions in Spark: where a client's partitioner would put each row's key.
+"""Kafka partitions in Spark: the partition that a client's partitioner would choose for each key.
 
-Keys are string, binary, int (4 bytes big-endian) or bigint (8), as Kafka's serializers write them. A null key has no
-partition, for a producer places it as it likes; an empty one is hashed. Spark's own hash functions put keys elsewhere.
+Keys are string, binary, int (4 bytes big-endian) or bigint (8 bytes), as Kafka's serializers write
+them. A null key has no partition, because a producer may choose any; an empty key is hashed.
+Spark's own hash functions give different partitions.
 
-The hash costs next to nothing, the way of a row to Python and back everything: `with_kafka_partition` is the cheapest
-way, an Arrow UDF (`kafka_partition`) takes a third more, a pandas UDF more than that.
+The hash is cheap; moving the rows to Python and back dominates the cost. `with_kafka_partition` is
+the cheapest way, an Arrow UDF (`kafka_partition`) costs a third more, and a pandas UDF even more.
 """
 
 from collections.abc import Iterator
@@ -42,9 +43,9 @@ __all__ = [
 ]
 
 _KEY_TYPES = (StringType, BinaryType, IntegerType, LongType)
-# What Spark's own hash refuses, or may refuse. As JSON it takes them.
+# Types that Spark's own hash rejects, or may reject. They are converted to JSON first.
 _UNHASHABLE_TYPES = (MapType, VariantType, UserDefinedType)
-# Spark's stubs know neither Arrow functions nor functions with arguments of type Any.
+# Spark's stubs declare neither Arrow functions nor functions with arguments of type Any.
 _arrow_udf: Any = arrow_udf
 _pandas_udf: Any = pandas_udf
 
@@ -52,26 +53,27 @@ _pandas_udf: Any = pandas_udf
 def kafka_partition(
     key: "Column | str", num_partitions: int, partitioner: kernels.Partitioner = "murmur2"
 ) -> "Column":
-    """The partition of ``key`` in a topic of ``num_partitions``: an int, null for a null key.
+    """Return the partition of ``key`` in a topic of ``num_partitions``: int, null for a null key.
 
     Args:
         key: A column of type string, binary, int or bigint.
         num_partitions: 1 to 2147483647.
-        partitioner: As in `pykafka_core.kernels.partitions`: that of the clients that write the topic.
+        partitioner: See `pykafka_core.kernels.partitions`; use the one of the topic's producers.
 
     Raises:
-        ValueError, TypeError: No such partitioner or number of partitions. A key of another type is known only
-            where the query runs, which then fails with a TypeError that names it.
+        ValueError, TypeError: Unknown partitioner, or an invalid number of partitions. The type of
+            the key is only known where the query runs; an unsupported one fails the query with a
+            TypeError that names it.
     """
     assigned: Column = kafka_partition_arrow(num_partitions, partitioner)(key)
     return assigned
 
 
 def kafka_partition_arrow(num_partitions: int, partitioner: kernels.Partitioner = "murmur2") -> Any:
-    """`kafka_partition` as an Arrow UDF of one column, to register for SQL or to use often.
+    """Return `kafka_partition` as an Arrow UDF of one column, to register for SQL or to reuse.
 
     Raises:
-        ValueError, TypeError: As `kafka_partition`.
+        ValueError, TypeError: See `kafka_partition`.
     """
     kernels.check_partitioner(num_partitions, partitioner)
 
@@ -84,13 +86,13 @@ def kafka_partition_arrow(num_partitions: int, partitioner: kernels.Partitioner 
 def kafka_partition_pandas(
     num_partitions: int, partitioner: kernels.Partitioner = "murmur2"
 ) -> Any:
-    """`kafka_partition` as a pandas UDF of one column.
+    """Return `kafka_partition` as a pandas UDF of one column.
 
-    Spark hands integers with nulls to pandas as floats, which cannot tell all of them apart: such keys make the query
-    fail with a TypeError. The Arrow UDF takes them.
+    Spark passes integer columns with nulls to pandas as floats, which cannot represent all values;
+    such keys fail the query with a TypeError. Use the Arrow UDF for them.
 
     Raises:
-        ValueError, TypeError: As `kafka_partition`.
+        ValueError, TypeError: See `kafka_partition`.
     """
     import pandas as pd
 
@@ -121,21 +123,22 @@ def with_kafka_partition(
 ) -> "DataFrame":
     """Add a column with `kafka_partition` of the column ``key``.
 
-    All columns pass through Python; where a table is wide and little of it is used, `kafka_partition` may be cheaper.
-    A watermark does not: set it afterwards.
+    All columns pass through Python. If a table is wide and few columns are used, `kafka_partition`
+    may be cheaper. A watermark is lost: set it afterwards.
 
     Args:
         df: A table or a stream.
-        key: As `kafka_partition`, by name.
+        key: Name of the key column; for its types see `kafka_partition`.
         num_partitions: 1 to 2147483647.
-        out: The new column's name; if there is such a column it is replaced. None: "partition", which must be free. The
-            Kafka source has a column of this name, where each record was read, which other functions rely on.
-        partitioner: As `kafka_partition`.
+        out: Name of the new column; an existing column of this name is replaced. None: "partition",
+            which must not exist. The Kafka source has a column of this name, the partition that
+            each record was read from, which other functions need.
+        partitioner: See `kafka_partition`.
 
     Raises:
-        ValueError: No such column, or two; a column "partition" and no ``out``; no such partitioner or number of
-            partitions.
-        TypeError: A key of another type; ``key`` or ``out`` is no name.
+        ValueError: The key column does not exist or is ambiguous; a column "partition" exists and
+            ``out`` is None; unknown partitioner or invalid number of partitions.
+        TypeError: The key has an unsupported type; ``key`` or ``out`` is not a string.
     """
     kernels.check_partitioner(num_partitions, partitioner)
     at = _position(df, key)
@@ -145,7 +148,7 @@ def with_kafka_partition(
         out = _free_name(df)
     if not isinstance(out, str):
         raise TypeError(f"out is the name of a column, not {type(out).__name__}")
-    # The place of the new column: that of the replaced one, of no width behind the last one otherwise.
+    # Index of the replaced column; an empty slice after the last column if none is replaced.
     start = _position(df, out) if _positions(df, out) else len(fields)
     fields[start : start + 1] = [StructField(out, IntegerType())]
 
@@ -166,14 +169,16 @@ def repartition_by_kafka_key(
     num_partitions: int,
     partitioner: kernels.Partitioner = "murmur2",
 ) -> "DataFrame":
-    """Move each row to the Spark partition whose number is that of its key's Kafka partition.
+    """Move each row to the Spark partition that has the number of its key's Kafka partition.
 
-    There are ``num_partitions`` of them then, so one task writes one Kafka partition, or holds all rows of a key. Rows
-    without a key are spread by a hash of their other columns, the same way each time.
+    The result has ``num_partitions`` partitions, so one task holds all rows of a key and can write
+    one Kafka partition. Rows with a null key are distributed by a hash of their columns, which is
+    the same on each run.
 
     Raises:
-        ValueError: No such column, or two; no such partitioner or number of partitions.
-        TypeError: A key of another type; ``key`` is no name.
+        ValueError: The key column does not exist or is ambiguous; unknown partitioner or invalid
+            number of partitions.
+        TypeError: The key has an unsupported type; ``key`` is not a string.
     """
     at = _position(df, key)
     _check_key(key, df.schema[at].dataType)
@@ -183,7 +188,7 @@ def repartition_by_kafka_key(
 
 
 def _hashable(df: "DataFrame") -> "list[Column]":
-    """All columns that can be told by name, in a form that Spark's own hash takes."""
+    """Return all columns with a unique name, converted to types that Spark's own hash accepts."""
     return [
         column if _is_hashable(field.dataType) else F.to_json(F.struct(column))
         for field in df.schema
@@ -201,7 +206,7 @@ def _is_hashable(kind: "DataType") -> bool:
 
 
 def _positions(df: "DataFrame", name: str) -> list[int]:
-    """Where Spark would find columns of that name."""
+    """Return the indexes of the columns that Spark would resolve ``name`` to."""
     if df.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return [at for at, column in enumerate(df.columns) if column == name]
     return [at for at, column in enumerate(df.columns) if column.lower() == name.lower()]
@@ -220,7 +225,7 @@ def _position(df: "DataFrame", name: str) -> int:
 
 
 def _free_name(df: "DataFrame") -> str:
-    """The name of a partition column that takes no other's place."""
+    """Return the name of the partition column if it is not in use."""
     if _positions(df, "partition"):
         raise ValueError(
             "there is a column partition: name the new one, such as out='kafka_partition', or say out='partition' to "

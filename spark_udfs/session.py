@@ -1,9 +1,9 @@
-"""A Spark session with the settings that Kafka pipelines in Python want.
+"""A Spark session with settings for Kafka pipelines in Python.
 
-Everything is checked and set on the builder, before a JVM starts; what the user set already stays, wherever it was
-set: on the builder, in `PYSPARK_SUBMIT_ARGS`, in a file of settings, in the session that runs. Where a JVM runs already
-(spark-submit, a notebook that brings its session, an earlier session of this process) it is asked what it has: no jar
-can be added.
+All checks are made, and all settings are set on the builder, before a JVM starts. Settings of the
+user take precedence, wherever they were set: on the builder, in `PYSPARK_SUBMIT_ARGS`, in a
+properties file, or in the running session. If a JVM already runs (spark-submit, a notebook with its
+own session, an earlier session of this process), its settings are read; jars cannot be added to it.
 """
 
 import os
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["configure_spark"]
 
-# Python workers talk over Unix sockets: 29 ms a task in place of 55, and 3 to 5 % more rows (Spark 4.1 and later).
-# `toPandas` and `createDataFrame` go through Arrow: their default is pickled rows.
+# Unix sockets to Python workers: 29 ms a task instead of 55, and 3 to 5 % more rows (Spark ≥ 4.1).
+# `toPandas` and `createDataFrame` use Arrow; their default is pickled rows.
 SETTINGS: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -41,26 +41,27 @@ _CONNECT: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
 def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "SparkSession.Builder":
-    """Set what is not set yet: Python workers, their sockets, Arrow, and the jars of Spark's Kafka connector.
+    """Set defaults for Python workers, their sockets, Arrow, and the jars of the Kafka connector.
 
         spark = configure_spark(SparkSession.builder.master("local[*]"), kafka=True).getOrCreate()
 
-    Python workers run this Python (`PYSPARK_PYTHON`) unless the environment names one; on a cluster that
-    must be a path that exists on its machines.
+    Python workers run this Python (`PYSPARK_PYTHON`) unless the environment names another one. On a
+    cluster the path must exist on its machines.
 
     Args:
-        builder: Any builder of a session. One that runs already keeps the settings that cannot be changed.
-        kafka: Also see that Spark's Kafka connector is there. It is brought as `connector_jars` finds it, unless
-            `spark.jars` or `spark.jars.packages` name it already; a JVM that runs must have it.
+        builder: A builder of a session. If a session already runs, its static settings stay.
+        kafka: Also ensure that Spark's Kafka connector is available. Jars are added as found by
+            `connector_jars`, unless `spark.jars` or `spark.jars.packages` already name the
+            connector. A running JVM must already have it.
 
     Returns:
         The same builder.
 
     Raises:
-        ConnectorMissing: `kafka`, and the jars cannot be had or do not fit Spark.
-        SparkSetupError: No Java, no PySpark, workers of another Python, a JVM that runs without the connector, or
-            Spark Connect, whose server has its own settings; settings that Spark could not read.
-        TypeError: No builder.
+        ConnectorMissing: `kafka`, and the jars are not available or incompatible with Spark.
+        SparkSetupError: Java or PySpark is missing, workers would run another Python, or settings
+            could not be read by Spark. Also for Spark Connect, whose server has its own settings.
+        TypeError: `builder` is not a session builder.
     """
     options = _options(builder)
     if any(name in os.environ for name in _CONNECT) or _is_connect(options):
@@ -68,7 +69,8 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "Sp
             "this is Spark Connect (as are Databricks Connect and serverless notebooks), whose server has its own "
             "jars and Python workers: configure it where it starts, and leave configure_spark out here"
         )
-    # PySpark 4.3 warns of pandas 3 at its first use. Ours is columns of bytes, which all our tests run with pandas 3.
+    # PySpark 4.3 warns on the first use of pandas 3. Only columns of bytes are used here, and all
+    # tests run with pandas 3.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     jvm = running_jvm()
     wanted = _wanted_of(jvm, options, kafka) if jvm else _wanted(options, kafka)
@@ -78,7 +80,7 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "Sp
 
 
 def _options(builder: "SparkSession.Builder") -> dict[str, str]:
-    """What the user set on the builder. PySpark has no public way to ask."""
+    """Return the settings of the builder. PySpark has no public accessor for them."""
     options: dict[str, object] | None = getattr(builder, "_options", None)
     if options is None or not hasattr(builder, "getOrCreate"):
         raise TypeError(
@@ -94,7 +96,7 @@ def _is_connect(options: dict[str, str]) -> bool:
 
 
 def _wanted_of(jvm: Any, options: dict[str, str], kafka: bool) -> dict[str, str]:
-    """For a JVM that runs. `getOrCreate` would set it in the session that runs, too."""
+    """Return the settings for a running JVM. `getOrCreate` also applies them to its session."""
     from pyspark import SparkContext
 
     given = settings_of(jvm) | options
@@ -106,9 +108,9 @@ def _wanted_of(jvm: Any, options: dict[str, str], kafka: bool) -> dict[str, str]
 
 
 def _wanted(options: dict[str, str], kafka: bool) -> dict[str, str]:
-    """For a JVM that `getOrCreate` will start."""
+    """Return the settings for a JVM that `getOrCreate` will start."""
     spark = installed_spark()
-    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")  # as PySpark has it
+    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")  # PySpark's default
     submitted = submitted_settings(arguments)
     given = file_settings(spark, arguments) | options | submitted
     wanted = {name: value for name, value in SETTINGS.items() if name not in given}
@@ -122,7 +124,7 @@ def _wanted(options: dict[str, str], kafka: bool) -> dict[str, str]:
 def _connector_settings(
     spark: Spark, given: dict[str, str], submitted: dict[str, str]
 ) -> dict[str, str]:
-    """The settings that bring the connector; none if the user brings it."""
+    """Return the settings that add the connector; empty if the user added it."""
     names = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
     named = [part.strip() for name in names for part in _parts(given.get(name, ""))]
     connectors = [part for part in named if ARTIFACT in part]
@@ -142,12 +144,12 @@ def _connector_settings(
 
 
 def _parts(value: str) -> list[str]:
-    """Of a class path or a list of jars; a coordinate has colons of its own."""
+    """Split a class path or a list of jars. A coordinate contains colons, so only ":/" splits."""
     return [part for part in value.replace(os.pathsep + "/", ",/").split(",") if part]
 
 
 def _choose_worker_python(given: dict[str, str]) -> None:
-    """Workers run `python3` of the PATH if nothing is said, which need not be this one."""
+    """Set the Python of the workers. The default is `python3` on the PATH, maybe another Python."""
     if "spark.pyspark.python" in given:
         return
     python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

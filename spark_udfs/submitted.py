@@ -1,4 +1,4 @@
-"""Spark's settings from outside of the program, as spark-submit reads them when PySpark starts its JVM by it."""
+"""Spark settings from outside the program, as spark-submit reads them when PySpark starts a JVM."""
 
 import os
 import re
@@ -23,13 +23,13 @@ _SETTING: Final = re.compile(r"\s*(?P<name>spark\.[^\s=:]+)(?:\s*[=:]\s*|\s+)(?P
 
 
 def submitted_settings(arguments: str) -> dict[str, str]:
-    """Those that spark-submit's options set, of the ones that `configure_spark` looks at.
+    """Return the settings from spark-submit options, limited to those that this package uses.
 
     Args:
         arguments: `$PYSPARK_SUBMIT_ARGS`: "--packages a:b:1 --conf spark.x=y pyspark-shell".
 
     Raises:
-        SparkSetupError: spark-submit would not take them.
+        SparkSetupError: spark-submit would reject the arguments.
     """
     words = _words(arguments)
     settings = {}
@@ -47,14 +47,14 @@ def submitted_settings(arguments: str) -> dict[str, str]:
 
 
 def file_settings(spark: Spark, arguments: str) -> dict[str, str]:
-    """Those of `spark-defaults.conf`, or of the file that ``arguments`` name in place of it.
+    """Return the settings in `spark-defaults.conf`, or in the file that ``arguments`` name instead.
 
     Args:
         spark: The Spark that will start.
-        arguments: As in `submitted_settings`.
+        arguments: See `submitted_settings`.
 
     Raises:
-        SparkSetupError: A file that is named is not there.
+        SparkSetupError: A named file does not exist.
     """
     words = _words(arguments)
     named = [Path(value) for option, value in pairwise(words) if option == _FILE]
@@ -70,7 +70,7 @@ def file_settings(spark: Spark, arguments: str) -> dict[str, str]:
 
 
 def _words(arguments: str) -> list[str]:
-    """spark-submit's arguments, an option apart from its value."""
+    """Split spark-submit's arguments; `--option=value` becomes two words."""
     try:
         split = shlex.split(arguments)
     except ValueError as error:
@@ -88,7 +88,10 @@ def _words(arguments: str) -> list[str]:
 
 
 def _read(file: Path) -> dict[str, str]:
-    """A name and a value on each line, or on several that end with a backslash; as Spark does, whatever the bytes."""
+    """Parse lines of a name and a value, as Spark does; a backslash continues a line.
+
+    Invalid UTF-8 is replaced.
+    """
     text = re.sub(r"\\\r?\n\s*", "", file.read_text(encoding="utf-8", errors="replace"))
     lines = (_SETTING.fullmatch(line) for line in text.splitlines())
     return {line["name"]: line["value"] for line in lines if line}

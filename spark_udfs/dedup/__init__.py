@@ -1,7 +1,7 @@
-"""Duplicates removed in Spark: from tables, from streams by ids that a folder remembers, from redelivery by marks.
+"""Deduplication in Spark: of tables, of streams by remembered ids, and of redelivery by offsets.
 
-`dedup_offsets` is the cheapest and knows redelivery only; `dedup_stream` remembers ids and knows producers that send
-twice too; `dedup_batch` looks at one table, or one micro-batch, alone.
+`dedup_offsets` is the cheapest and removes only redelivery; `dedup_stream` remembers ids and also
+removes duplicates that producers sent; `dedup_batch` handles one table, or one micro-batch, alone.
 """
 
 from spark_udfs.dedup.batch import dedup_batch

@@ -1,10 +1,12 @@
-"""Which attempts there were of the newest micro-batch: notes in the folder of a `dedup_stream`. Without Spark.
+"""The attempts of the newest micro-batch: notes in the folder of a `dedup_stream`. Without Spark.
 
-    batch-00000000000000000041.000003.000017.5f0c1d2e  a task of micro-batch 41 began, in this attempt
+    batch-00000000000000000041.000003.000017.5f0c1d2e  a task of micro-batch 41 started, attempt
+                                                       000003.000017.5f0c1d2e
 
-A note is an empty file, and its name says all. Notes are in order by micro-batch, then attempt: a task begins only if
-none is after its own. Then notes before its own can go; if one is of the same micro-batch, what that attempt added is
-superseded first (`spark_udfs.dedup.increments`).
+A note is an empty file; its name holds all information. Notes are ordered by micro-batch, then
+attempt. A task starts only if no note is later than its own. It may then delete the earlier notes;
+if one of them is of the same micro-batch, the files of that attempt are superseded first
+(`spark_udfs.dedup.increments`).
 """
 
 import os
@@ -18,18 +20,18 @@ from spark_udfs.dedup.disk import StoreError, create_empty
 __all__ = ["ATTEMPT", "Attempt", "Note", "begin", "noted"]
 
 ATTEMPT: Final = r"(\d{6,})\.(\d{6,})\.([0-9a-f]{8})"
-"""Of the name of an `Attempt`."""
+"""Pattern of `Attempt.name`."""
 
 _NOTE: Final = re.compile(rf"batch-(\d{{20}})\.{ATTEMPT}")
 
 
 class Attempt(NamedTuple):
-    """One execution of a micro-batch by Spark, as a `dedup_stream` sees it. A later one is greater.
+    """One execution of a micro-batch by Spark, as seen by a `dedup_stream`. Later ones are greater.
 
     Attributes:
-        start: Of the `dedup_stream`, as its driver counted them in the folder.
+        start: Number of the `dedup_stream`, as its driver counted them in the folder.
         execution: The number of the micro-batch's SQL execution in Spark's application.
-        application: 8 hexadecimal digits that stand for that one's id.
+        application: Hash of the application's id, as 8 hexadecimal digits.
     """
 
     start: int
@@ -38,51 +40,52 @@ class Attempt(NamedTuple):
 
     @classmethod
     def of(cls, start: int, execution: int, application: str) -> Self:
-        """An attempt in the application of that id."""
+        """Return an attempt in the application with this id."""
         digest = blake2b(application.encode(), digest_size=4)
         return cls(start, execution, digest.hexdigest())
 
     @classmethod
     def parse(cls, start: str, execution: str, application: str) -> Self:
-        """From the groups of `ATTEMPT`."""
+        """Return the attempt of a match of `ATTEMPT`'s groups."""
         return cls(int(start), int(execution), application)
 
     def name(self) -> str:
-        """Its part of the name of a note or a file."""
+        """Return its part of the name of a note or file."""
         return f"{self.start:06}.{self.execution:06}.{self.application}"
 
 
 class Note(NamedTuple):
-    """That a task of an attempt began. A later attempt's is greater, and so is a later micro-batch's."""
+    """Records that a task of an attempt started. Notes are ordered by micro-batch, then attempt."""
 
     batch: int
     attempt: Attempt
 
     def name(self) -> str:
-        """That of its file."""
+        """Return the name of its file."""
         return f"batch-{self.batch:020}.{self.attempt.name()}"
 
 
 def begin(folder: Path, note: Note) -> list[Note]:
-    """Note that a task begins.
+    """Record that a task starts.
 
     Returns:
-        The notes before this one: the caller deletes them.
+        Earlier notes, which the caller must delete.
 
     Raises:
-        StoreError: A later micro-batch or a later attempt began, or this one is of another `dedup_stream` of the query.
+        StoreError: A later micro-batch or attempt has started, or another `dedup_stream` of the
+            same query uses the folder.
     """
     notes = noted(folder)
     _check_last(folder, note, notes)
     if note not in notes:
         create_empty(folder / note.name())
-        notes = noted(folder)  # of two that begin at once, one sees the other
+        notes = noted(folder)  # if two tasks start concurrently, at least one sees the other
         _check_last(folder, note, notes)
     return [other for other in notes if other < note]
 
 
 def noted(folder: Path) -> list[Note]:
-    """The notes in the folder of a `dedup_stream`."""
+    """Return the notes in the folder of a `dedup_stream`."""
     matches = map(_NOTE.fullmatch, os.listdir(folder))
     return [Note(int(match[1]), Attempt.parse(*match.groups()[1:])) for match in matches if match]
 
@@ -108,5 +111,5 @@ def _check_last(folder: Path, note: Note, notes: list[Note]) -> None:
 
 
 def _are_of_one_execution(one: Attempt, other: Attempt) -> bool:
-    """Whether they are of two `dedup_stream` in one query."""
+    """Return whether both are of the same execution, but of two `dedup_stream` in one query."""
     return one[1:] == other[1:] and one.start != other.start

@@ -46,23 +46,25 @@ def dedup_batch(
     order_by: Ids = "offset",
     buckets: int = 64,
 ) -> "DataFrame":
-    """One row of ``df`` for each id, and every row of which an id is null.
+    """Return one row of ``df`` for each id, and every row with a null in its id.
 
-    Stateless and the same at every run: inside ``foreachBatch`` it removes the duplicates of that micro-batch only.
-    Ids are compared by 128-bit fingerprints, as in `dedup_stream`. The rows come in no particular order.
+    Stateless and deterministic: inside ``foreachBatch`` it only removes duplicates within the
+    micro-batch. Ids are compared by 128-bit fingerprints, as in `dedup_stream`. The order of the
+    result is unspecified.
 
     Args:
         df: A table, not a stream.
-        ids: The columns that make the id: string, binary, integer, date or timestamp.
-        keep: Which of the rows with one id: that with the least or with the greatest ``order_by``. Nulls there lose
-            against all else; between equals the first or the last in the input's order wins.
-        order_by: The columns that say what is first, each ascending.
-        buckets: 1 to 4096. One bucket's rows are held in one Python worker's memory at a time. Rows without an id are
-            spread over all of them by ``order_by``.
+        ids: The columns of the id: string, binary, integer, date or timestamp.
+        keep: Which of the rows with one id to keep: the one with the least or the greatest
+            ``order_by``. A null in ``order_by`` loses against any value; among equal rows the first
+            or the last in input order wins.
+        order_by: The columns that define the order, each ascending.
+        buckets: 1 to 4096. A Python worker holds the rows of one bucket in memory at a time. Rows
+            without an id are distributed over all buckets by ``order_by``.
 
     Raises:
-        ValueError, TypeError: A stream, or one of the arguments is none of the above.
-        pyspark.errors.AnalysisException: No such column.
+        ValueError, TypeError: ``df`` is a stream, or an argument is invalid.
+        pyspark.errors.AnalysisException: A column does not exist.
     """
     if df.isStreaming:
         raise ValueError("dedup_batch needs a table; for a stream there is dedup_stream")
@@ -80,19 +82,19 @@ def dedup_batch(
     routing = Routing(width, tuple(at), buckets)
     kind = block_type(df)
     blocks = df.select("*", *extra).mapInArrow(pack(routing, kind), BLOCK_SCHEMA)
-    # Back by way of blocks: applyInArrow takes no timestamps of a session's own time zone, mapInArrow does.
+    # Blocks are unpacked by mapInArrow: applyInArrow rejects timestamps with the session time zone.
     kept = blocks.groupBy("bucket").applyInArrow(_reduce(width, keep, kind), "rows binary")
     return kept.mapInArrow(rows_of(width), df.schema)
 
 
 def _reduce(width: int, keep: Keep, kind: pa.DataType) -> Any:
-    """The function from the blocks of one bucket to those of the rows that stay."""
+    """Return the function that maps the blocks of a bucket to blocks of the rows to keep."""
 
     def reduce(blocks: pa.Table) -> pa.Table:
         ordered = blocks.sort_by("place").column("rows")
         rows = [read(block.as_buffer()) for block in ordered]
         kept = [write(block) for block in _winners(rows, width, keep) if block.num_rows]
-        # A batch for each: an Arrow array of binaries ends at 2 GiB.
+        # One record batch for each block, because an Arrow array of binaries is limited to 2 GiB.
         return pa.Table.from_batches(
             [pa.RecordBatch.from_arrays([pa.array([block], kind)], ["rows"]) for block in kept]
         )
@@ -102,7 +104,7 @@ def _reduce(width: int, keep: Keep, kind: pa.DataType) -> Any:
 
 
 def _winners(blocks: list[pa.RecordBatch], width: int, keep: Keep) -> Iterator[pa.RecordBatch]:
-    """The user's columns of the rows to keep, block by block."""
+    """Yield the user's columns of the rows to keep, block by block."""
     parts = [split(block.column(block.num_columns - 1)) for block in blocks]
     ranks = [block.slice(0).columns[width:-1] for block in blocks]
     order = _order(
@@ -126,7 +128,7 @@ def _take(columns: list[pa.Array], at: npt.NDArray[np.intp]) -> pa.RecordBatch:
 
 
 def _order(ranks: list[pa.RecordBatch], keep: Keep) -> npt.NDArray[np.intp]:
-    """The rows' indices, the one that wins against all others first."""
+    """Return row indices, best row first."""
     keys: dict[str, pa.ChunkedArray] = {}
     table = pa.Table.from_batches(ranks)
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -140,12 +142,12 @@ def _order(ranks: list[pa.RecordBatch], keep: Keep) -> npt.NDArray[np.intp]:
 
 
 def _has_odd_values(column: pa.ChunkedArray) -> bool:
-    """Whether there are any that Arrow does not sort where they belong: nulls, and NaN."""
+    """Return whether Arrow may misplace some values when it sorts: nulls and NaN."""
     return bool(column.null_count) or pa.types.is_floating(column.type)
 
 
 def _classes(column: pa.ChunkedArray, keep: Keep) -> pa.ChunkedArray:
-    """What goes before the values: nulls are at the end that loses, and NaN is the greatest, as Spark has it."""
+    """Return a sort key to put before the values: nulls lose; NaN is greatest, as in Spark."""
     nan = (
         pc.is_nan(column).cast("int8")
         if pa.types.is_floating(column.type)

@@ -1,14 +1,14 @@
 """Rows as blocks: many rows of a bucket as one Arrow value, so that Spark moves and counts blocks.
 
-What Spark charges for, it charges by the row: the shuffle, the sort by key, the way into Python and back. So a first
-map in Arrow (`pack`) computes fingerprints, parts the rows into buckets by them and hands on blocks: a bucket, a
-place in the input's order, and up to about `BLOCK_BYTES` of rows as an Arrow IPC stream. A stateful or grouped
-operator then sees a few blocks for each bucket, whatever their rows look like (pandas never meets the user's columns,
-whose types it would bend).
+Spark's costs are per row: the shuffle, the sort by key, and the transfer to Python and back. So a
+first map in Arrow (`pack`) computes fingerprints, splits the rows into buckets by fingerprint and
+returns blocks: a bucket, a position in the input order, and up to about `BLOCK_BYTES` of rows as an
+Arrow IPC stream. A stateful or grouped operator then handles a few blocks for each bucket. The
+user's columns are never converted to pandas, which would change their types.
 
-A block's columns are those of the user's rows, then what `Routing` says was added, then the fingerprint, null where
-the row has no id. Rows without an id are never compared: they go to buckets of their own choice, so that many of them
-are not held together.
+A block's columns are those of the user's rows, then the added columns (see `Routing`), then the
+fingerprint, which is null if the row has no id. Rows without an id are never compared. `Routing`
+assigns their buckets, so that they are not all held together.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,11 +39,12 @@ __all__ = [
 ]
 
 BLOCK_BYTES: Final = 128 * 1024
-"""Spark may collect 10,000 output rows into one Arrow array, which ends at 2 GiB: blocks stay well below a
-ten-thousandth of it. Smaller ones cost more: 40 µs for each, against a few nanoseconds for a row."""
+"""Spark may collect 10,000 output rows into one Arrow array of at most 2 GiB, so a block must stay
+well below a ten-thousandth of that. Smaller blocks cost more: 40 µs for each block, against a few
+nanoseconds for a row."""
 
 PACKED_BYTES_MAX: Final = 32 * 1024 * 1024
-"""What one task holds before it hands on blocks, however many buckets there are."""
+"""Maximum of rows that one task holds before it returns blocks, whatever the number of buckets."""
 
 BLOCK_SCHEMA: Final = "bucket int, place bigint, rows binary"
 
@@ -52,15 +53,16 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Routing:
-    """What the rows that `pack` gets look like, and where they go.
+    """The layout of the rows that `pack` gets, and their buckets.
 
-    Their last column is the bucket of a row without an id, from 0 to below ``buckets``; it is not handed on. It must
-    depend on the row and its task, not on its place among the rows: a task that is run again parts them the same way.
+    The last column is the bucket of a row without an id, from 0 up to but excluding ``buckets``; it
+    is dropped. It must depend only on the row and its task, not on the position of the row, so that
+    a retried task splits the rows in the same way.
 
     Attributes:
-        width: How many columns the user's rows have; they come first.
-        ids: Which columns make the id. Those that are not the user's stand next; they are not handed on.
-        buckets: How many buckets there are, 1 at least.
+        width: Number of the user's columns, which are first.
+        ids: Indices of the id columns. Those that are not the user's follow them and are dropped.
+        buckets: Number of buckets, at least 1.
     """
 
     width: int
@@ -69,17 +71,17 @@ class Routing:
 
 
 def block_type(df: "DataFrame") -> pa.DataType:
-    """The Arrow type that Spark expects of a block, which depends on the session."""
+    """Return the Arrow type that Spark expects of a block, which depends on the session."""
     is_large = df.sparkSession.conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true"
     return pa.large_binary() if is_large else pa.binary()
 
 
 def pack(routing: Routing, kind: pa.DataType) -> Callable[[Batches], Batches]:
-    """The map from rows, as `Routing` describes them, to blocks of `BLOCK_SCHEMA`.
+    """Return the map from rows, as described by `Routing`, to blocks of `BLOCK_SCHEMA`.
 
     Args:
-        routing: Of these rows.
-        kind: `block_type`.
+        routing: Layout of the rows.
+        kind: See `block_type`.
     """
 
     def run(batches: Batches) -> Batches:
@@ -103,7 +105,7 @@ def pack(routing: Routing, kind: pa.DataType) -> Callable[[Batches], Batches]:
 
 
 def rows_of(width: int) -> Callable[[Batches], Batches]:
-    """The map from blocks, in a first column, to the first ``width`` columns of their rows."""
+    """Return the map from blocks, in column 0, to the first ``width`` columns of their rows."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -115,7 +117,7 @@ def rows_of(width: int) -> Callable[[Batches], Batches]:
 
 
 def write(rows: pa.RecordBatch) -> bytes:
-    """``rows`` as one block."""
+    """Return ``rows`` as one block."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)
@@ -123,12 +125,12 @@ def write(rows: pa.RecordBatch) -> bytes:
 
 
 def read(block: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The rows of one block, without copying."""
+    """Return the rows of one block without copying them."""
     return pa.ipc.open_stream(block).read_next_batch()
 
 
 def _gather(batches: Batches, size: int) -> Iterator[pa.RecordBatch]:
-    """Batches of about ``size`` bytes, none of them empty."""
+    """Combine batches to about ``size`` bytes; skip empty ones."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     for batch in batches:
@@ -147,7 +149,7 @@ def _join(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.RecordBatch]]:
-    """Blocks of ``rows``, in their order within each bucket, and the buckets of these blocks."""
+    """Split ``rows`` into blocks, stable within each bucket; return buckets and blocks."""
     columns, names = list(rows.columns), list(rows.schema.names)
     end = max(routing.width, 1 + max(routing.ids))
     digests = _digests_of([columns[at] for at in routing.ids])
@@ -159,12 +161,12 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
     if digests.null_count:
         lonely = digests.is_null().to_numpy(zero_copy_only=False)
         buckets = np.where(lonely, spread.to_numpy().astype(np.uint64), buckets)
-    if routing.buckets <= 2**16:  # the sort of 16-bit numbers is by radix
+    if routing.buckets <= 2**16:  # numpy sorts 16-bit numbers by radix
         buckets = buckets.astype(np.uint16)
     order = np.argsort(buckets, kind="stable")
     bounds = np.searchsorted(buckets[order], np.arange(routing.buckets + 1))
     ordered = rows.take(pa.array(order))
-    block_bytes_max = BLOCK_BYTES * 3 // 2  # parts vary in size: few are cut in two
+    block_bytes_max = BLOCK_BYTES * 3 // 2  # bucket sizes vary; few buckets need a second block
     step = max(1, block_bytes_max * rows.num_rows // max(1, rows.nbytes))
     chosen, blocks = [], []
     for bucket in np.flatnonzero(np.diff(bounds)).tolist():
@@ -176,7 +178,7 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
 
 
 def _digests_of(ids: Sequence[pa.Array]) -> pa.Array:
-    """The rows' fingerprints; null, of value 0, where one of the ids is null."""
+    """Return the fingerprints; null where one of the ids is null."""
     digests = fingerprints(*ids)
     if not any(column.null_count for column in ids):
         return digests
@@ -187,6 +189,6 @@ def _digests_of(ids: Sequence[pa.Array]) -> pa.Array:
 
 
 def split(digests: pa.Array) -> tuple[Fingerprints, npt.NDArray[np.intp]]:
-    """The fingerprints that are there, and at which rows."""
+    """Return the non-null fingerprints and their row indices."""
     at = np.flatnonzero(digests.is_valid().to_numpy(zero_copy_only=False))
     return of_array(digests).take(at, axis=0), at

@@ -1,4 +1,4 @@
-"""What the caller said, checked at the driver before anything runs."""
+"""Validation of the caller's arguments on the driver, before anything runs."""
 
 from collections.abc import Sequence, Set
 from datetime import timedelta
@@ -64,13 +64,13 @@ _UNITS_MS: Final = {
 
 
 def check_ids(df: "DataFrame", ids: Ids) -> list[Column]:
-    """The columns of an id.
+    """Return the columns of an id.
 
     Raises:
-        ValueError: None at all.
-        TypeError: A type whose values have no one form in bytes, such as floats and structs, or a string with a
-            collation; not one value for each row.
-        pyspark.errors.AnalysisException: No such column; says which there are.
+        ValueError: There are no columns.
+        TypeError: A type without a canonical byte form, such as floats and structs; a string with a
+            collation; or an expression without exactly one value for each row.
+        pyspark.errors.AnalysisException: A column does not exist; the text lists the existing ones.
     """
     columns = as_columns("ids", ids)
     _check_one_value_a_row(df, "ids", columns)
@@ -85,12 +85,13 @@ def check_ids(df: "DataFrame", ids: Ids) -> list[Column]:
 
 
 def check_order(df: "DataFrame", order_by: Ids) -> list[Column]:
-    """The columns that say which row is first.
+    """Return the columns that define which row is first.
 
     Raises:
-        ValueError: None at all.
-        TypeError: A type without an order, or a string with a collation; not one value for each row.
-        pyspark.errors.AnalysisException: No such column.
+        ValueError: There are no columns.
+        TypeError: A type without an order; a string with a collation; or an expression without
+            exactly one value for each row.
+        pyspark.errors.AnalysisException: A column does not exist.
     """
     columns = as_columns("order_by", order_by)
     _check_one_value_a_row(df, "order_by", columns)
@@ -102,7 +103,7 @@ def check_order(df: "DataFrame", order_by: Ids) -> list[Column]:
 
 
 def _check_collation(what: str, column: Column, kind: DataType) -> None:
-    """Raise a TypeError if ``kind`` is a string that is not compared as bytes, as we compare them."""
+    """Raise a TypeError for a string with a collation, because strings are compared as bytes."""
     if isinstance(kind, StringType) and kind.collation != "UTF8_BINARY":
         raise TypeError(
             f"{what} compares strings as bytes, and {column!r} has the collation {kind.collation}: cast it to string, "
@@ -111,9 +112,9 @@ def _check_collation(what: str, column: Column, kind: DataType) -> None:
 
 
 def _check_one_value_a_row(df: "DataFrame", what: str, columns: Sequence[Column]) -> None:
-    """Raise a TypeError if one of ``columns`` of ``df`` is a direction, an aggregate or makes rows.
+    """Raise a TypeError for a sort direction, an aggregate, or an expression that generates rows.
 
-    Spark would take them until the query runs, or give another number of rows.
+    Spark itself would report them only when the query runs, or return another number of rows.
     """
     rows = df._jdf.queryExecution().analyzed().nodeName()
     for column in columns:
@@ -132,7 +133,7 @@ def _check_one_value_a_row(df: "DataFrame", what: str, columns: Sequence[Column]
 
 
 def _has_direction(expressions: Any) -> bool:
-    """Whether a sort order is anywhere in these expressions, a sequence of Scala's."""
+    """Return whether these expressions, a Scala sequence, contain a sort order at any depth."""
     return any(
         one.nodeName() == "SortOrder" or _has_direction(one.children())
         for one in map(expressions.apply, range(expressions.size()))
@@ -142,11 +143,11 @@ def _has_direction(expressions: Any) -> bool:
 def check_type(
     df: "DataFrame", what: str, column: str | Column, kinds: Sequence[type[DataType]], kind: str
 ) -> Column:
-    """One column of one of the types ``kinds``; ``what`` names it in errors, and ``kind`` these.
+    """Return one column of a type in ``kinds``; ``what`` and ``kind`` describe both in errors.
 
     Raises:
-        TypeError: It is of another type.
-        pyspark.errors.AnalysisException: No such column.
+        TypeError: It has another type.
+        pyspark.errors.AnalysisException: The column does not exist.
     """
     if not isinstance(column, str | Column):
         raise TypeError(f"{what} is a column or the name of one, not {type(column).__name__}")
@@ -158,7 +159,7 @@ def check_type(
 
 
 def check_names(df: "DataFrame") -> None:
-    """Raise a ValueError if two columns have one name: nothing could tell them apart afterwards."""
+    """Raise a ValueError if two columns have the same name, which would be ambiguous later."""
     names = df.columns
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -174,7 +175,7 @@ def check_buckets(buckets: int) -> None:
 
 
 def check_seed(seed: int) -> None:
-    """Raise a TypeError or ValueError unless ``seed`` has 32 bits, unsigned."""
+    """Raise a TypeError or ValueError unless ``seed`` is an unsigned 32-bit integer."""
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise TypeError(f"a seed is an int, not {type(seed).__name__}")
     if not 0 <= seed <= SEED_MAX:
@@ -182,10 +183,10 @@ def check_seed(seed: int) -> None:
 
 
 def horizon_in_ms(horizon: "timedelta | str | None") -> int | None:
-    """A span of time, such as ``"10 minutes"``, in milliseconds, rounded down.
+    """Return a time span, such as ``"10 minutes"``, in milliseconds, rounded down.
 
     Raises:
-        TypeError, ValueError: Neither of these, or not at least a millisecond.
+        TypeError, ValueError: Neither a timedelta nor such a string, or less than a millisecond.
     """
     if horizon is None:
         return None
@@ -207,7 +208,7 @@ def horizon_in_ms(horizon: "timedelta | str | None") -> int | None:
 
 
 def as_columns(what: str, columns: Ids) -> list[Column]:
-    """``columns`` as a list; ``what`` names them in errors."""
+    """Return ``columns`` as a list; ``what`` names them in errors."""
     if isinstance(columns, Set):
         raise TypeError(f"{what} has an order, and a set has another at each start: give a list")
     if not isinstance(columns, str | Column | Sequence) or isinstance(columns, bytes | bytearray):
@@ -224,9 +225,10 @@ def as_columns(what: str, columns: Ids) -> list[Column]:
 
 
 def placed(df: "DataFrame", ids: Ids) -> tuple[list[int], list[Column]]:
-    """Where each column of ``ids`` stands in ``df``, followed by those that are not columns of it, which come too.
+    """Return the index of each id column, and the ids to append because ``df`` lacks them.
 
-    Only a name is known to be a column of ``df``; one with a dot or quotes may be read as something else.
+    Appended columns have indices after those of ``df``. Only a plain name is treated as a column of
+    ``df``; names with dots or quotes may resolve to something else.
     """
     names, width = df.columns, len(df.columns)
     at: list[int] = []
@@ -241,11 +243,11 @@ def placed(df: "DataFrame", ids: Ids) -> tuple[list[int], list[Column]]:
 
 
 def types_of(df: "DataFrame", columns: Sequence[Column]) -> list[DataType]:
-    """The types of ``columns`` of ``df``."""
+    """Return the types of ``columns`` of ``df``."""
     named = [column.alias(f"column{at}") for at, column in enumerate(columns)]
     return [field.dataType for field in df.select(*named).schema.fields]
 
 
 def type_names(df: "DataFrame", columns: Sequence[Column]) -> list[str]:
-    """The types of ``columns`` of ``df`` as Spark writes them."""
+    """Return the types of ``columns`` of ``df``, as formatted by Spark."""
     return [kind.simpleString() for kind in types_of(df, columns)]

@@ -1,4 +1,4 @@
-"""Files and names that are on disk, whole, or not there at all."""
+"""Atomic and durable creation of files and names."""
 
 import os
 import tempfile
@@ -9,11 +9,11 @@ __all__ = ["StoreError", "create", "create_empty", "delete_half_written", "sync_
 
 
 class StoreError(ValueError):
-    """The folder is not the one that goes with this query, or something in it is gone."""
+    """The folder does not belong to this query, or a file in it is missing."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in ``folder`` on disk."""
+    """Sync the names in ``folder`` to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -22,14 +22,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def create(path: Path, text: str) -> str:
-    """Make the file unless it is there; what it says then."""
+    """Create the file unless it exists; return its content."""
     if not path.exists():
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        # The first one wins, and wins whole; it may have had this one's file deleted.
+        # The first link wins with complete content. Another process may have deleted our file.
         with suppress(FileExistsError, FileNotFoundError):
             os.link(name, path)
         Path(name).unlink(missing_ok=True)
@@ -38,20 +38,23 @@ def create(path: Path, text: str) -> str:
 
 
 def delete_half_written(path: Path) -> None:
-    """Delete what processes that died in `create` left, if the file is there: who still writes one comes too late."""
+    """If the file exists, delete temporary files that `create` left in processes that died.
+
+    A process that still writes one is too late to create the file.
+    """
     if path.exists():
         for left in path.parent.glob(f".{path.name}-*"):
             left.unlink(missing_ok=True)
 
 
 def create_empty(path: Path) -> None:
-    """Make an empty file unless one of that name is there."""
+    """Create an empty file unless the name exists."""
     path.touch()
     sync_folder(path.parent)
 
 
 def write(path: Path, data: bytes, prefix: str) -> None:
-    """A file that takes its name when it is on disk; it replaces one of that name."""
+    """Write a file that gets its name once it is on disk; an existing file is replaced."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

@@ -1,9 +1,10 @@
-"""Fingerprints of ids, 128 bits each: the public column `fingerprint`, and arrays that are searched as sets.
+"""128-bit fingerprints of ids: the public column `fingerprint`, and arrays searched as sets.
 
-The rows' fingerprints are pairs of uint64, ``(count, 2)``. What is remembered is sorted by the first half, the two
-halves apart, for a search reads one of them only. Order goes by the first half alone: among ten million ids the
-chance that two first halves are equal is 3 in a million. Such ties are rare, but they are told apart by the second
-half and by nothing less: a false duplicate is a lost record.
+Fingerprints of rows are pairs of uint64, with shape ``(count, 2)``. Stored ones are sorted by the
+first half, and the halves are in separate arrays, because a search mostly reads the first. The
+order ignores the second half: among ten million ids, the chance that two first halves are equal is
+3 in a million. These rare ties are resolved by the full second half, because a false duplicate is a
+lost record.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Fingerprints", "Indices", "Mask", "Sorted", "fingerprint", "first_of_each", "of_array"]
 
 Fingerprints: TypeAlias = npt.NDArray[np.uint64]
-"""``(count, 2)``. To choose rows of them use ``take``: it is ten times as fast as an index."""
+"""Shape ``(count, 2)``. Use ``take`` to select rows: it is ten times as fast as an index."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
@@ -34,18 +35,18 @@ _HALF = np.dtype("<u8")
 
 
 def fingerprint(*cols: "str | Column", seed: int = 0) -> "Column":
-    """The fingerprint of an id: 16 bytes, by `pykafka_core.kernels.fingerprints`.
+    """Return the fingerprint of an id: 16 bytes, by `pykafka_core.kernels.fingerprints`.
 
-    Of one column it is the MurmurHash3 (x64, 128 bits) of the value's bytes. It is null where any of the columns is:
-    part of an id is no id.
+    For one column it is the MurmurHash3 (x64, 128 bits) of the value's bytes. It is null if any
+    column is null, because an incomplete id does not identify a row.
 
     Args:
         cols: Columns of type string, binary, integer, date or timestamp.
         seed: 0 to 4294967295.
 
     Raises:
-        ValueError, TypeError: No columns, or no such seed. A column of another type is known only where the query runs,
-            which then fails with a TypeError that names it.
+        ValueError, TypeError: No columns, or an invalid seed. The types are only known where the
+            query runs; an unsupported one fails the query with a TypeError that names it.
     """
     check_seed(seed)
     columns = as_columns("fingerprint", cols)
@@ -63,14 +64,14 @@ def fingerprint(*cols: "str | Column", seed: int = 0) -> "Column":
 
 
 def of_array(digests: pa.Array) -> Fingerprints:
-    """The 16-byte values of ``digests``, without copying; what stands at nulls means nothing."""
+    """Return the 16-byte values of ``digests`` without a copy; values at nulls are undefined."""
     start = 2 * digests.offset
     halves = np.frombuffer(digests.buffers()[1], _HALF)
     return halves[start : start + 2 * len(digests)].reshape(-1, 2)
 
 
 def first_of_each(fingerprints: Fingerprints) -> Indices:
-    """The index at which each distinct fingerprint occurs first, ordered by first halves."""
+    """Return the first index of each distinct fingerprint, ordered by first halves."""
     order = _by_first_half(fingerprints)
     same = _same_as_before(fingerprints[:, 0], order) & _same_as_before(fingerprints[:, 1], order)
     return order[~same]
@@ -78,7 +79,7 @@ def first_of_each(fingerprints: Fingerprints) -> Indices:
 
 @dataclass(frozen=True)
 class Sorted:
-    """A set of fingerprints, ascending by ``first``; among equal first halves in any order."""
+    """A set of fingerprints, ascending by ``first``; equal first halves are in any order."""
 
     first: npt.NDArray[np.uint64]
     second: npt.NDArray[np.uint64]
@@ -88,28 +89,28 @@ class Sorted:
 
     @classmethod
     def of(cls, fingerprints: Fingerprints) -> "Sorted":
-        """These, which are sorted by first halves."""
+        """Return a set from fingerprints that are sorted by first halves."""
         return cls(
             np.ascontiguousarray(fingerprints[:, 0]), np.ascontiguousarray(fingerprints[:, 1])
         )
 
     @classmethod
     def union(cls, sets: Sequence["Sorted"]) -> "Sorted":
-        """All members of ``sets``, one at least. A member of two of them may be there twice, which does no harm."""
+        """Return the union of one or more sets. Members may be repeated, which is harmless."""
         held, *more = sorted(sets, key=len, reverse=True)
         if len(more) > 1:
             first = np.concatenate([one.first for one in sets])
             second = np.concatenate([one.second for one in sets])
-            order = np.argsort(first, kind="stable")  # timsort: it merges what is sorted already
+            order = np.argsort(first, kind="stable")  # timsort merges the sorted runs
             return cls(first[order], second[order])
         return held._with(more[0]) if more else held
 
     def take(self, at: Indices) -> "Sorted":
-        """The members at these places, which ascend."""
+        """Return the members at these indices, which must ascend."""
         return Sorted(self.first[at], self.second[at])
 
     def contains(self, asked: Fingerprints) -> Mask:
-        """Which of ``asked`` are members; fastest if these are sorted too."""
+        """Return which of ``asked`` are members; fastest if ``asked`` is sorted."""
         found = np.zeros(len(asked), np.bool_)
         if not len(self):
             return found
@@ -117,7 +118,7 @@ class Sorted:
         at = np.searchsorted(self.first, first)
         pending = np.flatnonzero(self.first[np.minimum(at, len(self) - 1)] == first)
         at = at[pending]
-        while len(pending):  # once, and once more for each further member of the same first half
+        while len(pending):  # one pass, plus one for each further member with the same first half
             equal = self.second[at] == second[pending]
             found[pending[equal]] = True
             at, pending = at[~equal] + 1, pending[~equal]
@@ -127,7 +128,7 @@ class Sorted:
         return found
 
     def _with(self, new: "Sorted") -> "Sorted":
-        """The union with a set that is smaller: members are copied, and not sorted once more."""
+        """Return the union with a smaller set; members are merged, not sorted again."""
         if not len(new):
             return self
         at = np.searchsorted(self.first, new.first) + np.arange(len(new))
@@ -139,10 +140,11 @@ class Sorted:
 
 
 def _by_first_half(fingerprints: Fingerprints) -> Indices:
-    """A stable order by first halves in which equal fingerprints are neighbours.
+    """Return a stable order by first halves in which equal fingerprints are adjacent.
 
-    numpy sorts numbers ten times faster than it finds a stable order for them. So the index takes the place of each
-    number's lowest bits; where that joins numbers that are not the same, the slow way is taken.
+    numpy sorts numbers ten times faster than it computes a stable order. So each number's lowest
+    bits are replaced by its index before the sort. If that makes different numbers equal, a slower
+    sort is used.
     """
     first = np.ascontiguousarray(fingerprints[:, 0])
     bits = (1 << len(first).bit_length()) - 1
@@ -157,7 +159,7 @@ def _by_first_half(fingerprints: Fingerprints) -> Indices:
 
 
 def _same_as_before(half: npt.NDArray[np.uint64], order: Indices) -> Mask:
-    """In this order, whether each number is that before it; False for the first."""
+    """Return whether each number, in this order, equals the previous one; False for the first."""
     ordered = half[order]
     same = np.zeros(len(ordered), np.bool_)
     same[1:] = ordered[1:] == ordered[:-1]

@@ -1,40 +1,46 @@
-"""The files of one bucket: what each micro-batch added to its memory, without Spark.
+"""The files of one bucket: the additions of each micro-batch to its memory, without Spark.
 
-    00000000000000000000-00000000000000000031                what micro-batches 0 to 31 added, merged
-    00000000000000000032.000003.000016.5f0c1d2e              what micro-batch 32 added, its *increment*
+    00000000000000000000-00000000000000000031                micro-batches 0 to 31, merged
+    00000000000000000032.000003.000016.5f0c1d2e              micro-batch 32, an *increment*
     00000000000000000033.000003.000017.5f0c1d2e
-    00000000000000000033.000004.000000.a1b2c3d4.supersedes   33 was run again: what is above does not count
-    .33-x7d2k1                                               a file that is being written, or was when its task died
+    00000000000000000033.000004.000000.a1b2c3d4.supersedes   33 ran again; the file above is invalid
+    .33-x7d2k1                                               temporary, or left by a task that died
 
-What the bucket remembers before a micro-batch is the union of the files before it. Whatever is run again (a task, a
-second attempt beside the first, a micro-batch after a crash) reads what it read at first, and writes the same bytes
-once more, under a name that is taken only when they are on disk. A micro-batch that adds nothing has no file.
+The ids that the bucket holds before a micro-batch are the union of the files before it. Repeated
+work (a task, a speculative attempt, a micro-batch after a crash) reads the same files again and
+writes the same bytes, under a name that exists only once they are on disk. A micro-batch without
+additions has no file.
 
-**Attempts.** A micro-batch that failed may be run again with other rows, or with none of this bucket. What an attempt
-before the last one added must not count then, or a row that comes later is lost. So the attempt is part of the name: no
-two write the same file, and of a micro-batch the one of the latest attempt counts. The first task of an attempt that is
-not the first one puts an empty file that *supersedes* what is earlier into every bucket. However late a task of an
-earlier attempt writes, its file is not read.
+**Attempts.** A micro-batch that failed may run again with other rows, or without rows of this
+bucket. Additions of an earlier attempt must then be invalid, or a row that arrives later is lost.
+So the attempt is part of the name: no two attempts write the same file, and only the file of a
+micro-batch's latest attempt is valid. The first task of a repeated attempt creates an empty file in
+every bucket that *supersedes* the earlier ones. A file that an earlier attempt writes after that is
+never read.
 
-**Chain.** A file holds two digests: ``before``, of all that was added before it, and ``after``, of that and its own
-content. So a file that is gone from between others, or is of another time, is missed. A merged file takes the first
-of its parts' ``before`` and the last one's ``after``. For the same reason a digest names a memory: a Python worker
-keeps those it read last (`_CACHE`), and reads only the files behind a file whose ``after`` it knows.
+**Chain.** A file holds two digests: ``before``, of all earlier additions, and ``after``, of these
+and its own content. So a file that is missing between others, or was restored from another time, is
+detected. A merged file has the ``before`` of its first part and the ``after`` of its last. A digest
+therefore identifies a memory: a Python worker caches the memories that it read last (`_CACHE`) and
+reads only the files after the one whose ``after`` it has cached.
 
-**Merging** bounds the number of files. All increments but the newest two are merged into one file once there are at
-least `RUN` of them, and at least as many as merged files. Merged files are not merged again, so an id is written twice
-at most: 32 bytes. 1,000 micro-batches leave at most 66 files, ``n`` of them about ``2 * sqrt(2 * n)``. The newest two
-stay as they are, because the last micro-batch may be run again, and needs the memory before it.
+**Merging** bounds the number of files. All increments except the newest two are merged into one
+file once there are at least `RUN` of them, and at least as many as merged files. Merged files are
+not merged again, so an id is written at most twice: 32 bytes. 1,000 micro-batches leave at most 66
+files, ``n`` of them about ``2 * sqrt(2 * n)``. The newest two stay separate, because the last
+micro-batch may run again and needs the memory before it.
 
-**Forgetting.** With a horizon, files in front all of whose slices are past it are merged into one that is empty. The
-newest time in the files may be of a clock that was ahead: a micro-batch takes it for its own time at most.
+**Dropping.** With a horizon, the leading files whose slices are all past it are merged into an
+empty one. The newest time in the files may come from a clock that was ahead: a micro-batch limits
+it to its own time.
 
-**Crashes.** A merged file appears whole, beside its parts, and they are deleted when its name is on disk. Files inside
-the range of another one are its parts, and those of earlier attempts are superseded: reading ignores both, the next
-write deletes them. Attempts that run beside each other merge the same files into the same bytes; one that finds a part
-gone stops merging.
+**Crashes.** A merged file is created atomically next to its parts, which are deleted once its name
+is on disk. Files inside the range of another one are its parts, and files of earlier attempts are
+superseded: readers ignore both, and the next write deletes them. Concurrent attempts merge the same
+files into the same bytes; an attempt that finds a part missing stops merging.
 
-A file is magic, uint32 version, the two digests, uint32 CRC of the rest, little-endian; then the memory.
+A file is magic, uint32 version, the two digests, uint32 CRC of the rest, little-endian; then the
+memory.
 """
 
 import os
@@ -74,10 +80,10 @@ __all__ = [
 ]
 
 RUN: Final = 32
-"""Increments that a merge takes at least. 32 gives the fewest files after 1,000 micro-batches."""
+"""Minimum number of increments to merge. 32 gives the fewest files after 1,000 micro-batches."""
 
 CACHE_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Of the memories that one Python worker keeps."""
+"""Limit for the cached memories of one Python worker."""
 
 _HEAD: Final = struct.Struct("<4sI8s8sI")
 _MAGIC: Final = b"pkid"
@@ -92,13 +98,13 @@ NOTHING: Final = bytes(8)
 
 
 class Span(NamedTuple):
-    """The micro-batches that a file is of, both ends included; they order files by time.
+    """The micro-batches of a file, both ends inclusive; spans are ordered by time.
 
     Attributes:
-        first: Of the micro-batches.
-        last: Of the micro-batches.
-        attempt: Of the only one; None: the file is merged.
-        adds: Whether it is more than a sign that earlier attempts do not count.
+        first: First micro-batch.
+        last: Last micro-batch.
+        attempt: Attempt of the only micro-batch; None for a merged file.
+        adds: False for a file that only supersedes earlier attempts.
     """
 
     first: int
@@ -108,23 +114,23 @@ class Span(NamedTuple):
 
     @classmethod
     def of(cls, batch: int, attempt: Attempt) -> Self:
-        """That of what an attempt of a micro-batch adds."""
+        """Return the span of the additions of an attempt of a micro-batch."""
         return cls(batch, batch, attempt)
 
     @classmethod
     def parse(cls, first: str, last: str | None, *attempt: str | None) -> Self:
-        """From the groups of `_NAME`."""
+        """Return the span of a match of `_NAME`'s groups."""
         if last is not None:
             return cls(int(first), int(last))
         *parts, supersedes = attempt
         return cls(int(first), int(first), Attempt.parse(*map(str, parts)), supersedes is None)
 
     def is_of(self, batch: int) -> bool:
-        """Whether it is of that micro-batch alone."""
+        """Return whether it contains only that micro-batch."""
         return self.first == self.last == batch
 
     def name(self) -> str:
-        """That of the file; names have the order of time."""
+        """Return the name of the file; names are in order of time."""
         if self.attempt is None:
             return f"{self.first:020}-{self.last:020}"
         return f"{self.first:020}.{self.attempt.name()}{'' if self.adds else _SUPERSEDES}"
@@ -138,12 +144,12 @@ class _Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What a bucket remembers before a micro-batch.
+    """The memory of a bucket before a micro-batch.
 
     Attributes:
         memory: The union of its files.
         last: The last micro-batch of its newest file; -1 if there is none.
-        chain: The digest of all that was added.
+        chain: The digest of all additions.
     """
 
     memory: Memory
@@ -154,21 +160,21 @@ class Known:
 class _Cached(NamedTuple):
     known: Known
     forgotten_ms: int
-    """The time at which its slices were forgotten; before that it lacks some."""
+    """The time up to which slices were dropped; the memory is incomplete before that time."""
 
 
 _CACHE: dict[tuple[Path, int | None], _Cached] = {}
-"""By folder and horizon. Only ever what is in files: a memory is found again by its digest, or not."""
+"""By folder and horizon. It only holds the content of files; a digest identifies each memory."""
 
 
 def load(folder: Path, batch: int, horizon_ms: int | None, now_ms: int | None) -> Known:
-    """What the bucket remembers before micro-batch ``batch``.
+    """Return the memory of the bucket before micro-batch ``batch``.
 
     Args:
-        now_ms: The time of the micro-batch, at which later times in the files count. None: as they are.
+        now_ms: The time of the micro-batch, which limits later times in the files. None: no limit.
 
     Raises:
-        StoreError: The folder or a file is gone or damaged, or there are files of later micro-batches.
+        StoreError: The folder or a file is missing or damaged, or later micro-batches have files.
     """
     before: list[Span] = []
     while True:
@@ -177,17 +183,17 @@ def load(folder: Path, batch: int, horizon_ms: int | None, now_ms: int | None) -
             return _read(folder, spans, horizon_ms, now_ms)
         except (
             FileNotFoundError
-        ) as error:  # another attempt merged it just now: the list is another one then
+        ) as error:  # another attempt has just merged the file: list the folder again
             if spans == before:
                 raise StoreError(f"{error.filename} is gone") from error
             before = spans
 
 
 def supersede(folder: Path, batch: int, attempt: Attempt) -> None:
-    """See that what attempts of ``batch`` before this one added, or are about to add, does not count.
+    """Invalidate present and future additions of attempts of ``batch`` before this one.
 
     Raises:
-        StoreError: There is no such folder.
+        StoreError: The folder does not exist.
     """
     names = _names(folder)
     for span in _spans(names):
@@ -204,37 +210,34 @@ def save(
     news: Memory,
     horizon_ms: int | None,
 ) -> None:
-    """Put on disk what an attempt of ``batch`` adds to what the bucket remembered before.
-
-    Old files are merged if there are many.
-    """
+    """Write the additions of an attempt of ``batch``; merge old files if there are many."""
     span = Span.of(batch, attempt)
     path = folder / span.name()
     if not news.count() and news.newest <= known.memory.newest and not path.exists():
         return
     write_span(folder, span, known.chain, news)
     spans = _remove_leftovers(folder, batch)[:-2]
-    with suppress(FileNotFoundError):  # another attempt merged them
+    with suppress(FileNotFoundError):  # another attempt has merged them
         run = _past(folder, spans, known.memory.newest, horizon_ms) or _increments(spans)
         if run:
             _merge(folder, run, batch, known.memory.newest, horizon_ms)
 
 
 def listed(folder: Path) -> list[Span]:
-    """The files that count, in order: those that are parts of another one, or superseded, do not.
+    """Return the valid files in order, without merged parts and superseded files.
 
     Raises:
-        StoreError: There is no such folder.
+        StoreError: The folder does not exist.
     """
     return [span for span in _whole(_spans(_names(folder))) if span.adds]
 
 
 def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, list[Memory]]:
-    """What ``spans`` added to what has the digest ``chain``, and the digest with it.
+    """Return the additions of ``spans``, which follow the digest ``chain``, and the new digest.
 
     Raises:
-        StoreError: One of them is damaged, or does not follow on the one before.
-        FileNotFoundError: One of them is gone.
+        StoreError: A file is damaged, or its digest does not match the one before.
+        FileNotFoundError: A file is missing.
     """
     memories = []
     for span in spans:
@@ -250,7 +253,7 @@ def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, li
 
 
 def write_span(folder: Path, span: Span, before: bytes, memory: Memory) -> bytes:
-    """Put ``memory`` on disk as what ``span`` added; the digest with it."""
+    """Write ``memory`` as the additions of ``span``; return the new digest."""
     body = encode(memory)
     digest = blake2b(before, digest_size=8)
     digest.update(body)
@@ -272,7 +275,7 @@ def _spans(names: list[str]) -> list[Span]:
 
 
 def _whole(spans: list[Span]) -> list[Span]:
-    """Those of ``spans`` that are not inside another one, and of one micro-batch the one that counts; in order."""
+    """Return the spans that are not parts of another one, one per micro-batch, in order."""
     whole: list[Span] = []
     for span in sorted(sorted(spans, key=_rank, reverse=True), key=lambda span: span.first):
         if not whole or span.last > whole[-1].last:
@@ -281,14 +284,14 @@ def _whole(spans: list[Span]) -> list[Span]:
 
 
 def _rank(span: Span) -> tuple[int, bool, tuple[Any, ...], bool]:
-    """Of the files that begin with one micro-batch the greatest one counts."""
+    """Return a sort key; of the files with the same first micro-batch, the greatest is valid."""
     return span.last, span.attempt is None, span.attempt or (), span.adds
 
 
 def _spans_before(folder: Path, batch: int) -> list[Span]:
     spans = listed(folder)
     if spans and spans[-1].is_of(batch):
-        spans.pop()  # of this attempt or one before
+        spans.pop()  # of this attempt or an earlier one
     if spans and spans[-1].last >= batch:
         raise StoreError(
             f"{folder} remembers micro-batch {spans[-1].last}, and this is {batch}: the checkpoint is older than the "
@@ -298,7 +301,7 @@ def _spans_before(folder: Path, batch: int) -> list[Span]:
 
 
 def _read(folder: Path, spans: list[Span], horizon_ms: int | None, now_ms: int | None) -> Known:
-    """The union of these files, of which the cache may know some."""
+    """Return the union of these files, starting from a cached one."""
     known, more = _cached(folder, spans, horizon_ms, now_ms)
     if more:
         chain, memories = read_chain(folder, known.chain, more)
@@ -314,7 +317,7 @@ def _read(folder: Path, spans: list[Span], horizon_ms: int | None, now_ms: int |
 def _cached(
     folder: Path, spans: list[Span], horizon_ms: int | None, now_ms: int | None
 ) -> tuple[Known, list[Span]]:
-    """The memory of a beginning of these files, and the rest of them."""
+    """Return the cached memory of a prefix of these files, and the remaining files."""
     cached = _CACHE.get((folder, horizon_ms))
     if cached and (now_ms is None or now_ms >= cached.forgotten_ms):
         known = cached.known
@@ -325,10 +328,10 @@ def _cached(
 
 
 def _cache(folder: Path, horizon_ms: int | None, known: Known, forgotten_ms: int) -> None:
-    """Keep ``known``, and as many others as there is room for.
+    """Cache ``known`` and as many other memories as fit.
 
-    A worker asks for its buckets in turn, so the one that was used least recently is the one that it needs next:
-    dropping any one of them at random keeps more that is useful.
+    A worker uses its buckets in turn, so the least recently used one is needed next. Evicting
+    random entries keeps more useful ones than LRU.
     """
     _CACHE[folder, horizon_ms] = _Cached(known, forgotten_ms)
     while len(_CACHE) > 1 and _cached_bytes() > CACHE_BYTES_MAX:
@@ -340,14 +343,14 @@ def _cached_bytes() -> int:
 
 
 def _increments(spans: list[Span]) -> list[Span]:
-    """Those of ``spans`` to merge because there are many."""
+    """Return those of ``spans`` to merge because there are many."""
     increments = [span for span in spans if span.attempt is not None]
     merged = len(spans) - len(increments)
     return increments if len(increments) >= max(RUN, merged) else []
 
 
 def _past(folder: Path, spans: list[Span], newest: int, horizon_ms: int | None) -> list[Span]:
-    """Those of ``spans`` to merge because nothing in them is remembered at the time ``newest``."""
+    """Return the leading ``spans`` to merge because all their ids are dropped at ``newest``."""
     if horizon_ms is None:
         return []
     past, ids = [], 0
@@ -365,9 +368,9 @@ def _past(folder: Path, spans: list[Span], newest: int, horizon_ms: int | None) 
 def _merge(
     folder: Path, spans: list[Span], batch: int, newest: int, horizon_ms: int | None
 ) -> None:
-    """Put one file in the place of ``spans``, which are neighbours, and delete them.
+    """Replace adjacent ``spans`` by one file.
 
-    Slices that are past the horizon at the time ``newest``, that of the memory before ``batch``, are left out.
+    Slices past the horizon at ``newest``, the time of the memory before ``batch``, are dropped.
     """
     before = _head_of(folder / spans[0].name()).before
     after, memories = read_chain(folder, before, spans)
@@ -380,17 +383,17 @@ def _merge(
 
 
 def _remove_leftovers(folder: Path, batch: int) -> list[Span]:
-    """Delete what is merged or superseded, and what tasks of micro-batches before ``batch`` left half written.
+    """Delete merged and superseded files, and temporary files of micro-batches before ``batch``.
 
     Returns:
-        The files that count, in order.
+        The valid files, in order.
     """
     names = _names(folder)
     spans = _spans(names)
     whole = _whole(spans)
     parts = set(spans) - set(whole)
     if parts:
-        sync_folder(folder)  # whoever merged them may have died before that
+        sync_folder(folder)  # the process that merged them may have died before its sync
     for span in parts:
         (folder / span.name()).unlink(missing_ok=True)
     for name in names:
@@ -401,11 +404,11 @@ def _remove_leftovers(folder: Path, batch: int) -> list[Span]:
 
 
 def _put(folder: Path, span: Span, head: _Head, body: bytes, batch: int) -> None:
-    """Write the file, in a task of micro-batch ``batch``, unless it is there."""
+    """Write the file in a task of micro-batch ``batch``, unless it has the same content."""
     path = folder / span.name()
     data = _HEAD.pack(_MAGIC, _VERSION, *head) + body
     if path.exists() and path.read_bytes() == data:
-        sync_folder(folder)  # the attempt that wrote it may have died before that
+        sync_folder(folder)  # the attempt that wrote it may have died before its sync
     else:
         write(path, data, f".{batch}-")
 

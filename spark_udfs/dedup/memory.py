@@ -1,16 +1,18 @@
-"""Which ids were seen: the value behind `dedup_stream`, without Spark and without files.
+"""The set of ids that `dedup_stream` has seen, as a value, without Spark and without files.
 
-A memory is a few *slices*, each the sorted fingerprints of the ids whose time lies in ``[number * width, (number + 1)
-* width)``. The width is an eighth of the horizon, so that forgetting is dropping a slice whole, and an id costs 16
-bytes and not 24. Without a horizon there is one slice, number 0, for ever.
+A memory consists of *slices*. A slice holds the sorted fingerprints of ids whose time is in
+``[number * width, (number + 1) * width)``. The width is an eighth of the horizon, so that whole
+slices are dropped, and an id takes 16 bytes instead of 24. Without a horizon there is one slice,
+number 0, which is never dropped.
 
-A slice goes once its whole span is more than the horizon before the newest time seen. So an id is remembered at least
-while no time more than the horizon after its own was seen, and at most an eighth of the horizon longer. Forgetting
-happens between calls, never within one: what a call answers depends on the set of its rows and not on their order in
-time.
+A slice is dropped once its whole range is more than the horizon before the newest time seen. So an
+id is remembered until a time more than the horizon after its own is seen, and at most an eighth of
+the horizon longer. Slices are dropped between calls, never within one, so the result of a call
+depends on its set of rows and not on the order of their times.
 
-`claim` gives what a micro-batch adds. A memory is the union of all that was added, without the slices that are past
-the horizon of its newest time: the same, whether they are dropped after each addition or at the end.
+`claim` returns the additions of a micro-batch. A memory is the union of all additions, without the
+slices that are past the horizon of its newest time. It makes no difference whether they are dropped
+after each addition or at the end.
 """
 
 from collections.abc import Sequence
@@ -42,7 +44,7 @@ _HEAD: Final = np.dtype([("newest", "<i8"), ("slices", "<u4")])
 _SLICE: Final = np.dtype([("number", "<i8"), ("count", "<u8")])
 
 UNKNOWN: Final = int(np.iinfo(np.int64).min)
-"""A time that is not known: it counts as the newest one."""
+"""An unknown time, which is treated as the newest time."""
 
 Times: TypeAlias = npt.NDArray[np.int64]
 """Milliseconds since the epoch, one for each row, or `UNKNOWN`."""
@@ -50,11 +52,11 @@ Times: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Memory:
-    """What one bucket remembers, or what a micro-batch adds to it.
+    """The seen ids of one bucket, or the additions of a micro-batch to it.
 
     Attributes:
         newest: The latest time seen, in milliseconds.
-        slices: Fingerprints by number of slice; no id is in two.
+        slices: Fingerprints by slice number; an id is in at most one slice.
     """
 
     newest: int
@@ -62,28 +64,28 @@ class Memory:
 
     @classmethod
     def blank(cls) -> "Memory":
-        """Of nothing."""
+        """Return a memory without ids."""
         return cls(UNKNOWN, {})
 
     def count(self) -> int:
-        """How many ids are remembered."""
+        """Return the number of ids."""
         return sum(map(len, self.slices.values()))
 
 
 def claim(
     memory: Memory, fingerprints: Fingerprints, times: Times | None, horizon_ms: int | None
 ) -> tuple[Indices, Memory]:
-    """Which rows are new, and what they add to the memory.
+    """Return the new rows and their additions to the memory.
 
     Args:
-        memory: Of all calls before.
-        fingerprints: Of the rows, in the order in which the first of equal ones wins.
-        times: Of the rows; None exactly where ``horizon_ms`` is.
-        horizon_ms: At least 1. None: nothing is ever forgotten.
+        memory: The result of all earlier calls.
+        fingerprints: Fingerprints of the rows; of equal ones, the first row is kept.
+        times: Times of the rows; None if and only if ``horizon_ms`` is None.
+        horizon_ms: At least 1. None: no id is ever dropped.
 
     Returns:
-        The indices of the rows to keep, ascending, and the new ids. A row that is older than the horizon when it
-        comes is kept unless the same call has it twice, and is not remembered.
+        The indices of the rows to keep, ascending, and the new ids. A row older than the horizon is
+        kept, unless it repeats a row of the same call, and its id is not remembered.
     """
     first = first_of_each(fingerprints)
     candidates = fingerprints.take(first, axis=0)
@@ -108,7 +110,7 @@ def claim(
 
 
 def forget(memory: Memory, newest: int, horizon_ms: int | None) -> Memory:
-    """``memory`` at the time ``newest``, without the slices that are past the horizon then."""
+    """Return ``memory`` at the time ``newest``, without the slices past the horizon."""
     newest = max(memory.newest, newest)
     if horizon_ms is None:
         return Memory(newest, memory.slices)
@@ -121,12 +123,12 @@ def forget(memory: Memory, newest: int, horizon_ms: int | None) -> Memory:
 
 
 def is_past(number: int, newest: int, horizon_ms: int) -> bool:
-    """Whether all times of that slice are more than the horizon before ``newest``."""
+    """Return whether all times of the slice are more than the horizon before ``newest``."""
     return (number + 1) * _width(horizon_ms) <= newest - horizon_ms
 
 
 def union(memories: Sequence[Memory]) -> Memory:
-    """What all of ``memories``, one at least, remember together."""
+    """Return the union of one or more memories."""
     numbers = sorted({number for memory in memories for number in memory.slices})
     slices = {
         number: Sorted.union([one.slices[number] for one in memories if number in one.slices])
@@ -136,7 +138,7 @@ def union(memories: Sequence[Memory]) -> Memory:
 
 
 def split(memory: Memory, buckets: int) -> dict[int, Memory]:
-    """``memory`` by bucket: the first half, as a signed number, modulo ``buckets``. Empty ones are left out."""
+    """Split by bucket: the signed first half modulo ``buckets``. Empty buckets are left out."""
     parts: dict[int, dict[int, Sorted]] = {}
     for number, held in memory.slices.items():
         of = held.first.view(np.int64) % buckets
@@ -149,7 +151,7 @@ def split(memory: Memory, buckets: int) -> dict[int, Memory]:
 
 
 def encode(memory: Memory) -> bytes:
-    """``memory`` as bytes: a head, an entry for each slice, then the first and the second halves of each slice."""
+    """Return the bytes of ``memory``: header, table of slices, then the halves of each slice."""
     head = np.array([(memory.newest, len(memory.slices))], _HEAD)
     slices = np.array([(number, len(held)) for number, held in memory.slices.items()], _SLICE)
     halves = [
@@ -159,10 +161,10 @@ def encode(memory: Memory) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Memory:
-    """The memory that `encode` gave as ``data``, whose bytes it shares.
+    """Return the memory that `encode` wrote as ``data``; it shares the bytes.
 
     Raises:
-        ValueError: These bytes are no memory.
+        ValueError: ``data`` is not an encoded memory.
     """
     newest, counts = slices_in(data)
     at = _HEAD.itemsize + len(counts) * _SLICE.itemsize
@@ -177,10 +179,12 @@ def decode(data: bytes | memoryview) -> Memory:
 
 
 def slices_in(data: bytes | memoryview) -> tuple[int, dict[int, int]]:
-    """The newest time, and how many ids each slice has, of a memory of which ``data`` is the beginning at least.
+    """Return the newest time and the number of ids of each slice.
+
+    ``data`` may be just the beginning of an encoded memory.
 
     Raises:
-        ValueError: The table of slices is not all there.
+        ValueError: The table of slices is incomplete.
     """
     if len(data) < _HEAD.itemsize:
         raise ValueError(f"a memory of ids has {_HEAD.itemsize} bytes at least, not {len(data)}")

@@ -1,4 +1,4 @@
-"""`dedup_offsets`: high-water marks against redelivery."""
+"""`dedup_offsets`: removes redelivered rows by the next offset of each partition."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ __all__ = ["dedup_offsets"]
 
 OFFSET_MAX: Final = 2**63 - 1
 PARTITION_MAX: Final = 2**22 - 1
-"""More than a cluster can have; marks take 8 bytes for each number up to the greatest."""
+"""More than a cluster can have. Marks take 8 bytes for each number up to the greatest."""
 
 
 def dedup_offsets(
@@ -29,23 +29,25 @@ def dedup_offsets(
     partition: "str | Column" = "partition",
     offset: "str | Column" = "offset",
 ) -> "DataFrame":
-    """The rows of ``df`` that are not below the mark of their topic-partition, by a filter that needs no Python.
+    """Drop rows below the mark of their topic partition, by a filter that needs no Python.
 
-    It removes redelivery, and not the duplicates of a producer that sends twice. A row of which one of the three
-    columns is null is kept.
+    It removes redelivery, but not duplicates that a producer sent. Rows with a null in one of the
+    three columns are kept.
 
     Args:
         df: A table or a stream.
-        marks: The next offset of each partition, as a ledger has them (`Transaction.marks`). A partition without a mark
-            is new: its rows are kept. Any number of marks is one constant of the query.
+        marks: The next offset of each partition, as stored in a ledger (`Transaction.marks`).
+            A partition without a mark is new, and its rows are kept. All marks together are one
+            constant of the query.
         topic: A string.
         partition: An integer.
         offset: An integer.
 
     Raises:
-        ValueError: One topic-partition twice in ``marks``, by two topic ids; a mark that is no offset.
-        TypeError: A column is of another type, or ``marks`` is.
-        pyspark.errors.AnalysisException: No such column.
+        ValueError: ``marks`` contains a topic partition twice, with two topic ids, or an invalid
+            offset.
+        TypeError: A column or ``marks`` has the wrong type.
+        pyspark.errors.AnalysisException: A column does not exist.
     """
     name = check_type(df, "topic", topic, [StringType], "a string")
     number = check_type(df, "partition", partition, [IntegralType], "an integer").cast("int")
@@ -54,10 +56,11 @@ def dedup_offsets(
 
 
 def _mark(topic: "Column", partition: "Column", marks: Mapping[PartitionKey, int]) -> "Column":
-    """The mark of a row's partition, null if there is none: an array for each topic, by partition.
+    """Return the mark of a row's partition, null if there is none.
 
-    One constant, whose text Spark parses once: a literal for each mark takes seconds to build from a thousand on, and a
-    condition for each topic is too deep for Spark's optimizer.
+    Marks are one JSON constant, an array for each topic, which Spark parses once. With a literal
+    for each mark, building the query takes seconds from a thousand marks on; a condition for each
+    topic would be too deep for Spark's optimizer.
     """
     by_topic = {
         name: [of_topic.get(number) for number in range(max(of_topic) + 1)]

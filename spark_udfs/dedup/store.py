@@ -1,20 +1,21 @@
-"""The folder of a `dedup_stream`: whose it is, and into how many buckets its ids fall. Without Spark.
+"""The folder of a `dedup_stream`: its settings, its query and its buckets of ids. Without Spark.
 
-    settings.json                    what the ids mean; written by the driver, and compared ever after
-    query                            the id of the streaming query, which Spark keeps in the checkpoint
-    batch-00000000000000000041...    a note: a task of micro-batch 41 began (`spark_udfs.dedup.attempts`)
-    start-000003                     an empty note: so many times was a dedup_stream made with the folder
-    layout-0002-0007/                the second layout, of 7 buckets
-        bucket-0000/ ...             the files of a bucket: `spark_udfs.dedup.increments`
+    settings.json                  the meaning of the ids; written by the driver, checked on start
+    query                          the id of the streaming query, as in the checkpoint
+    batch-00000000000000000041...  a task of micro-batch 41 started (`spark_udfs.dedup.attempts`)
+    start-000003                   an empty file: the folder is used by its third dedup_stream
+    layout-0002-0007/              the second layout, with 7 buckets
+        bucket-0000/ ...           the files of a bucket: `spark_udfs.dedup.increments`
 
-**Another number of buckets.** A bucket follows from what is stored of an id, so the driver can write all ids once more,
-into the next layout. First it renames the present one to ``closed-layout-...``: from then on no task of a query that
-still runs can add ids to it, which would be lost. Then it builds the next one as ``new-layout-...``, renames it, which
-is the switch, and deletes the closed one. After a crash before the switch the next start goes on from the closed
-layout; after one behind it, it deletes what is left.
+**Changing the number of buckets.** The bucket of an id is computed from its stored fingerprint, so
+the driver can rewrite all ids into a new layout. It first renames the current layout to
+``closed-layout-...``, so that no task of a query that still runs can add ids that would be lost.
+Then it builds the new layout as ``new-layout-...``, renames it, which is the switch, and deletes
+the closed one. After a crash before the switch, the next start continues from the closed layout;
+after a crash past the switch, it deletes the remains.
 
-The newest micro-batch may be run again, and needs the memory before it: what it added stays a file of its own. No
-micro-batch before it is run again, so what those added becomes one file.
+The newest micro-batch may run again and then needs the state before it, so its additions stay in a
+separate file. Earlier micro-batches never run again, so their additions are merged into one file.
 """
 
 import json
@@ -43,36 +44,36 @@ from spark_udfs.dedup.memory import UNKNOWN, Memory, split, union
 __all__ = ["Layout", "Store", "prepare"]
 
 SPLIT_BYTES_MAX: Final = 2**29
-"""Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
+"""Limit of ids that the driver holds in a rewrite; above it, the old layout is read repeatedly."""
 
 _VERSION: Final = 3
 _COPIED: Final = Attempt(0, 0, "0" * 8)
-"""In place of the attempt that added what the next layout gets; whichever follows is later."""
+"""Placeholder attempt for ids that were copied to a new layout; all real attempts are later."""
 
 _START: Final = re.compile(r"start-(\d{6,})")
 _LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
 
 
 class Layout(NamedTuple):
-    """Layouts are in the order in which they were made, by number from 1."""
+    """A layout; later ones have greater numbers, from 1."""
 
     number: int
     buckets: int
 
     def name(self) -> str:
-        """That of its folder."""
+        """Return the name of its folder."""
         return f"layout-{self.number:04}-{self.buckets:04}"
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder on a file system that the driver and all executors see under the same path, as the driver found it.
+    """A folder that the driver and all executors share under one path, as the driver prepared it.
 
     Attributes:
         folder: Its path.
-        layout: The present one.
-        application: Of the driver.
-        start: The number of the `dedup_stream` among all that were made with the folder.
+        layout: The current one.
+        application: Id of the driver's application.
+        start: Number of this `dedup_stream` among all that were created with the folder.
     """
 
     folder: Path
@@ -81,22 +82,23 @@ class Store:
     start: int
 
     def bucket(self, number: int) -> Path:
-        """The folder of a bucket's files."""
+        """Return the folder of a bucket's files."""
         return _bucket(self.folder / self.layout.name(), number)
 
     def open(self, query: str, batch: int, execution: int) -> Attempt:
         """Bind the folder to a streaming query, in one of the tasks of its micro-batch ``batch``.
 
-        On return nothing counts that earlier attempts of the micro-batch add.
+        On return, additions of earlier attempts of the micro-batch are invalid.
 
         Args:
-            query: The id that the checkpoint has.
-            batch: Its number.
-            execution: The number of the SQL execution that Spark runs it as.
+            query: The query id in the checkpoint.
+            batch: Number of the micro-batch.
+            execution: Number of Spark's SQL execution of it.
 
         Raises:
-            StoreError: The folder is not here, belongs to another query, has another layout by now, has seen a
-                later micro-batch or a later attempt of this one, or serves another `dedup_stream` of the query.
+            StoreError: The folder is missing on this host, belongs to another query, has another
+                layout, was used by a later micro-batch or attempt, or is used by another
+                `dedup_stream` of the query.
         """
         if not (self.folder / "settings.json").exists():
             raise StoreError(
@@ -130,17 +132,18 @@ def prepare(
     default: int,
     application: str = "",
 ) -> Store:
-    """Make the folder, or give it another layout, at the driver, before anything runs.
+    """Create the folder, or change its layout, on the driver, before anything runs.
 
     Args:
         folder: An absolute path.
-        settings: What the ids mean; ``horizon_ms`` is among it.
-        buckets: How many there are from now on. None: as many as there are, ``default`` in a new folder.
+        settings: The meaning of the ids, including ``horizon_ms``.
+        buckets: New number of buckets. None: keep the number; ``default`` in a new folder.
         default: At least 1.
         application: The id of Spark's application.
 
     Raises:
-        StoreError: The folder was made with other settings or by another version, or something in it is gone.
+        StoreError: The folder was created with other settings or by another version, or a part of
+            it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _agree(folder, {"version": _VERSION, **settings})
@@ -184,13 +187,13 @@ def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def _current(folder: Path) -> Layout | None:
-    """The layout that holds what is remembered, be it closed; None in a new folder.
+    """Return the layout that holds the ids, even if it is closed; None in a new folder.
 
     Raises:
-        StoreError: There was one.
+        StoreError: The folder had a layout, which is missing.
     """
     found = [match for match in map(_LAYOUT.fullmatch, os.listdir(folder)) if match]
-    for kind in ("", "closed-"):  # beside one that is in use, a closed one is rubbish
+    for kind in ("", "closed-"):  # with a layout in use, a closed one is a remnant
         layouts = [Layout(int(match[2]), int(match[3])) for match in found if match[1] == kind]
         if layouts:
             return max(layouts)
@@ -208,7 +211,7 @@ def _build(
     old: Layout | None = None,
     horizon_ms: int | None = None,
 ) -> None:
-    """Make the folder of ``layout``, whole or not at all, with what ``source``, of the layout ``old``, remembers."""
+    """Create the folder of ``layout`` atomically, with the ids of ``source``, of layout ``old``."""
     new = folder / f"new-{layout.name()}"
     if new.exists():
         shutil.rmtree(new)
@@ -230,9 +233,9 @@ def _build(
 def _copy(
     old: Sequence[Path], new: Sequence[Path], horizon_ms: int | None, noted_batches: Iterable[int]
 ) -> None:
-    """Write what the buckets ``old`` remember into ``new``, a range of these at a time."""
+    """Copy the ids of the buckets ``old`` to ``new``, a range of new buckets at a time."""
     spans = [spans[-1].last for spans in map(listed, old) if spans]
-    top = max([*spans, *noted_batches], default=-1)  # the micro-batch that may be run again
+    top = max([*spans, *noted_batches], default=-1)  # the micro-batch that may run again
     size = sum(path.stat().st_size for bucket in old for path in bucket.iterdir())
     step = max(1, len(new) * SPLIT_BYTES_MAX // max(1, size))
     for start in range(0, len(new), step):
@@ -245,11 +248,11 @@ def _copy(
 def _remembered(
     old: Sequence[Path], buckets: int, chosen: range, top: int, horizon_ms: int | None
 ) -> tuple[dict[int, Memory], dict[int, Memory]]:
-    """What the ``chosen`` of so many buckets remember before the micro-batch ``top``, and what it added.
+    """Return the ids of the ``chosen`` buckets before the micro-batch ``top``, and its additions.
 
-    Each of the old buckets has its own newest time. The new ones get the earliest of them: an id that was remembered
-    before still is, and a replay of ``top`` answers as it did. Times after this one count as now: that micro-batch was
-    not later, so at worst an id is forgotten that it remembered.
+    Each old bucket has its own newest time. The new ones get the earliest of them, so that all
+    remembered ids stay and a replay of ``top`` has the same result. Later times count as now. That
+    micro-batch ran no later than now, so at worst an id is dropped that it remembered.
     """
     now_ms = time.time_ns() // 1_000_000
     before: dict[int, list[Memory]] = {number: [] for number in chosen}
@@ -271,7 +274,7 @@ def _remembered(
 
 
 def _joined(parts: Mapping[int, Sequence[Memory]], times: Sequence[int]) -> dict[int, Memory]:
-    """One memory for each bucket, at the earliest of ``times``; none if there are no times."""
+    """Return one memory for each bucket, at the earliest of ``times``; empty without times."""
     if not times:
         return {}
     empty = Memory(min(times), {})
@@ -291,13 +294,13 @@ def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory |
 
 
 def _count_start(folder: Path) -> int:
-    """One more than the starts before."""
+    """Claim and return the number of this start, one more than earlier ones."""
     before = [int(match[1]) for match in map(_START.fullmatch, os.listdir(folder)) if match]
     number = max(before, default=0) + 1
     while True:
         try:
             (folder / f"start-{number:06}").touch(exist_ok=False)
-        except FileExistsError:  # of another driver, just now
+        except FileExistsError:  # claimed by another driver
             number += 1
             continue
         sync_folder(folder)

@@ -1,19 +1,21 @@
-"""`dedup_stream`: the rows of a stream whose id is new, by fingerprints that are remembered in a folder.
+"""`dedup_stream`: the rows of a stream with a new id, by fingerprints that a folder remembers.
 
-    rows -- shuffle: to the bucket of their id --> rows of a bucket -- where: is the id new? --> the new ones
-                                              fingerprints \\--> Python: the bucket's files --/ a boolean for each
+    rows -- shuffle by bucket --> rows of a bucket -- where: is the id new? --> new rows
+                                fingerprints \\--> Python: the bucket's files --/ a boolean for each
 
-Spark computes the fingerprints and keeps the rows; Python gets numbers and returns a boolean for each row. The function
-takes an iterator of Arrow arrays: it reads all rows of its bucket and micro-batch, and puts what is new on disk before
-it returns the first boolean. A sink that stops early (`limit`) would otherwise have seen rows that nothing remembers.
-The function is marked as not deterministic, so that the optimizer neither runs it twice nor moves filters past it.
+Spark computes the fingerprints and keeps the rows; Python gets numbers and returns a boolean for
+each row. The function takes an iterator of Arrow arrays: it reads all rows of its bucket and
+micro-batch, and writes the new ids to disk before it returns the first boolean. Otherwise a sink
+that stops early (`limit`) could have processed rows whose ids are not stored. The function is
+marked as nondeterministic, so that the optimizer neither runs it twice nor moves filters past it.
 
-**The fingerprint** is two hashes: ``xxhash64(ids)`` and ``xxhash64(hash(ids), ids)``. The second begins with another
-hash of the ids and not with a constant: two ids that xxhash64 takes for equal from one beginning are far more likely
-than others to be equal from another one (in a model of 24 bits, 2**-15 and not 2**-24). The first tells the bucket too.
+**The fingerprint** is two hashes: ``xxhash64(ids)`` and ``xxhash64(hash(ids), ids)``. The second
+one starts with another hash of the ids and not with a constant, because two ids that collide in
+xxhash64 with one seed are far more likely than others to collide with another seed (in a model of
+24 bits, 2**-15 and not 2**-24). The first hash also determines the bucket.
 
-A row's source, the number of the partition it came from, goes along: a shuffle mixes the partitions that it reads from,
-and keeps the order of each.
+The number of a row's source partition is shuffled with it, because a shuffle interleaves its source
+partitions but keeps the order within each.
 """
 
 import logging
@@ -59,7 +61,7 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _EXECUTION: Final = "spark.sql.execution.root.id"
 _ADDED: Final = "__dedup_"
-"""With this begin the names of columns that go through the shuffle beside the user's."""
+"""Prefix of columns that are added to the user's columns for the shuffle."""
 
 _LOGGER: Final = logging.getLogger("spark_udfs.dedup")
 
@@ -73,55 +75,59 @@ def dedup_stream(
     event_time: str | Column | None = None,
     buckets: int | None = None,
 ) -> "DataFrame":
-    """The rows of a stream whose id did not come before: `dropDuplicates` at 16 bytes an id.
+    """Return the rows of a stream with a new id: `dropDuplicates` with 16 bytes per id.
 
-    Ids are remembered, as 16 bytes each, in the folder ``store``, to which each micro-batch adds its new ones. A query
-    that goes on from its checkpoint answers as if it had never stopped, and a task or a micro-batch that is run again
-    gives what it gave at first. The folder goes with the checkpoint: they are copied, restored and deleted together,
-    for which it is best a folder inside the checkpoint's. A folder of another query, or one that is newer than the
-    checkpoint, is refused.
+    Ids are stored, as 16 bytes each, in the folder ``store``; each micro-batch adds its new ones. A
+    query that continues from its checkpoint returns the same rows as if it had never stopped, and a
+    repeated task or micro-batch returns the same rows again. The folder belongs to the checkpoint:
+    copy, restore and delete them together; a folder inside the checkpoint's is the simplest. A
+    folder of another query, or one that is newer than the checkpoint, is rejected.
 
-    It says which *rows* are new, not that effects happen once: a micro-batch that failed behind it is run again, and
-    the sink must know that (`pykafka_core.idempotent`).
+    This determines which *rows* are new; it does not make effects exactly-once. A micro-batch that
+    failed downstream runs again, and the sink must handle that (`pykafka_core.idempotent`).
 
-    Of equal ids within a micro-batch the first in the input's order is kept, partition by partition. A row of which
-    an id is null has no identity and is kept, as SQL's UNIQUE has it (`dropDuplicates` takes nulls for equal).
+    Of equal ids within a micro-batch, the first in input order is kept, partition by partition.
+    A row with a null in its id is always kept, as in SQL's UNIQUE (`dropDuplicates` treats nulls as
+    equal).
 
-    Ids are compared by 128-bit fingerprints: among 1e9 honest ids one is wrongly taken for another with a chance of
-    about 1e-21. The hash resists no one who makes ids collide on purpose.
+    Ids are compared by 128-bit fingerprints: among 1e9 ids, the chance of one false duplicate is
+    about 1e-21. The hash does not resist ids that are chosen to collide.
 
-    A Python worker keeps up to 256 MiB of the fingerprints that it read, and holds those of a bucket while it works on
-    it: beyond some ten million ids for each bucket give a horizon or more buckets. Watermarks pass. The query's
-    progress has the number of rows that came as an observed metric, ``rows`` of ``dedup_stream START FOLDER``.
+    A Python worker caches up to 256 MiB of fingerprints, and holds those of a bucket while it
+    processes it. For more than some ten million ids per bucket, set a horizon or use more buckets.
+    Watermarks are preserved. The query's progress has the number of input rows as an observed
+    metric, ``rows`` of ``dedup_stream START FOLDER``.
 
-    A sink function should read all rows of each micro-batch. If it reads some of one that is run again, as ``first()``
-    does, ids of the others that only the failed attempt had are forgotten: duplicates of them pass.
+    A sink function should read all rows of each micro-batch. If it reads only some rows of a
+    repeated one, as ``first()`` does, ids that only the failed attempt had read are dropped, and
+    duplicates of them are returned.
 
     Args:
-        df: A stream of micro-batches, without asynchronous progress tracking. Its query must be of output mode
-            "append".
-        ids: The columns that make the id: string, binary, integer, date or timestamp. The folder keeps their types and
-            order, not their names.
-        store: An absolute path, the same for the driver and all executors: on a local disk with ``local[*]``, else on
-            a shared file system that has hard links, atomic renames and fsync. It is made if it is not there; one
-            folder for one `dedup_stream`.
-        horizon: An id is forgotten, between two micro-batches, once more than this, and at most an eighth more than
-            this, lies between its first row and the newest one that its bucket has seen. A duplicate that comes later
-            is passed on, never lost. None: nothing is forgotten.
-        event_time: The timestamp by which ``horizon`` is measured; a null counts as the newest one known. A row that is
-            older than the horizon when it comes is passed on and not remembered. One after the time of its micro-batch
-            counts as a row of that time, and the worker's log says how many there are. None: the time at which Spark
-            planned the micro-batch, the same when that is replayed; what is past the horizon then is forgotten first.
-        buckets: Into how many parts ids fall, 1 to 4096; each is a task. None: as many as the folder has,
-            ``spark.sql.shuffle.partitions`` when it is made. With another number than before the driver writes the
-            whole folder once more.
+        df: A stream of micro-batches, without asynchronous progress tracking. The output mode of
+            its query must be "append".
+        ids: The columns of the id: string, binary, integer, date or timestamp. The folder stores
+            their types and order, not their names.
+        store: An absolute path, the same for the driver and all executors: on a local disk with
+            ``local[*]``, else on a shared file system with hard links, atomic renames and fsync. It
+            is created if missing. Use one folder for each `dedup_stream`.
+        horizon: An id is dropped, between two micro-batches, once the newest row of its bucket is
+            more than this (at most an eighth more) after the id's first row. A later duplicate is
+            returned, never lost. None: nothing is dropped.
+        event_time: The timestamp that ``horizon`` refers to; null counts as the newest known time.
+            A row older than the horizon is returned and its id is not stored. A row later than its
+            micro-batch counts as a row of that time, and the worker logs their number. None: the
+            time at which Spark planned the micro-batch, which a replay keeps; ids past the horizon
+            are dropped before the rows are processed.
+        buckets: Number of buckets, 1 to 4096; each is a task. None: as many as the folder has, or
+            ``spark.sql.shuffle.partitions`` for a new one. If the number changes, the driver
+            rewrites the whole folder.
 
     Raises:
-        ValueError, TypeError: Not a stream, or one of the arguments is none of the above, or other than what ``store``
-            was made with; or called in another query's ``foreachBatch``.
-        pyspark.errors.AnalysisException: No such column.
-        pyspark.errors.StreamingQueryException: From the query: ``store`` is of another checkpoint, is newer than this
-            one, or is damaged.
+        ValueError, TypeError: ``df`` is not a stream, an argument is invalid or differs from the
+            settings of ``store``, or the call is in another query's ``foreachBatch``.
+        pyspark.errors.AnalysisException: A column does not exist.
+        pyspark.errors.StreamingQueryException: Raised by the query: ``store`` belongs to another
+            checkpoint, is newer than this one, or is damaged.
     """
     if not df.isStreaming:
         raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
@@ -150,10 +156,10 @@ def dedup_stream(
 
 
 def _folder(path: "str | os.PathLike[str]") -> Path:
-    """The folder of that path.
+    """Return the folder at that path.
 
     Raises:
-        TypeError, ValueError: It is no path, or one that means different folders in different processes.
+        TypeError, ValueError: It is not a path, or is relative and thus ambiguous.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"store is the path of a folder, not {type(path).__name__}")
@@ -164,7 +170,7 @@ def _folder(path: "str | os.PathLike[str]") -> Path:
 
 
 def _tasks(df: "DataFrame") -> int:
-    """Into how many tasks the session parts a shuffle."""
+    """Return the number of tasks of a shuffle in the session."""
     tasks = df.sparkSession.conf.get("spark.sql.shuffle.partitions")
     assert tasks is not None, "Spark has a default"
     return min(int(tasks), BUCKETS_MAX)
@@ -173,7 +179,7 @@ def _tasks(df: "DataFrame") -> int:
 def _time(
     df: "DataFrame", event_time: str | Column | None, horizon_ms: int | None
 ) -> Column | None:
-    """The event time in milliseconds."""
+    """Return the event time in milliseconds."""
     if event_time is None:
         return None
     if horizon_ms is None:
@@ -186,10 +192,10 @@ def _time(
 def _keep_new(
     df: "DataFrame", ids: Ids, time: Column | None, horizon_ms: int | None, store: Store
 ) -> "DataFrame":
-    """The rows of ``df`` whose id is new or has a null in it.
+    """Return the rows of ``df`` whose id is new or contains a null.
 
-    Fingerprints are computed on both sides of the shuffle: that is cheaper than to shuffle them. An expression may
-    cost more, as a UDF does: its value is shuffled.
+    Fingerprints are computed on both sides of the shuffle, which is cheaper than shuffling them. An
+    id that is an expression, such as a UDF, may be expensive, so its value is shuffled.
     """
     source = f"{_ADDED}source"
     added = {source: F.spark_partition_id()}
@@ -200,10 +206,11 @@ def _keep_new(
             added[name] = one
         columns.append(F.col(name))
     first, second = _fingerprint(columns)
-    # Rows without an id go anywhere: in one bucket they would all be one task's.
+    # Rows without an id are distributed over the buckets: one bucket would be one task.
     bucket = F.pmod(F.coalesce(first, F.col(source).cast("bigint")), F.lit(store.layout.buckets))
     more = [column.alias(name) for name, column in added.items()]
-    # Adaptive execution plans no task behind a shuffle without rows, unless that is observed; each attempt needs one.
+    # For a shuffle without rows, adaptive execution plans no tasks unless the shuffle is observed.
+    # Each attempt needs a task.
     observed = df.select("*", *more).observe(
         f"dedup_stream {store.start} {store.folder}", F.count("*").alias("rows")
     )
@@ -219,21 +226,21 @@ def _keep_new(
 
 
 def _fingerprint(ids: Sequence[Column]) -> tuple[Column, Column]:
-    """The halves of the ids' fingerprint; the first is null where one of the ids is."""
+    """Return the halves of the ids' fingerprint; the first is null if one of the ids is null."""
     known = reduce(and_, [one.isNotNull() for one in ids])
     return F.when(known, F.xxhash64(*ids)), F.xxhash64(F.hash(*ids), *ids)
 
 
 def _is_new(store: Store, horizon_ms: int | None) -> Callable[[Batches], Iterator[pa.Array]]:
-    """The function from all rows of one bucket and micro-batch to whether each is new.
+    """Return the function from all rows of a bucket and micro-batch to whether each is new.
 
-    Its columns are the two halves of the fingerprint and the number of the row's source; with a horizon the time of the
-    micro-batch; and the row's own time if the horizon goes by that.
+    Its columns are the two halves of the fingerprint and the row's source partition; with a horizon
+    also the time of the micro-batch; and the row's own time if there is an event time.
     """
 
     def is_new(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         query, batch, execution = _of_task()
-        # Also without rows: what an attempt before this one added to the bucket does not count any more.
+        # Even without rows: additions of earlier attempts to the bucket must be invalidated.
         attempt = store.open(query, batch, execution)
         held = [columns for columns in batches if len(columns[0])]
         if not held:
@@ -258,7 +265,7 @@ def _claim(
     horizon_ms: int | None,
     columns: list[Numbers],
 ) -> Indices:
-    """Which rows of one bucket are new; on return they are remembered on disk."""
+    """Return the indices of new rows of one bucket; on return they are stored on disk."""
     first, second, source, *timed = columns
     folder = store.bucket(_bucket(first, store.layout.buckets))
     now_ms = int(timed[0][0]) if timed else None
@@ -277,19 +284,19 @@ def _claim(
 def _claim_at(
     now_ms: int, memory: Memory, fingerprints: Fingerprints, times: Times | None, horizon_ms: int
 ) -> tuple[Indices, Memory]:
-    """`claim` in a micro-batch of the time ``now_ms``, which all rows have if there are no ``times``."""
+    """Run `claim` for a micro-batch at ``now_ms``, which is also the default of ``times``."""
     if times is None:
         memory = forget(memory, now_ms, horizon_ms)
         times = np.full(len(fingerprints), now_ms, np.int64)
     else:
         times = _no_later(times, now_ms)
-        if max(memory.newest, int(times.max())) == UNKNOWN:  # no row had a time yet
+        if max(memory.newest, int(times.max())) == UNKNOWN:  # no row has had a time so far
             times = np.full(len(times), now_ms)
     return claim(memory, fingerprints, times, horizon_ms)
 
 
 def _no_later(times: Times, now_ms: int) -> Times:
-    """A row of the future would have everything before it forgotten: it counts as one of now."""
+    """Limit times to ``now_ms``: a row in the future would cause all earlier ids to be dropped."""
     later = times > now_ms
     if not later.any():
         return times
@@ -302,7 +309,7 @@ def _no_later(times: Times, now_ms: int) -> Times:
 
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:
-    """The numbers of the rows; `UNKNOWN` for null."""
+    """Return the column as integers; `UNKNOWN` for null."""
     numbers: Numbers = (
         column.fill_null(UNKNOWN).to_numpy() if column.null_count else column.to_numpy()
     )
@@ -310,10 +317,10 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
 
 
 def _bucket(first: Numbers, buckets: int) -> int:
-    """The bucket that all rows are of.
+    """Return the common bucket of all rows.
 
     Raises:
-        StoreError: They are of several: something stands between the shuffle and this.
+        StoreError: The rows are of several buckets, so an operator is between shuffle and filter.
     """
     found = first % buckets
     if (found != found[0]).any():
@@ -322,10 +329,10 @@ def _bucket(first: Numbers, buckets: int) -> int:
 
 
 def _of_task() -> tuple[str, int, int]:
-    """The streaming query, its micro-batch, and the SQL execution that Spark runs it as.
+    """Return the streaming query, its micro-batch, and Spark's SQL execution of it.
 
     Raises:
-        StoreError: Spark runs this in no micro-batch.
+        StoreError: The task does not belong to a micro-batch.
     """
     from pyspark import TaskContext
 

@@ -1,4 +1,4 @@
-"""A sink whose effect in a database happens once for each record, whatever crashes: `sink.py` opens with how."""
+"""A sink with exactly-once effects in a database; `sink.py` documents how it works."""
 
 from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.message_ids import message_header

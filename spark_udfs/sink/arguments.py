@@ -1,4 +1,4 @@
-"""What a sink was given, judged before anything is read."""
+"""Validation of a sink's arguments and columns, before any row is read."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -24,10 +24,10 @@ def check_arguments(
     allow_new_query: object,
     effect_on: object,
 ) -> None:
-    """Do nothing if all can be used.
+    """Check that all arguments are usable.
 
     Raises:
-        ConfigurationError: Some cannot; all of them are listed.
+        ConfigurationError: Some are not; all problems are listed.
     """
     from pyspark.sql import Column
 
@@ -42,7 +42,7 @@ def check_arguments(
         f"quarantine is {_effect_wanted(ledger, quarantine)}, or None": quarantine is None
         or _is_effect(ledger, quarantine),
         "quarantine has no effect without ids; leave it out": quarantine is None or ids is not None,
-        # A ledger without ids says why: what a claim would be refused with at the first batch.
+        # Ledgers without id support have this attribute: the error text of `claim`.
         getattr(ledger, "ids_refused", ""): ids is None or not hasattr(ledger, "ids_refused"),
         'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
         'brokers is "host:port", settings of librdkafka, KafkaBrokers or a function': brokers
@@ -81,10 +81,10 @@ def _effect_wanted(ledger: object, effect: object) -> str:
 
 
 def check_columns(schema: "StructType", id_column: str | None, *, places: bool) -> None:
-    """Do nothing if a batch has the columns that are needed, each once, whatever the case.
+    """Check that a batch has each required column once; names are compared ignoring case.
 
     Raises:
-        ConfigurationError: It has not; all problems are listed.
+        ConfigurationError: It does not; all problems are listed.
     """
     types: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
     repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})

@@ -1,6 +1,6 @@
-"""Topic ids: what tells a topic from another that is made under its name after it was deleted.
+"""Topic ids, which distinguish a topic from a later topic with the same name.
 
-Spark's rows carry a topic's name only. The broker knows the id that goes with it (KIP-516).
+Spark's rows contain only the topic's name. The broker returns the current id (KIP-516).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -15,26 +15,29 @@ if TYPE_CHECKING:
     from confluent_kafka import Uuid
 
 TopicIds = Callable[[Collection[str]], Mapping[str, bytes]]
-"""Gives the 16-byte id of each of the topics, as of now."""
+"""Returns the current 16-byte id of each topic."""
 
 TIMEOUT_S: Final = 15.0
 
 
 class KafkaBrokers:
-    """A Kafka cluster: where it is, and the security of its clients, said once for Spark's source and for the sink.
+    """Addresses and security settings of a Kafka cluster, shared by Spark's source and the sink.
 
         brokers = KafkaBrokers("localhost:9092")
         spark.readStream.format("kafka").options(**brokers.options(subscribe="orders"))
 
-    Called with names of topics it gives their ids, over one connection that is made at the first call. Thread-safe.
+    A call with topic names returns their ids. It uses one connection, which is opened by the first
+    call. Thread-safe.
 
     Args:
-        config: "host:port" of one or several brokers, or settings of librdkafka; ``bootstrap.servers`` at least.
-        timeout_s: How long to wait for an answer.
+        config: "host:port" of one or more brokers, or librdkafka settings with at least
+            ``bootstrap.servers``.
+        timeout_s: Timeout of each request.
 
     Raises:
-        ImportError: There is no confluent-kafka.
-        ConfigurationError: No ``bootstrap.servers``; at the first call, other settings that librdkafka does not know.
+        ImportError: confluent-kafka is not installed.
+        ConfigurationError: ``bootstrap.servers`` is missing. Other invalid settings are reported by
+            the first call.
     """
 
     def __init__(self, config: str | Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
@@ -55,19 +58,20 @@ class KafkaBrokers:
         return f"KafkaBrokers({self._given['bootstrap.servers']!r})"
 
     def options(self, **source: object) -> dict[str, str]:
-        """Options of Spark's Kafka source or sink: these, and the settings of its clients.
+        """Return options for Spark's Kafka source or sink: the connection settings and ``source``.
 
-        librdkafka's names become those of Java's clients: ``ssl.ca.location`` is read here and handed over as PEM,
-        ``sasl.username`` and ``sasl.password`` become ``sasl.jaas.config``.
+        librdkafka names are translated to those of the Java clients: the file in
+        ``ssl.ca.location`` is read and passed as PEM; ``sasl.username`` and ``sasl.password``
+        become ``sasl.jaas.config``.
 
         Args:
-            source: Such as ``subscribe="orders"``: text, numbers or booleans. What it says wins over what is
-                translated, and it cannot name other brokers.
+            source: Options such as ``subscribe="orders"``: text, numbers or booleans. They override
+                translated settings. They must not name other brokers.
 
         Raises:
-            ConfigurationError: A setting of security has no translation; give it as ``kafka.NAME``. A setting that
-                librdkafka does not know, or an option that has no one text.
-            OSError: A file that is named cannot be read.
+            ConfigurationError: A security setting has no translation (give it as ``kafka.NAME``), a
+                setting is unknown to librdkafka, or an option is not text, a number or a boolean.
+            OSError: A named file cannot be read.
         """
         moved = [name for name in source if name.lower() == "kafka.bootstrap.servers"]
         if moved:
@@ -77,18 +81,18 @@ class KafkaBrokers:
                 ]
             )
         options = {f"kafka.{name}": value for name, value in java_settings(self._given).items()}
-        self._admin()  # what it refuses would be left out here, without a word
+        self._admin()  # reject settings that are invalid in librdkafka; they are not translated
         return options | {name: _text(name, value) for name, value in source.items()}
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickled, it is without its connection."""
+        """Return the state without the connection, which cannot be pickled."""
         return {**self.__dict__, "_client": None}
 
     def __call__(self, topics: Collection[str]) -> dict[str, bytes]:
-        """See `TopicIds`.
+        """Return the ids of the topics; see `TopicIds`.
 
         Raises:
-            ConsumerError: No answer in time, or a topic does not exist (any more).
+            ConsumerError: The request timed out, or a topic does not exist.
         """
         from confluent_kafka import KafkaException, TopicCollection
 
@@ -103,14 +107,14 @@ class KafkaBrokers:
             raise ConsumerError(self._said("ids", topics, error)) from error
 
     def log_ranges(self, places: Collection[Place]) -> dict[Place, Range]:
-        """The offsets that each partition has: its first one, and the end up to which it can be read.
+        """Return the offset range of each partition: log start offset and the end for consumers.
 
         Raises:
-            ConsumerError: No answer in time, or there is no such partition.
+            ConsumerError: The request timed out, or a partition does not exist.
         """
         from confluent_kafka.admin import OffsetSpec
 
-        # The end first: it does not go back, the start goes on.
+        # Read the end first: it never decreases, so it stays valid, while the start may increase.
         ends = self._offsets(places, OffsetSpec.latest())
         starts = self._offsets(places, OffsetSpec.earliest())
         return {place: Range(starts[place], ends[place]) for place in places}

@@ -1,21 +1,22 @@
-"""Effects where the rows are: each task commits its own Kafka partitions.
+"""Effects on the executors: each task commits its own Kafka partitions.
 
-Theory of operation. A mark is of one partition, so it is exact by itself: the rows of a partition, their ids and its
-mark need one transaction, and partitions need none together::
+Theory of operation. A mark belongs to one partition, so it is exact by itself: the rows of a
+partition, their ids and its mark need one transaction; different partitions need no common one::
 
-    driver      check what Spark planned against the marks, and advance those that are before the batch to its start;
-                drop the rows below the marks in the JVM
-    each task   read all its rows, then ask for the topics' ids     before anything is locked
-                one transaction of its partitions:
-                    drop the rows below the marks as they are now, claim the ids of the rest
+    driver      check Spark's plan against the marks, and advance marks before the batch to its
+                start; drop rows below the marks in the JVM
+    each task   read all its rows, then request the topic ids       before anything is locked
+                one transaction for its partitions:
+                    drop rows below the current marks, claim the ids of the rest
                     effect(connection, rows)
                     advance the marks to the end of the plan
-    driver      see that no mark went back, and advance those of the partitions without rows
+    driver      check that no mark decreased, and advance the marks of partitions without rows
 
-A task that runs twice, after a failure or by speculation, waits for its other run, and then finds its rows below the
-mark. So does one of a driver that died, whatever is left of its batch: which of two drivers' tasks commits a partition
-does not matter. Where a mark is before what the driver saw, the database was put back meanwhile: rows were dropped, or
-committed, that it does not have. Tasks and driver refuse to go on, and the batch is repeated.
+A second run of a task, after a failure or by speculation, waits for the transaction of the first
+and then finds its rows below the mark. This also holds for tasks of a driver that died: it does not
+matter which driver's task commits a partition. If a mark is lower than the driver saw, the database
+was restored in the meantime and misses rows that were dropped as redelivered, or committed. Tasks
+and driver then fail, and the batch is repeated.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -40,16 +41,16 @@ if TYPE_CHECKING:
 
 
 class PartitionsLedger(Ledger, Protocol):
-    """A ledger on a server; it can be pickled."""
+    """A ledger on a server, which can be pickled."""
 
     def partitions_transaction(
         self, group: str, partitions: Sequence[PartitionKey]
     ) -> AbstractContextManager[Transaction]:
-        """See `pykafka_core.idempotent.PostgresLedger`."""
+        """Open a transaction of these partitions; see `pykafka_core.idempotent.PostgresLedger`."""
 
 
 class Counts(NamedTuple):
-    """Rows of a batch: all, those that were not redelivered, and what became of these."""
+    """Row counts of a batch: all, not redelivered, and of the latter processed and quarantined."""
 
     records: int = 0
     fresh: int = 0
@@ -58,7 +59,7 @@ class Counts(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What the tasks of a batch committed; ``places`` are those of their rows."""
+    """The result of a batch's tasks; ``places`` are the partitions of their rows."""
 
     counts: Counts
     places: Set[Place]
@@ -71,7 +72,7 @@ _REPORT: Final = pa.schema(
         ("partition", pa.int32()),
     ]
 )
-"""A row for each partition that a task committed, or one without; the first has the counts."""
+"""One row per committed partition, or one row without; the first row holds the counts."""
 
 _REPORT_DDL: Final = ", ".join(
     (*(f"{name} bigint" for name in Counts._fields), "topic string", "partition int")
@@ -80,12 +81,13 @@ _REPORT_DDL: Final = ", ".join(
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What each task does with its rows.
+    """The work of each task, called with the task's rows.
 
     Attributes:
-        ids: The topics' ids, which the rows' marks have.
-        begun: Where the driver left the marks of all planned partitions; rows below them may have been dropped.
-        places: Of which Kafka partition each task is; None if that is not known.
+        ids: The topic ids that the marks of the rows have.
+        begun: Marks of all planned partitions after the driver advanced them. Rows below them may
+            have been dropped.
+        places: The Kafka partition of each task; None if unknown.
     """
 
     ledger: PartitionsLedger
@@ -98,7 +100,7 @@ class Task:
     places: Sequence[Place] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Commit the rows; report what `committed_of` reads."""
+        """Commit the rows; yield a report for `committed_of`."""
         with spooled(batches) as rows:
             done = self._committed(rows) if rows.num_rows else Committed(Counts(), set())
         yield _report(done)
@@ -125,7 +127,7 @@ class Task:
         return Committed(Counts(rows.num_rows, len(left), *done), keys.keys())
 
     def _check_mine(self, batch: Sequence[Run]) -> None:
-        """Another task would take the rest of a partition for redelivered."""
+        """Check that rows are of the task's partition; other tasks would drop the rest of it."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -140,7 +142,7 @@ class Task:
                 )
 
     def _check_lives(self, topics: set[str]) -> None:
-        """The rows are of the topics that the driver knew."""
+        """Check that the topics have the ids that the driver used."""
         found = self.brokers(topics)
         replaced = sorted(topic for topic in topics if found.get(topic) != self.ids[topic])
         if replaced:
@@ -153,10 +155,10 @@ class Task:
 def check_marks(
     ledger: Ledger, marks: Mapping[PartitionKey, int], known: Mapping[PartitionKey, int]
 ) -> None:
-    """No mark is before what it is known to have been. Else records would be passed over.
+    """Check that no mark is lower than a known earlier value, which would skip records.
 
     Raises:
-        LedgerError: One is.
+        LedgerError: A mark is lower.
     """
     for key, begin in known.items():
         if marks.get(key, 0) < begin:
@@ -176,17 +178,17 @@ def _report(done: Committed) -> pa.RecordBatch:
 
 
 def committed_of(reports: pa.Table) -> Committed:
-    """What the tasks of a batch report, together."""
+    """Return the sum of the reports of a batch's tasks."""
     counts = Counts(*(sum(reports[one].to_pylist()) for one in Counts._fields))
     places = zip(reports["topic"].to_pylist(), reports["partition"].to_pylist(), strict=True)
     return Committed(counts, {place for place in places if place[0] is not None})
 
 
 def check_pickled(**parts: object) -> None:
-    """All of these can go to the executors.
+    """Check that all of these can be sent to the executors.
 
     Raises:
-        ConfigurationError: Some cannot; all of them are named.
+        ConfigurationError: Some cannot be pickled; all of them are named.
     """
     from pyspark import cloudpickle
 
@@ -206,10 +208,11 @@ def check_pickled(**parts: object) -> None:
 def without_redelivered(
     df: "DataFrame", marks: Mapping[Place, int]
 ) -> "tuple[DataFrame, Callable[[], int]]":
-    """The rows that are not below these marks, so that the others need not go to Python.
+    """Drop rows below these marks in the JVM, so that they are not sent to Python.
 
     Returns:
-        The frame, and what tells after its job how many rows it had before; 0 where nothing was dropped.
+        The frame, and a function that returns, after its job, the number of rows before the filter;
+        0 if there was no filter.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import Observation
@@ -224,22 +227,22 @@ def without_redelivered(
     place = F.concat_ws("-", "topic", F.col("partition").cast("string"))
     mark = F.coalesce(F.try_element_at(known, place), F.lit(0))
     rows = df.observe(counted, F.count(F.lit(1)).alias("records"))
-    # Rows without a place are left to the tasks, which refuse them.
+    # Rows without an offset are kept: the tasks reject them.
     kept = rows.where((F.col("offset") >= mark) | F.col("offset").isNull())
 
     def records() -> int:
         try:
             return int(counted.get["records"])
         except Py4JJavaError:
-            # Where nothing is left for a shuffle, adaptive execution replaces the plan by an empty one, and the
-            # observation goes with it (4.2, 4.3).
+            # If a shuffle has no rows, adaptive execution replaces the plan by an empty one, which
+            # loses the observation (4.2, 4.3).
             return df.count()
 
     return kept, records
 
 
 def run_tasks(df: "DataFrame", task: Task) -> Committed:
-    """Have the executors commit a batch, each its own Kafka partitions."""
+    """Let the executors commit a batch, each task its own Kafka partitions."""
     frame, places = in_whole_partitions(df, task.plan)
     reports = frame.mapInArrow(replace(task, places=places).__call__, _REPORT_DDL).toArrow()
     return committed_of(reports)

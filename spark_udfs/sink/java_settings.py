@@ -1,4 +1,4 @@
-"""librdkafka's settings of a connection in the words of Java's clients, which Spark's Kafka source has."""
+"""Translation of librdkafka's connection settings to those of the Java clients, used by Spark."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,17 +18,17 @@ _PEM: Final = {
     "ssl.certificate": "ssl.keystore.certificate.chain",
     "ssl.key": "ssl.keystore.key",
 }
-"""Each of librdkafka's is ``.location``, a file, or ``.pem``, its text."""
+"""Each librdkafka name is used with ``.location``, a file, or ``.pem``, its content."""
 
 
 def java_settings(given: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of Java's clients for those of librdkafka that say where the brokers are and who asks.
+    """Translate the librdkafka settings for broker addresses, client id and security.
 
-    Settings of other things, such as timeouts, are left out: each client has its own.
+    Other settings, such as timeouts, are ignored: each client has its own.
 
     Raises:
-        ConfigurationError: One of TLS or SASL has no translation; all of them are named.
-        OSError: A file that is named cannot be read.
+        ConfigurationError: TLS or SASL settings without a translation; all of them are named.
+        OSError: A named file cannot be read.
     """
     known = {name: str(given[name]) for name in _SAME if name in given}
     known["security.protocol"] = known.get("security.protocol", "plaintext").upper()

@@ -1,4 +1,4 @@
-"""Message ids of rows: from a header, checked before a ledger is asked."""
+"""Message ids of rows: taken from a header, and checked before they are passed to a ledger."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ID_COLUMN: Final = "__message_id"
-"""Where ids that are computed stand while a batch is processed."""
+"""Column for computed ids while a batch is processed."""
 
 
 def message_header(name: str, headers: str = "headers") -> "Column":
-    """The value of the header ``name``: binary, of several the last, null without one.
+    """Return the value of the header ``name``: binary, the last one if repeated, null if missing.
 
     Args:
         name: The header's key.
-        headers: The column that the Kafka source has with ``includeHeaders``.
+        headers: The headers column; the Kafka source has one with ``includeHeaders``.
 
     Raises:
-        ConfigurationError: The name is empty or no string.
+        ConfigurationError: The name is empty or not a string.
     """
     from pyspark.sql import functions as F
 
@@ -38,10 +38,10 @@ def message_header(name: str, headers: str = "headers") -> "Column":
 
 
 def with_ids(df: "DataFrame", ids: "str | Column | None") -> "DataFrame":
-    """The rows with their computed ids as `ID_COLUMN`; as they are when the ids are a column already.
+    """Add computed ids as `ID_COLUMN`; return the rows unchanged if the ids are a column already.
 
     Raises:
-        ConfigurationError: The columns that the ids need are not there, or the rows have one of that name already.
+        ConfigurationError: Columns that the ids need are missing, or `ID_COLUMN` already exists.
     """
     from pyspark.errors import AnalysisException
 
@@ -58,7 +58,7 @@ def with_ids(df: "DataFrame", ids: "str | Column | None") -> "DataFrame":
 
 
 def usable(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which of the ids a ledger takes."""
+    """Return a mask of the ids that a ledger accepts."""
     sizes = pc.binary_length(ids)
     good = pc.and_(pc.greater(sizes, 0), pc.less_equal(sizes, ID_SIZE_MAX))
     known: NDArray[np.bool_] = pc.fill_null(good, False).to_numpy()
@@ -66,10 +66,10 @@ def usable(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def check_ids(rows: Rows, ids: pa.ChunkedArray, good: NDArray[np.bool_]) -> None:
-    """Say which is the first row whose id no ledger takes.
+    """Check that all rows have usable ids.
 
     Raises:
-        MessageIdError: Names it, by its offset where rows have one.
+        MessageIdError: Names the first row without one, by its offset if rows have offsets.
     """
     if good.all():
         return

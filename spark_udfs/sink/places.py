@@ -1,4 +1,4 @@
-"""Partitions as rows name them, and offsets of theirs."""
+"""Types for partitions, as named in rows, and their offset ranges."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -17,5 +17,5 @@ class Range(NamedTuple):
 
 
 def name(place: Place) -> str:
-    """As Kafka writes it: "orders-0"."""
+    """Return Kafka's name of the partition: "orders-0"."""
     return f"{place[0]}-{place[1]}"

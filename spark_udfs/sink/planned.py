@@ -1,7 +1,8 @@
-"""What Spark planned for a micro-batch: the offsets that each partition of a Kafka source goes through.
+"""The offset ranges that Spark planned for a micro-batch, by partition of its Kafka sources.
 
-A ledger has one mark for each partition, and rows do not say which stream they came from. So the streams of a query
-that read the same partitions must read the same offsets: `agreed` is the only way to a `Planned` of several streams.
+A ledger has one mark for each partition, and rows do not contain the stream they were read by. So
+streams of a query that read the same partitions must read the same offsets; `agreed` checks that
+and is the only way to combine streams into one `Planned`.
 """
 
 import json
@@ -24,44 +25,44 @@ _KAFKA_STREAM: Final = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 
 
 StreamPlan: TypeAlias = Mapping[Place, Range]
-"""Of one stream. A partition that Spark has just found starts at 0, whatever its first offset is."""
+"""The plan of one stream. A newly discovered partition starts at 0, whatever its first offset."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The offsets of a micro-batch by partition; where there are none left to read, start and end are equal."""
+    """Offsets of a micro-batch by partition; start and end are equal if nothing is left to read."""
 
     ranges: StreamPlan = field(default_factory=dict)
 
     @property
     def topics(self) -> set[str]:
-        """Their names."""
+        """Return the names of all planned topics."""
         return {topic for topic, _ in self.ranges}
 
     @property
     def starts(self) -> dict[Place, int]:
-        """Where each partition's batch starts."""
+        """Return the first offset of each partition's range."""
         return {place: at.start for place, at in self.ranges.items()}
 
     @property
     def ends(self) -> dict[Place, int]:
-        """Where each partition's next batch starts."""
+        """Return the exclusive end of each partition's range, where its next batch starts."""
         return {place: at.end for place, at in self.ranges.items()}
 
     @classmethod
     def of_rows(cls, batch: Sequence[Run]) -> "Planned":
-        """What rows that Spark planned nothing for stand for: from the first of each partition to the last."""
+        """Return the plan of rows outside of a query: all from a partition's first to last row."""
         return cls({run.place: Range(run.first, run.last + 1) for run in batch})
 
     def check_rows(self, batch: Sequence[Run]) -> None:
-        """Do nothing if the rows are of this batch.
+        """Check that the rows belong to this batch.
 
         Args:
-            batch: The partitions that the rows are of, with their first and last offsets.
+            batch: The partitions of the rows, with their first and last offsets.
 
         Raises:
-            ConfigurationError: Some are not: an operator held them back, or another source brought them. Their
-                partition's mark says nothing of them.
+            ConfigurationError: Some rows were held back by an operator or come from another source,
+                so the mark of their partition does not apply to them.
         """
         for run in batch:
             planned = self.ranges.get(run.place)
@@ -83,11 +84,11 @@ class Planned:
 
 
 def agreed(streams: Sequence[StreamPlan]) -> Planned:
-    """The plan of a query that reads by ``streams``.
+    """Return the combined plan of a query's ``streams``.
 
     Raises:
-        ConfigurationError: Two of them read a partition, and not the same offsets of its topic. One mark cannot say
-            how far each of them is.
+        ConfigurationError: Two streams read the same partition but different offsets of its topic;
+            one mark cannot store the progress of both.
     """
     for one, other in combinations(streams, 2):
         for topic in {topic for topic, _ in one}:
@@ -113,12 +114,13 @@ def _disagreement(ours: StreamPlan, theirs: StreamPlan) -> str:
 
 
 def planned(df: "DataFrame") -> Planned | None:
-    """What Spark planned for the micro-batch ``df``; None outside of a streaming query.
+    """Return Spark's plan for the micro-batch ``df``; None outside of a streaming query.
 
     Raises:
-        ConfigurationError: No source of the query is Spark's Kafka source, or see `agreed`.
-        UsageError: A query runs, and this is not its thread: whether ``df`` is a batch of it cannot be told.
-        SparkSetupError: This Spark does not tell.
+        ConfigurationError: The query has no source that is Spark's Kafka source; or see `agreed`.
+        UsageError: A query runs, and this is not its thread, so it is unknown whether ``df`` is one
+            of its batches.
+        SparkSetupError: This Spark version does not expose the plan.
     """
     session: Any = df.sparkSession
     with _telling(session):
@@ -146,10 +148,10 @@ def planned(df: "DataFrame") -> Planned | None:
 
 
 def run_of(df: "DataFrame") -> str | None:
-    """The run that the micro-batch ``df`` is of, from a start of the query to its end; None outside of a query.
+    """Return the id of the query run of ``df``, which changes at each start; None without a query.
 
     Raises:
-        SparkSetupError: This Spark does not tell.
+        SparkSetupError: This Spark version does not expose the id.
     """
     session: Any = df.sparkSession
     with _telling(session):
@@ -159,7 +161,7 @@ def run_of(df: "DataFrame") -> str | None:
 
 @contextmanager
 def _telling(session: Any) -> Iterator[None]:
-    """Spark's internals are asked; one that is missing is an error by Spark's version."""
+    """Convert errors of access to Spark's internals to one that names Spark's version."""
     from py4j.protocol import Py4JError
 
     try:
@@ -172,12 +174,12 @@ def _telling(session: Any) -> Iterator[None]:
 
 
 def _active_queries(session: Any) -> Any:
-    """Of all sessions of the application, by their ids."""
+    """Return the active queries of all sessions of the application, by id."""
     return session._jsparkSession.sharedState().activeStreamingQueries()
 
 
 def _execution(session: Any, query_id: str) -> Any:
-    """The query's MicroBatchExecution."""
+    """Return the query's MicroBatchExecution."""
     execution = _active_queries(session).get(session._jvm.java.util.UUID.fromString(query_id))
     if execution is None:
         raise ValueError(f"there is no query {query_id}")
@@ -194,7 +196,7 @@ def _stream_plans(
             continue
         begin = begins.get(source)
         begun = _offsets((source.initialOffset() if begin.isEmpty() else begin.get()).json())
-        # A topic that is gone has a start and no end.
+        # A deleted topic has a start and no end.
         ended = _offsets(end.get().json())
         yield {place: Range(begun.get(place, 0), offset) for place, offset in ended.items()}
 

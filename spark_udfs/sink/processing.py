@@ -1,4 +1,4 @@
-"""Rows of a batch within a ledger's transaction: claimed, and given to the effect part by part."""
+"""Work on the rows of a batch within a ledger's transaction: claim ids, then run the effect."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from spark_udfs.sink.message_ids import ID_COLUMN, check_ids, usable
 from spark_udfs.sink.rows.redelivery import PLACE, Rows
 
 Effect = Callable[[Any, pa.Table], object]
-"""Gets the ledger's connection and rows; neither commits nor rolls back."""
+"""Called with the ledger's connection and rows; must neither commit nor roll back."""
 
 Mask = NDArray[np.bool_]
 
 
 class Done(NamedTuple):
-    """How many rows it was done for."""
+    """Numbers of rows."""
 
     processed: int = 0
     quarantined: int = 0
@@ -28,12 +28,13 @@ class Done(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is done with rows. It can be pickled if the functions can.
+    """Effects and id column. It can be pickled if the functions can.
 
     Attributes:
         effect: Called for each part of the new rows.
-        id_column: Where the message ids are; None: there are none, and all rows are new.
-        quarantine: Called for each part of the rows without a usable id; None: such a row is an error.
+        id_column: Column of the message ids; None: all rows are new.
+        quarantine: Called for each part of the rows without a usable id; None: such a row is an
+            error.
     """
 
     effect: Effect
@@ -41,13 +42,13 @@ class Work:
     quarantine: Effect | None = None
 
     def process(self, transaction: Transaction, rows: Rows) -> Done:
-        """Claim the ids, if there are any, and do the effect.
+        """Claim the ids, if any, and run the effect.
 
         Args:
-            rows: Those at or after the marks.
+            rows: The rows at or after the marks.
 
         Raises:
-            MessageIdError: A row has no id that can be claimed, and there is no quarantine.
+            MessageIdError: A row has an unusable id, and there is no quarantine.
         """
         if self.id_column is None:
             return Done(processed=_give(transaction, self.effect, rows.parts()))
@@ -55,7 +56,8 @@ class Work:
         good = usable(ids)
         if self.quarantine is None:
             check_ids(rows, ids, good)
-        # Before anything else that may wait for another task: only then do tasks that share ids never wait in a circle.
+        # Claim first, before any other statement that may wait for a task: otherwise tasks that
+        # share ids could deadlock.
         new = good.copy()
         new[good] = _claimed(transaction, ids, good)
         bad = 0
@@ -65,14 +67,14 @@ class Work:
 
 
 def _claimed(transaction: Transaction, ids: pa.ChunkedArray, good: Mask) -> Mask:
-    """Of the good ids, which are new."""
+    """Claim the usable ids; return for each whether it is new."""
     wanted = ids if good.all() else ids.filter(pa.array(good))
     new: Mask = transaction.claim(wanted).to_numpy(zero_copy_only=False)
     return new
 
 
 def _chosen(rows: Rows, mask: Mask) -> Iterator[pa.Table]:
-    """The parts of the rows that the mask has, without those that are empty then."""
+    """Yield the non-empty parts of the rows that the mask selects."""
     if not mask.any():
         return
     start = 0
@@ -86,7 +88,7 @@ def _chosen(rows: Rows, mask: Mask) -> Iterator[pa.Table]:
 
 
 def _give(transaction: Transaction, effect: Effect, parts: Iterator[pa.Table]) -> int:
-    """Call the effect for each part; how many rows there were."""
+    """Call the effect for each part; return the number of rows."""
     count = 0
     for part in parts:
         count += part.num_rows
@@ -97,10 +99,10 @@ def _give(transaction: Transaction, effect: Effect, parts: Iterator[pa.Table]) -
 
 
 def check_places(table: pa.Table) -> None:
-    """Every row says where it was read.
+    """Check that every row has a topic, a partition and an offset.
 
     Raises:
-        ConfigurationError: One does not.
+        ConfigurationError: A column has nulls.
     """
     for name in PLACE:
         if table[name].null_count:

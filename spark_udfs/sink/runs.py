@@ -1,4 +1,4 @@
-"""What a sink knows of a query's run, from one start of the query to its end, and forgets with it."""
+"""State of a sink for one run of a query, from its start to its end."""
 
 from dataclasses import dataclass, field
 
@@ -8,13 +8,13 @@ from spark_udfs.sink.places import Place
 
 @dataclass
 class Run:
-    """One run. Rows that are given by hand are a run for each call.
+    """One run. Each call with rows outside of a query is a separate run.
 
     Attributes:
-        run_id: Spark's; None outside of a query.
-        topic_ids: Of the topics that were read, as they were first.
-        committed: The last batch that was committed.
-        marks: Of the partitions of committed batches.
+        run_id: Spark's run id; None outside of a query.
+        topic_ids: First known ids of the topics.
+        committed: Number of the last committed batch.
+        marks: Marks of the partitions of committed batches.
     """
 
     run_id: str | None = None
@@ -23,11 +23,12 @@ class Run:
     marks: dict[Place, int] = field(default_factory=dict)
 
     def goes_on(self, run_id: str | None, batch_id: int) -> bool:
-        """Whether the batch is one more of this run; it begins another one else.
+        """Return whether the batch belongs to this run; if not, it starts another run.
 
         Raises:
-            UsageError: The run has committed this batch. Its marks are behind all of it, so that other rows of it
-                would be taken for redelivered. After a call that failed, and in another run, it is a repetition.
+            UsageError: The run has committed this batch. Its marks are at the end of the batch, so
+                other rows of it would be dropped as redelivered. After a failed call, or in another
+                run, the same number is a valid repetition.
         """
         if run_id is None or run_id != self.run_id:
             return False

@@ -1,21 +1,22 @@
-"""Effects in a database that count every record of a Kafka topic once, whatever crashes.
+"""Effects in a database that count every record of a Kafka topic once, despite crashes.
 
 Theory of operation. Spark repeats a micro-batch after a crash, so the effect of a ``foreachBatch``
-function happens again; Spark's own state (``dropDuplicates``) cannot know of it. Here the effect and
-the progress commit together, in the database that the effect goes to::
+function would be repeated, too; Spark's own state (``dropDuplicates``) does not prevent that. Here
+the effect and the progress commit together, in the database that the effect writes to::
 
-    rows of the batch, in bounded memory            read before the database is locked
+    read the rows of the batch in bounded memory    before the database is locked
     one transaction of the ledger:
-        drop the rows below the partitions' marks   redelivery: batch replay, task retry, a new checkpoint
-        claim the ids of the rest, drop old ones    duplicates that producers wrote to the log
-        effect(connection, rows)                    once for each part of what is left
+        drop rows below their partitions' marks     redelivery: replay, retry, new checkpoint
+        claim the ids of the rest, drop known ids   duplicates that producers wrote to the log
+        effect(connection, rows)                    once for each part of the remaining rows
         advance the marks
 
-The marks decide, not Spark's batch id. A checkpoint that was put back to an earlier state, or lost its
-last entries in a power cut, plans a batch of the same number with other offsets: to skip that as "done"
-would lose records. Where Spark itself would pass over records, the batch is refused: see `spark_udfs.sink.starts`.
-Where rows have no offsets (aggregates in update mode, sources other than Kafka) the batch id is all there is:
-``progress="batches"``, exact as long as the checkpoint is.
+A mark is the next offset of a partition to process. The marks decide, not Spark's batch id: a
+checkpoint that was restored to an earlier state, or lost its last entries in a power failure, plans
+a batch with the same number but other offsets. Skipping that batch as "done" would lose records.
+If Spark itself would skip records, the batch is rejected: see `spark_udfs.sink.starts`. Rows
+without offsets (aggregates in update mode, sources other than Kafka) only have the batch id:
+``progress="batches"`` uses it, and is exact only if the checkpoint is.
 """
 
 import threading
@@ -57,54 +58,61 @@ if TYPE_CHECKING:
 
 
 BATCHES_REPORTED_MAX: Final = 100
-"""For so many batches Spark's report may come later than the batch."""
+"""Spark's progress report of a batch may arrive up to this many batches later."""
 
 
 class IdempotentSink:
-    """The function of a ``foreachBatch`` whose effect is done exactly once for each record.
+    """A ``foreachBatch`` function with an exactly-once effect for each record.
 
-    ``df.writeStream.foreachBatch(sink.foreach_batch)``, or called by another function once for each batch, with all
-    of it. Between the source and here records may be
-    filtered, mapped, exploded and shuffled, but not held back for a later batch (as joins and windows
-    do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
-    that read the same partitions must read the same offsets, so load a topic once.
+    Use ``df.writeStream.foreachBatch(sink.foreach_batch)``, or call it from another function, once
+    for each batch and with all its rows. Between the source and the sink, records may be filtered,
+    mapped, exploded and shuffled, but not held back for a later batch, as joins and windows do.
+    Such records are rejected, because the mark of their partition would already be past them.
+    If several streams of a query read the same partitions, they must read the same offsets, so load
+    a topic once.
 
-    Nothing notices, and records are lost, where two queries run at once under one group, where ``brokers`` is another
-    cluster than the source's with a topic of the same name, and where the query computes the columns topic, partition
-    or offset and its rows pass for others that it planned.
+    Three mistakes are not detected and lose records: two concurrent queries with one group;
+    ``brokers`` of another cluster than the source's that has a topic of the same name; and a query
+    that computes the columns topic, partition or offset so that its rows match other planned rows.
 
     Args:
-        ledger: Of the database that the effect writes to.
-        group: Whose progress it is. One query, and its successors with new checkpoints, have one group, one at a time.
-        ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or a
-            Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``. None:
-            what stands twice in the log counts twice.
-        effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, in the order of topic, partition
-            and offset, with the columns of the DataFrame: once for a batch (or task), or once for each part of about
-            64 MiB where there is more; all parts commit together. It neither commits nor rolls back. If the ledger is
-            a `StatementLedger`, also one statement of SQL, such as ``INSERT … SELECT … FROM staged``: it runs as often,
-            each time with those rows in the temporary table ``staged``.
-        brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its beginning: "host:port",
-            settings of librdkafka, `KafkaBrokers`, or a function from names to ids, which does not tell where logs
-            end: that one was cut is not noticed then. Only for "offsets".
-        quarantine: Called as ``effect`` is, in the same transaction, with the rows whose id is null, empty or too long.
-            None: such a row stops the query.
-        fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
-            connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
-            checkpoint from "earliest" nothing is lost, and nothing done twice. False: go on without what is between.
-            Rows given by hand, outside of a query, begin at the first row of each partition. A log that ends before
-            its mark is refused either way: marks never go back. Only for "offsets".
-        progress: "offsets" needs the columns topic, partition and offset of the Kafka source. "batches"
-            trusts the query's batch numbers instead.
-        allow_new_query: Only for "batches". A new checkpoint makes a new query, whose numbers say nothing of what the
-            group has processed: it is refused. True: process all that it reads, again where the old one did.
-        effect_on: "driver": the rows of a batch are brought there, in bounded memory (``$TMPDIR`` has what is over
-            64 MiB), and there is one transaction for it. "executors": each task commits its own Kafka partitions, with
-            a connection of its own. Needs a ledger on a server; it, ``effect``, ``quarantine`` and ``brokers`` are
-            pickled, with their passwords.
+        ledger: A ledger in the database that the effect writes to.
+        group: Name of the progress. A query and its successors with new checkpoints share a group;
+            only one of them may run at a time.
+        ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or
+            a Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``.
+            None: duplicates in the log are processed twice.
+        effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, ordered by
+            topic, partition and offset, with the columns of the DataFrame. It is called once per
+            batch (or task), or once per part of about 64 MiB of larger batches; all parts commit
+            together. It must neither commit nor roll back. If the ledger is a `StatementLedger`, a
+            SQL statement such as ``INSERT … SELECT … FROM staged`` is also accepted: it runs once
+            per part, with those rows in the temporary table ``staged``.
+        brokers: Source of topic ids, so that a recreated topic starts at its first record:
+            "host:port", librdkafka settings, `KafkaBrokers`, or a function from names to ids. A
+            function does not return log end offsets, so truncated logs are not detected. Only for
+            "offsets".
+        quarantine: Called like ``effect``, in the same transaction, with the rows whose id is null,
+            empty or too long. None: such a row stops the query.
+        fail_on_data_loss: Raise an error if a batch starts after the group's marks. That happens
+            with a new checkpoint and the connector's default ``startingOffsets`` (latest), or with
+            an old checkpoint and another database. A new checkpoint from "earliest" neither loses
+            nor repeats records. False: skip the records in between. Rows passed outside of a query
+            start at the first row of each partition. A log that ends before its mark is always an
+            error, because marks never decrease. Only for "offsets".
+        progress: "offsets" needs the columns topic, partition and offset of the Kafka source.
+            "batches" relies on the query's batch numbers instead.
+        allow_new_query: Only for "batches". A new checkpoint makes a new query with new batch
+            numbers, which say nothing about the progress of the group. False: reject it. True:
+            process everything it reads, including records that the old query processed.
+        effect_on: "driver": the rows of a batch are collected on the driver in bounded memory (rows
+            above 64 MiB are written to ``$TMPDIR``) and committed in one transaction. "executors":
+            each task commits its own Kafka partitions through its own connection. This needs a
+            ledger on a server; ``ledger``, ``effect``, ``quarantine`` and ``brokers`` are pickled,
+            including passwords.
 
     Raises:
-        ConfigurationError: Arguments that cannot be used; all of them are listed.
+        ConfigurationError: Invalid arguments; all of them are listed.
     """
 
     def __init__(
@@ -153,7 +161,7 @@ class IdempotentSink:
         self._run = Run()
         self._query: str | None = None
         self._marks: dict[int, Mapping[Place, int]] = {}
-        """Of the last batches: Spark reports on a batch while the next ones run."""
+        """Marks of recent batches: Spark reports on a batch while later batches run."""
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
@@ -164,19 +172,19 @@ class IdempotentSink:
         )
 
     def statistics(self) -> Statistics:
-        """What was committed so far."""
+        """Return the totals of all committed batches."""
         return self._statistics
 
     def listener(
         self, report: Callable[[Statistics], object] | None = None
     ) -> "StreamingQueryListener":
-        """What notes the lag of the query's partitions in `statistics` after each batch.
+        """Return a listener that updates the lag in `statistics` after each batch.
 
-        ``spark.streams.addListener(sink.listener(print))``. Lag is the end of each log, as Spark saw it for the batch,
-        minus the mark that the batch committed.
+        ``spark.streams.addListener(sink.listener(print))``. Lag is the log end offset that Spark
+        saw for the batch, minus the mark that the batch committed.
 
         Args:
-            report: Called with the statistics after each batch, on a thread of Spark's.
+            report: Called with the statistics after each batch, on one of Spark's threads.
         """
 
         def note(progress: Any) -> None:
@@ -188,19 +196,22 @@ class IdempotentSink:
         return listener_of(lambda query: query == self._query, note)
 
     def foreach_batch(self, df: "DataFrame", batch_id: int) -> None:
-        """Process one micro-batch; on return it is committed.
+        """Process and commit one micro-batch.
 
         Raises:
-            ConfigurationError: The columns are not what the arguments need; nothing was read.
-            MessageIdError: A row has no id that can be claimed.
-            ConsumerError: The broker does not tell the topics' ids, or a topic was replaced meanwhile.
-            UsageError: The batch was committed in this run of the query already; or a query runs, and this is not the
-                thread that Spark calls.
-            DataLossError: The batch begins after the marks; or a log ends before its mark, as the broker lost its end.
-            SparkSetupError: This Spark does not tell what it planned.
-            LedgerError: The database; if it was lost during the commit, the replay will tell.
-            Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed; where effects are
-                on the executors, nothing of the partitions whose tasks failed.
+            ConfigurationError: The columns do not fit the arguments; nothing was read.
+            MessageIdError: A row has an unusable id.
+            ConsumerError: The broker did not return the topic ids, or a topic was replaced while
+                the batch was processed.
+            UsageError: This run of the query has already committed the batch; or a query runs, and
+                this is not the thread on which Spark calls the function.
+            DataLossError: The batch starts after the marks, or the broker lost the end of a log, so
+                that the log ends before its mark.
+            SparkSetupError: This Spark version does not expose what it planned.
+            LedgerError: A database error. If the connection was lost during the commit, the replay
+                finds out whether the batch was committed.
+            Exception: Any error of the effect or of Spark's tasks. After any error, nothing was
+                processed; with effects on executors, this holds for the partitions of failed tasks.
         """
         with self._lock:
             if not self._run.goes_on(run_id := run_of(df), batch_id):
@@ -221,7 +232,7 @@ class IdempotentSink:
         self._statistics = self._statistics.with_batch(**counts._asdict(), seconds=seconds)
 
     def _checked(self, df: "DataFrame") -> "DataFrame":
-        """Check the columns; the batch with its ids as one more column if they are computed."""
+        """Check the columns; return the batch, with an id column if ids are computed."""
         frame = with_ids(df, self._ids)
         check_columns(frame.schema, self._work.id_column, places=self._brokers is not None)
         return frame
@@ -240,9 +251,9 @@ class IdempotentSink:
             return self._commit(batch, plan, batch_id, logs, brokers)
 
     def _by_hand(self, df: "DataFrame", brokers: TopicIds) -> Counts:
-        """As the first batch of a checkpoint; what it goes through is what its rows say."""
+        """Process rows outside of a query, like batch 0. The plan is derived from the rows."""
         frame = self._checked(df)
-        # Before the rows are read: see `_ids_of_topics`.
+        # Before the rows are read; see `_ids_of_topics`.
         topics = [row.topic for row in frame.select("topic").distinct().collect()]
         self._ids_of_topics({topic for topic in topics if topic is not None}, brokers)
         with _rows(frame, None) as table:
@@ -261,7 +272,7 @@ class IdempotentSink:
         logs: Mapping[Place, Range],
         brokers: TopicIds,
     ) -> Counts:
-        """Do the effect for what is new, and advance the marks, on the driver."""
+        """Run the effect for the new rows and advance the marks, on the driver."""
         ids = self._ids_of_topics(plan.topics, brokers)
         with self._ledger.transaction(self._group) as transaction:
             read = self._read_so_far(transaction, ids, {} if batch_id else logs)
@@ -285,7 +296,7 @@ class IdempotentSink:
             read = self._read_so_far(transaction, ids, {} if batch_id else logs)
             self._check_ends(read, logs, brokers)
             self._check_start(read, plan, batch_id)
-            # What may be passed over is passed over now: no mark is before the batch any more, and tasks see to that.
+            # Skip now what may be skipped: tasks require that no mark is before the batch.
             begun = read.advanced(plan.starts)
             transaction.advance(begun)
         task = Task(
@@ -302,7 +313,7 @@ class IdempotentSink:
         done = {read.key(place): plan.ends[place] for place in places}
         with self._ledger.transaction(self._group) as transaction:
             if self._ids is not None:
-                transaction.claim([])  # forgets the old ones, which tasks do not
+                transaction.claim([])  # deletes expired ids, which tasks do not do
             read = replace(read, marks=transaction.marks())
             check_marks(self._ledger, read.marks, begun | done)
             transaction.advance(read.advanced(plan.ends))
@@ -322,7 +333,7 @@ class IdempotentSink:
             return Counts(table.num_rows, len(rows), *done)
 
     def _committed(self, batch_id: int | None, read: Read, ends: Mapping[Place, int]) -> None:
-        """Note the marks, for the next batch and for the listener."""
+        """Save the marks for the next batch and for the listener."""
         marks = {place: max(end, read.mark(place)) for place, end in ends.items()}
         self._run.marks |= marks
         if batch_id is not None:
@@ -341,27 +352,29 @@ class IdempotentSink:
         )
 
     def _check_ends(self, read: Read, logs: Mapping[Place, Range], brokers: TopicIds) -> None:
-        """The logs have all that the group processed."""
+        """Check that no log ends before the group's mark."""
         if short := read.beyond(logs):
-            # Another driver may have gone on since the logs were asked. It cannot now: the group is locked.
+            # Another driver may have advanced the marks after the offsets were read. Read them
+            # again: the group is locked now.
             read.check_ends(cast("KafkaBrokers", brokers).log_ranges(short))
 
     def _check_start(self, read: Read, plan: Planned, batch_id: int | None) -> None:
-        """The batch begins where the group is, or before."""
+        """Check that the batch does not start after the group's marks."""
         if batch_id is not None:
             read.check_lives(plan, batch_id)
         if self._fail_on_data_loss:
             read.check_gaps(plan, batch_id)
 
     def _logs(self, plan: Planned, batch_id: int, brokers: TopicIds) -> Mapping[Place, Range]:
-        """What the broker has of partitions that a query begins or goes on with, or whose batch ends before the mark.
+        """Return log ranges of partitions that are new in this run or whose batch ends early.
 
-        The latter are read again, or their log has lost its end since the last batch. Nothing where only a function
-        tells the ids. The topics that were not known yet are asked for their ids first: the same ids afterwards say
-        that logs, rows and marks are of one topic.
+        New means that this is batch 0, or that the run has not committed a batch of the topic. A
+        batch ends early if it ends before the mark: it is either read again, or the log was
+        truncated. Empty if ``brokers`` is only a function for ids. The ids of new topics are
+        requested first: if they are equal afterwards, logs, rows and marks are of the same topic.
         """
         marks = self._run.marks
-        # Topics without a committed batch: an attempt that failed has checked nothing for the next one.
+        # Topics without a committed batch; a failed attempt does not count as a check.
         begun = plan.topics if batch_id == 0 else plan.topics - {topic for topic, _ in marks}
         self._ids_of_topics(begun - self._run.topic_ids.keys(), brokers)
         wanted = [
@@ -383,10 +396,10 @@ class IdempotentSink:
             )
 
     def _ids_of_topics(self, topics: Collection[str], brokers: TopicIds) -> dict[str, bytes]:
-        """The ids of the batch's topics, asked before and after it was read.
+        """Return the ids of the batch's topics; called before and after the rows are read.
 
-        Rows of a topic that was replaced after they were read would move the new topic's marks. So a
-        topic that has another id than before in this run is an error.
+        If a topic is replaced after its rows were read, those rows would advance the marks of the
+        new topic. Therefore a topic id that changes within a run is an error.
         """
         found = dict(brokers(topics)) if topics else {}
         unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
@@ -416,7 +429,7 @@ def _effect_of(ledger: Ledger, effect: Effect | str) -> Effect:
 
 
 def _rows(df: "DataFrame", plan: Planned | None) -> AbstractContextManager[pa.Table]:
-    """The batch, brought here."""
+    """Return the rows of the batch, collected on the driver."""
     if plan is None:
         return collected(df, tasks=1, in_order=lambda frame: frame)
     return collected(df, len(plan.ranges), lambda frame: in_whole_partitions(frame, plan)[0])
@@ -429,7 +442,7 @@ def _query_id(df: "DataFrame") -> str | None:
 
 @contextmanager
 def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
-    """Say with each error what became of the batch: the trace is what Spark shows of it."""
+    """Add the state of the batch to each error: Spark shows only the traceback."""
     try:
         yield
     except Exception as error:
@@ -447,9 +460,10 @@ def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
 
 @contextmanager
 def _ending(run_id: str | None) -> Iterator[None]:
-    """What would end the process, such as sys.exit() in an effect, ends the query.
+    """Convert exceptions that would end the process, such as sys.exit() in an effect.
 
-    On a thread of Spark's it ends nothing, and the query would wait for ever. By hand, on the user's own, it passes.
+    On a Spark thread they would end nothing, and the query would wait forever; the conversion stops
+    the query. Outside of a query, on the user's thread, they are raised unchanged.
     """
     try:
         yield

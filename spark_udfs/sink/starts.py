@@ -1,22 +1,25 @@
-"""Where Spark began to read, held against the ledger: records that were passed over are an error, not a silence.
+"""Checks of Spark's start offsets against the ledger: skipped records are an error.
 
-Spark goes on where its checkpoint says, and begins a new checkpoint where `startingOffsets` says, by default at the
-end. It knows topics by name, and of the ledger nothing. So records can be passed over in three ways:
+Spark continues where its checkpoint says; a new checkpoint starts at `startingOffsets`, by default
+at the end. Spark identifies topics by name and does not use the ledger. So records can be skipped
+in three ways:
 
-- A new checkpoint begins after the group's mark.
-- A checkpoint is ahead of the ledger: the database was put back from a backup, is another one, or the group has
-  another name.
-- The topic was deleted and recreated while no query ran. The old checkpoint's offset means nothing in the new log; if
-  that is longer already, Spark goes on in its middle.
+- A new checkpoint starts after the group's mark.
+- A checkpoint is ahead of the ledger: the database was restored from a backup, is another one, or
+  the group has another name.
+- The topic was deleted and recreated while no query ran. The old checkpoint's offset means nothing
+  in the new log; if the new log is already longer, Spark continues in the middle of it.
 
-The broker can also lose the end of a log, as in a power cut, or when its data are put back from a copy. Then it gives
-offsets below the marks to new records. A log that ends before a mark says so, until it is longer than the mark again:
-later the records cannot be told from those that were lost.
+The broker can also lose the end of a log, for example in a power failure or when its data are
+restored from a copy. It then assigns offsets below the marks to new records. This is detected while
+the log ends before a mark; once the log is longer than the mark, the new records cannot be
+distinguished from the lost ones.
 
-The rows cannot tell: filters before the ledger leave gaps too. What Spark planned can. Each commit therefore sets the
-marks of all planned partitions to the end of the plan, which is where the next batch starts: a batch that starts after
-a mark passes over what is between, whatever its number is. Rows that are given by hand have no plan: what
-they stand for goes from the first row of a partition to the last.
+The offsets of the rows do not show skipped records, because filters before the ledger leave gaps,
+too. Spark's plan does: each commit sets the marks of all planned partitions to the end of the plan,
+where the next batch starts. So a batch that starts after a mark skips the records in between,
+whatever its number. Rows outside of a query have no plan: their range is from the first row of a
+partition to the last.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,19 +31,19 @@ from spark_udfs.sink.places import Place, Range, name
 from spark_udfs.sink.planned import Planned
 
 _NAMED_MAX = 5
-"""Partitions that an error names; of some hundreds a few are enough to act on."""
+"""Number of partitions that an error names; a few of some hundreds are enough to act on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """What the group has read.
+    """The progress of the group.
 
     Attributes:
         group: Its name.
-        ledger: What errors call its ledger.
-        marks: All of the group's, of earlier lives of the topics too.
-        ids: The topics' present ids.
-        logs: Of batch 0, what the broker has of the planned partitions; those that are not there begin at 0.
+        ledger: Name of its ledger in errors.
+        marks: All marks of the group, including those of deleted topics of the same names.
+        ids: The topics' current ids.
+        logs: For batch 0, the log ranges of the planned partitions; missing ones start at 0.
     """
 
     group: str
@@ -50,15 +53,15 @@ class Read:
     logs: Mapping[Place, Range]
 
     def key(self, place: Place) -> PartitionKey:
-        """The partition's name in the ledger."""
+        """Return the partition's key in the ledger."""
         return PartitionKey(self.ids[place[0]], *place)
 
     def mark(self, place: Place) -> int:
-        """The next offset to process; 0 where nothing was."""
+        """Return the next offset to process; 0 if nothing was processed."""
         return self.marks.get(self.key(place), 0)
 
     def redelivered(self, plan: Planned) -> dict[Place, int]:
-        """The marks of partitions whose batch begins before them."""
+        """Return the marks of partitions whose batch starts before the mark."""
         return {
             place: self.mark(place)
             for place, at in plan.ranges.items()
@@ -66,18 +69,19 @@ class Read:
         }
 
     def advanced(self, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
-        """The marks of these partitions once everything before ``ends`` is processed."""
+        """Return the marks of these partitions once everything before ``ends`` is processed."""
         return {self.key(place): max(end, self.mark(place)) for place, end in ends.items()}
 
     def beyond(self, logs: Mapping[Place, Range]) -> dict[Place, Range]:
-        """Of these logs, those that end before their marks."""
+        """Return those of the logs that end before their mark."""
         return {place: log for place, log in logs.items() if log.end < self.mark(place)}
 
     def check_ends(self, logs: Mapping[Place, Range]) -> None:
-        """The logs have all that was processed.
+        """Check that no log ends before its mark.
 
         Raises:
-            DataLossError: One ends before. There is no going on with this group, as its marks never go back.
+            DataLossError: A log ends before its mark. The group cannot continue, because marks
+                never decrease.
         """
         short = self.beyond(logs)
         if short:
@@ -93,10 +97,10 @@ class Read:
             )
 
     def check_lives(self, plan: Planned, batch_id: int) -> None:
-        """The topics that a checkpoint goes on with are those that the group read.
+        """Check that a checkpoint continues with the topics that the group has read.
 
         Raises:
-            ConsumerError: One was recreated, and Spark would not begin at its beginning.
+            ConsumerError: A topic was recreated, and Spark would not start at offset 0.
         """
         if batch_id == 0:
             return
@@ -111,13 +115,13 @@ class Read:
             )
 
     def check_gaps(self, plan: Planned, batch_id: int | None) -> None:
-        """The batch starts at the marks or before.
+        """Check that the batch does not start after the marks.
 
         Args:
-            batch_id: Spark's; None for rows by hand.
+            batch_id: Spark's number; None for rows outside of a query.
 
         Raises:
-            DataLossError: It starts later.
+            DataLossError: The batch starts after a mark.
         """
         lost = self.passed_over(plan, batch_id)
         deleted = {place: at for place, at in lost.items() if self._log_start(place) >= at.end}
@@ -134,11 +138,12 @@ class Read:
             )
 
     def passed_over(self, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
-        """The offsets before the batch that the group has not processed, by partition.
+        """Return the offsets before the batch that the group has not processed, by partition.
 
-        Batch 0 begins a checkpoint, and rows by hand (None) are like it. A topic that the group never read may begin
-        anywhere then; partitions without a mark, of topics that it knows, begin at their first record. Later batches
-        go on behind a commit of the group's, which marked each partition that they begin in.
+        Batch 0 starts a checkpoint; rows outside of a query (None) are treated the same. A topic
+        that the group has never read may then start anywhere; a partition without a mark, of a
+        topic that the group has read, must start at its first record. Later batches follow a commit
+        of the group, which set a mark for each of their partitions.
         """
         known = {key.topic for key in self.marks}
         expected = {}
@@ -156,7 +161,7 @@ class Read:
         return self.logs[place].start if place in self.logs else 0
 
     def _why(self, batch_id: int | None) -> str:
-        """The cause, and what to do."""
+        """Return the cause, and what to do."""
         restart = "with a new checkpoint and startingOffsets=earliest"
         if batch_id is None:
             return (
@@ -179,13 +184,13 @@ class Read:
 
 
 def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
-    """The logs reach to the end of the plan.
+    """Check that no log ends before the end of the plan.
 
-    A batch that was planned before a crash is read again after it, from what may be another log by then. Its marks
-    would cover records that are yet to come.
+    A batch that was planned before a crash is read again after it, maybe from another log of that
+    name. Its marks would cover records that do not exist yet.
 
     Raises:
-        ConsumerError: One ends before.
+        ConsumerError: A log ends before the end of the plan.
     """
     for place, log in logs.items():
         planned = plan.ranges[place]

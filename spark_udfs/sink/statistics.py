@@ -1,4 +1,4 @@
-"""What a sink has committed, how fast, and how far it is behind the logs."""
+"""Statistics of a sink: what it committed, how fast, and its lag."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
-    """Of the batches committed by one sink. ``records`` = redelivered + duplicates + quarantined + processed.
+    """Totals of one sink's batches.
+
+    ``records`` = redelivered + duplicates + quarantined + processed.
 
     Attributes:
-        seconds: Within ``foreach_batch``, reading included.
-        lag: Of each partition ("orders-0"), the records between the group's mark and the end of its log as Spark last
-            saw it. Empty until a listener (`IdempotentSink.listener`) has seen a batch of the query.
+        seconds: Time within ``foreach_batch``, including reading.
+        lag: By partition ("orders-0"), the offsets between the group's mark and the log end that
+            Spark last saw. Empty until a listener (`IdempotentSink.listener`) has received a batch.
     """
 
     batches: int = 0
@@ -32,13 +34,13 @@ class Statistics:
 
     @property
     def records_per_second(self) -> float:
-        """The mean of all batches."""
+        """Return the mean over all batches."""
         return self.records / self.seconds if self.seconds else 0.0
 
     def with_batch(
         self, *, records: int, fresh: int, processed: int, quarantined: int, seconds: float
     ) -> "Statistics":
-        """These, and one batch more."""
+        """Return the totals including one more batch."""
         return replace(
             self,
             batches=self.batches + 1,
@@ -52,11 +54,11 @@ class Statistics:
 
 
 def lag_of(progress: Any, marks: Mapping[Place, int]) -> dict[str, int]:
-    """How many records each partition has at or after its mark.
+    """Return the number of offsets at or after each partition's mark.
 
     Args:
         progress: A StreamingQueryProgress.
-        marks: The next offset to process; partitions without one are left out.
+        marks: The next offset to process; partitions without a mark are left out.
     """
     ends: dict[Place, int] = {}
     for source in progress.sources:
@@ -70,7 +72,7 @@ def lag_of(progress: Any, marks: Mapping[Place, int]) -> dict[str, int]:
 
 
 def _offsets(text: str | None) -> dict[str, dict[str, int]]:
-    """Of a Kafka source; of others nothing."""
+    """Parse the offsets of a Kafka source; empty for other sources."""
     try:
         found = json.loads(text) if text else {}
     except ValueError:
@@ -82,7 +84,7 @@ def _offsets(text: str | None) -> dict[str, dict[str, int]]:
 def listener_of(
     query_is: Callable[[str], bool], note: Callable[[Any], None]
 ) -> "StreamingQueryListener":
-    """A listener that notes the progress of one query."""
+    """Return a listener that passes on the progress of one query."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class SinkListener(StreamingQueryListener):

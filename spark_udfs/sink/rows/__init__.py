@@ -1,1 +1,1 @@
-"""The rows of a micro-batch: brought together where the effect runs, in log order, in bounded memory."""
+"""The rows of a micro-batch: collected for the effect, in log order and in bounded memory."""

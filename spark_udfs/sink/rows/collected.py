@@ -1,17 +1,19 @@
-"""The rows of a micro-batch on the driver, in bounded memory, however many there are.
+"""Collects the rows of a micro-batch of any size on the driver, in bounded memory.
 
-Spark's own ways to collect hold a batch, or all that one task has of it, in the memory of the driver's JVM, and are
-stopped by ``spark.driver.maxResultSize``. A batch's range is fixed in the checkpoint, so a query whose batch is too
-large would meet the same error for ever. Here rows travel as blocks, one value for thousands of rows, and a block that
-is large, as a single row may be, in pieces:
+Spark's own methods hold a batch, or all rows of a task, in the memory of the driver's JVM, and fail
+at ``spark.driver.maxResultSize``. The range of a batch is fixed in the checkpoint, so a query with
+too large a batch would fail the same way forever. Here rows travel as blocks, one value for
+thousands of rows. A large block, which may be a single row, is split into pieces:
 
-    small   each task hands over its rows, up to its share of `INLINE_BYTES`: one job
-    large   as soon as one task has more: a second job tells the sizes of all pieces, a third shuffles them into
-            chunks of about `CHUNK_BYTES`, on the executors' disks, which are brought to the driver one by one
+    small   each task returns its rows, up to its share of `INLINE_BYTES`: one job
+    large   if one task has more: a second job returns the sizes of all pieces, and a third job
+            shuffles them into chunks of about `CHUNK_BYTES`, on the executors' disks; the driver
+            fetches the chunks one by one
 
-What a job brings is at most half of ``spark.driver.maxResultSize``, whose other half is for what Spark adds.
+A job returns at most half of ``spark.driver.maxResultSize``; the rest is for Spark's overhead.
 
-On the driver rows are spooled (`spark_udfs.sink.rows.spool`): beyond its memory they go to a file that is mapped.
+On the driver, rows are spooled (`spark_udfs.sink.rows.spool`): rows above a memory limit go to a
+mapped file.
 """
 
 import secrets
@@ -34,27 +36,27 @@ _PIECE_BYTES: Final = 1 << 20
 _TASK_BYTES_MIN: Final = 256 << 10
 _MAX_RESULT: Final = "spark.driver.maxResultSize"
 _TASK_BITS: Final = 33
-"""As in Spark's monotonically_increasing_id."""
+"""The shift in Spark's monotonically_increasing_id."""
 
 _EXECUTION_ID: Final = "spark.sql.execution.id"
 _PIECES: Final = "at bigint, run bigint, ends boolean, rows binary"
-"""Of a block, one or many; the last one says that the block ends with it. ``run`` is random, of a run of the task."""
+"""Pieces of blocks; ``ends`` marks a block's last piece. ``run`` is random per task attempt."""
 
 Batches = Iterator[pa.RecordBatch]
 Pieces = Iterator[tuple[int, int, bool, bytes]]
-"""As in `_PIECES`."""
+"""Tuples of the columns in `_PIECES`."""
 
 
 @contextmanager
 def collected(
     df: "DataFrame", tasks: int, in_order: "Callable[[DataFrame], DataFrame]"
 ) -> Iterator[pa.Table]:
-    """The rows of ``df``, within the block.
+    """Yield the rows of ``df`` as a table that is valid within the block.
 
     Args:
-        df: A micro-batch. The table has its columns, as ``df.schema`` says, whatever Spark plans.
-        tasks: About how many tasks it has.
-        in_order: What brings the rows of a large batch into log order, so that they need not be sorted here.
+        df: A micro-batch. The table has the types of ``df.schema``, whatever Spark plans.
+        tasks: Approximate number of tasks.
+        in_order: Brings the rows of a large batch into log order, so that they are not sorted here.
     """
     schema = _schema_of(df)
     sizes = _sizes(df, max(1, tasks))
@@ -67,16 +69,16 @@ def collected(
 
 
 class _Sizes(NamedTuple):
-    """In bytes."""
+    """Sizes in bytes."""
 
     share: int
-    """What one task may hand over in the job of a small batch."""
+    """Maximum that one task may return in the job of a small batch."""
     chunk: int
     piece: int
 
 
 def _sizes(df: "DataFrame", tasks: int) -> _Sizes:
-    """Such that no job brings more than Spark allows."""
+    """Return sizes with which no job returns more than Spark allows."""
     context: Any = df.sparkSession.sparkContext
     result_max = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(
         context.getConf().get(_MAX_RESULT, "1g")
@@ -89,9 +91,10 @@ def _sizes(df: "DataFrame", tasks: int) -> _Sizes:
 
 
 def _handed_over(df: "DataFrame", pieces: Callable[[Batches], Batches]) -> pa.Table | None:
-    """The pieces of a small batch; None if it is large.
+    """Return the pieces of a small batch; None if the batch is large.
 
-    There may be more tasks than are known before, so that all together bring too much: Spark's error says so.
+    There may be more tasks than expected, so that their total exceeds Spark's limit. Spark then
+    fails with an error that names the limit.
     """
     try:
         found = df.mapInArrow(pieces, _PIECES).toArrow()
@@ -103,7 +106,7 @@ def _handed_over(df: "DataFrame", pieces: Callable[[Batches], Batches]) -> pa.Ta
 
 
 def _schema_of(df: "DataFrame") -> pa.Schema:
-    """The columns that the query has. What tasks see depends on the optimizer, which knows more about nulls."""
+    """Return the columns of the query. Tasks may see stricter nullability, from the optimizer."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     conf = df.sparkSession.conf
@@ -117,7 +120,7 @@ def _schema_of(df: "DataFrame") -> pa.Schema:
 
 
 def _with_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same columns; where types differ, it is in the nullability of nested fields, which costs no copy."""
+    """Cast to ``schema`` without a copy: types differ only in nullability of nested fields."""
     columns = [
         column if column.type == kind else column.cast(kind)
         for column, kind in zip(rows.columns, schema.types, strict=True)
@@ -126,7 +129,7 @@ def _with_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _pieces_within(schema: pa.Schema, sizes: _Sizes) -> Callable[[Batches], Batches]:
-    """Of each task the rows, or one null where they are more than its share."""
+    """Return a map from a task's rows to pieces, or to one null if they exceed its share."""
 
     def run(batches: Batches) -> Batches:
         held = []
@@ -143,7 +146,7 @@ def _pieces_within(schema: pa.Schema, sizes: _Sizes) -> Callable[[Batches], Batc
 
 
 def _pieces(schema: pa.Schema, piece_bytes: int) -> Callable[[Batches], Batches]:
-    """The map from rows to pieces, with a number each that ascends as the rows of the frame do."""
+    """Return a map from rows to pieces, numbered in the order of the frame's rows."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -166,7 +169,7 @@ def _piece(at: int, run: int, ends: bool, rows: bytes | None) -> pa.RecordBatch:
 
 
 def _blocks(batches: Batches, schema: pa.Schema, block_bytes: int) -> Iterator[bytes]:
-    """Each has some rows, on the average so many bytes of them."""
+    """Yield blocks of one or more rows, of about ``block_bytes`` on average."""
     for batch in batches:
         step = max(1, batch.num_rows * block_bytes // max(1, batch.nbytes))
         for start in range(0, batch.num_rows, step):
@@ -187,11 +190,12 @@ def _in_order(pieces: pa.Table) -> Pieces:
 
 
 def _rows_of(pieces: Pieces) -> Batches:
-    """The rows of pieces in their order.
+    """Yield the rows of ordered pieces.
 
     Raises:
-        ConsumerError: A task was run again between two chunks, as after the loss of an executor: rows that a shuffle
-            does not order may have changed places, so that some would come twice and others not at all.
+        ConsumerError: A task ran again between two chunks, for example because an executor was
+            lost. A shuffle does not keep the order of rows, so some could be repeated and others
+            missing.
     """
     held: list[bytes] = []
     runs: dict[int, int] = {}
@@ -209,9 +213,10 @@ def _rows_of(pieces: Pieces) -> Batches:
 
 
 def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
-    """The rows in the order of the frame.
+    """Yield the rows in the order of the frame.
 
-    They are computed twice, as Spark's cache holds some hundred pieces of each task in memory while it writes them.
+    They are computed twice, because Spark's cache would hold some hundred pieces of each task in
+    memory while it writes them.
     """
     from pyspark.sql import functions as F
 
@@ -220,8 +225,9 @@ def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
     plan = _chunks(known["at"].to_pylist(), known["size"].to_pylist(), sizes.chunk)
     task = F.shiftright("at", _TASK_BITS).cast("int")
     number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
-    # A query that is not deterministic has other rows now. Chunks ascend as pieces do all the same, so that those of
-    # one block follow each other: what a task has more is in its last chunk, and what other tasks have is in the last.
+    # A nondeterministic query may return other rows now. Chunk numbers still ascend with piece
+    # numbers, so the pieces of a block stay adjacent: extra pieces of a task are in its last chunk,
+    # and pieces of extra tasks are in the very last chunk.
     chunk = F.least(
         F.get(_array(plan.first), task) + F.floor(number / F.get(_array(plan.each), task)),
         F.get(_array(plan.last), task),
@@ -237,7 +243,7 @@ def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
 
 @contextmanager
 def _outside_of_execution(df: "DataFrame") -> Iterator[None]:
-    """Jobs that are begun in the block are not the SQL query's, which keeps all their results until it ends (4.3.0)."""
+    """Detach jobs in the block from the SQL query, which would keep all their results (4.3.0)."""
     context = df.sparkSession.sparkContext
     execution: Any = context.getLocalProperty(_EXECUTION_ID)
     no_execution: Any = None
@@ -255,7 +261,7 @@ def _array(values: list[int]) -> Any:
 
 
 class _Chunks(NamedTuple):
-    """How pieces are put together: of each task first and last chunk and pieces a chunk; chunks in all."""
+    """Chunk numbers: by task the first chunk, pieces per chunk and last chunk; and the total."""
 
     first: list[int]
     each: list[int]

@@ -1,8 +1,9 @@
-"""Which rows of a batch were not processed before, by their offsets, and in which order an effect gets them.
+"""Selects the new rows of a batch by offset, and orders rows for an effect.
 
-A batch is in log order where each partition is one run of rows with ascending offsets. What is at or after the
-partition's mark is then the end of its run: a binary search for each partition and slices without a copy, instead of
-a look-up for each row. A table may be a mapped file that is larger than memory, so it is only ever read piece by piece.
+A batch is in log order if each partition is one run of rows with ascending offsets. The rows at or
+after the partition's mark are then the end of its run, so a binary search per partition and slices
+without a copy replace a lookup per row. A table may be a mapped file that is larger than memory, so
+it is only read in pieces.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +21,17 @@ from spark_udfs.sink.places import Place
 from spark_udfs.sink.rows.row_bytes import row_bytes
 
 PLACE = ("topic", "partition", "offset")
-"""The columns of spark-sql-kafka that say where a row was read: string, int, bigint."""
+"""The columns of spark-sql-kafka with the origin of a row: string, int, bigint."""
 
 PART_BYTES: Final = 64 << 20
-"""An effect gets about so much at a time."""
+"""Approximate size of the table in one call of an effect."""
 
 _PIECE_BYTES: Final = 1 << 20
-"""Of one column."""
+"""Piece size when one column is read."""
 
 
 class Run(NamedTuple):
-    """The rows [``start``, ``stop``) of a batch, all of one partition, in the order of their offsets."""
+    """The rows [``start``, ``stop``) of a batch: one partition, in offset order."""
 
     place: Place
     start: int
@@ -43,12 +44,12 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """Some of the rows of a table, in the order in which an effect gets them.
+    """Some rows of a table, in the order for an effect.
 
     Attributes:
-        table: All rows, whose columns may be mapped files.
-        order: Where the rows of `ranges` are in the table; None: where they say.
-        ranges: Of rows, start and stop.
+        table: All rows; its columns may be mapped files.
+        order: Table positions of the rows in log order; None if the table is in log order.
+        ranges: Row numbers of the selected rows, as (start, stop).
     """
 
     table: pa.Table
@@ -57,14 +58,14 @@ class Rows:
 
     @classmethod
     def all_of(cls, table: pa.Table) -> "Rows":
-        """As they come."""
+        """Select all rows in table order."""
         return cls(table, None, [(0, table.num_rows)])
 
     def __len__(self) -> int:
         return sum(stop - start for start, stop in self.ranges)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """The column of these rows."""
+        """Return one column of the selected rows."""
         whole = self.table[name]
         pieces = [
             chunk
@@ -74,7 +75,7 @@ class Rows:
         return pa.chunked_array(pieces, whole.type)
 
     def parts(self, bytes_max: int = PART_BYTES) -> Iterator[pa.Table]:
-        """The rows in tables of about so many bytes: one for what is not larger, none where there are no rows."""
+        """Yield the rows in tables of about ``bytes_max`` bytes; none of them is empty."""
         if self.order is not None:
             yield from self._pieces(self.table, bytes_max)
             return
@@ -98,19 +99,19 @@ class Rows:
             yield from (pa.Table.from_batches([one]) for one in batches if one.num_rows)
 
     def _wanted(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the rows are in the table, in their order."""
+        """Return the table positions of the selected rows, in order."""
         found = [order[start:stop] for start, stop in self.ranges]
         return np.concatenate(found) if found else order[:0]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch in log order: of one partition's rows the one written first comes first.
+    """A batch in log order: the rows of a partition are in the order of their offsets.
 
-    Rows of equal place (one record that became several rows) keep the order that they have.
+    Rows with equal offsets (one record that became several rows) keep their order.
 
     Attributes:
-        runs: One for each partition, by topic and partition.
+        runs: One for each partition, sorted by topic and partition.
     """
 
     table: pa.Table
@@ -118,10 +119,10 @@ class Batch:
     runs: Sequence[Run]
 
     def fresh(self, marks: Mapping[Place, int]) -> Rows:
-        """The rows at or after the marks: what was not processed before.
+        """Return the rows at or after the marks, which were not processed before.
 
         Args:
-            marks: The next offset to process of each partition; one that is not there begins at 0.
+            marks: The next offset to process of each partition; 0 if missing.
         """
         offsets = self.table["offset"]
 
@@ -140,10 +141,10 @@ class Batch:
 
 
 def in_log_order(table: pa.Table) -> Batch:
-    """The rows by topic, partition and offset.
+    """Order the rows by topic, partition and offset.
 
-    Rows that come in this order, partition by partition, are left where they are. Others are sorted, which takes some
-    60 bytes of memory a row, and as much as a few parts when they are given out.
+    A table that is already one run per partition is not reordered. Other tables are sorted, which
+    takes about 60 bytes of memory per row, and the memory of a few parts when rows are read.
     """
     if (found := _runs(table)) is not None:
         return Batch(table, None, found)
@@ -158,21 +159,21 @@ def in_log_order(table: pa.Table) -> Batch:
 
 
 def _topics(table: pa.Table) -> pa.Array:
-    """Their names, ascending."""
+    """Return the topic names, ascending."""
     names = pc.unique(table["topic"])
     return names.take(pc.sort_indices(names))
 
 
 def _numbered(table: pa.Table) -> dict[str, NDArray[Any]]:
-    """The rows' places with a number for each topic, as numbers have no limit of 2 GiB when they are put together."""
+    """Return the sort keys, with topics as numbers: names would be limited to 2 GiB in total."""
     topics = pc.index_in(table["topic"], value_set=_topics(table))
     return {"topic": topics.to_numpy()} | {name: table[name].to_numpy() for name in PLACE[1:]}
 
 
 def _gathered(table: pa.Table, wanted: NDArray[np.int64], bytes_max: int) -> Iterator[pa.Table]:
-    """The wanted rows in their order, in tables of so many bytes or of one row that is larger.
+    """Yield the wanted rows in order, in tables of up to ``bytes_max`` bytes, or one larger row.
 
-    Arrow's own ``take`` puts all of a column together first, whatever is taken, and fails beyond 2 GiB.
+    Arrow's own ``take`` concatenates the whole column first, and fails beyond 2 GiB.
     """
     batches = [one for one in table.to_batches() if one.num_rows]
     sizes = [row_bytes(one) for one in batches]
@@ -191,7 +192,7 @@ def _gathered(table: pa.Table, wanted: NDArray[np.int64], bytes_max: int) -> Ite
 def _taken(
     batches: Sequence[pa.RecordBatch], starts: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> pa.Table:
-    """Rows by their number in all batches, of which each has its first in ``starts``: one look at each batch."""
+    """Take rows by table position; ``starts`` are the positions of the batches' first rows."""
     ascending = np.argsort(wanted, kind="stable")
     rows = wanted[ascending]
     bounds = np.searchsorted(rows, starts)
@@ -201,7 +202,7 @@ def _taken(
     ]
     back = np.empty_like(ascending)
     back[ascending] = np.arange(len(ascending))
-    # Column by column, as a column is in memory twice meanwhile.
+    # Column by column, because a column is temporarily in memory twice.
     columns = [
         pa.concat_arrays([batch[number].take(found) for batch, found in looks]).take(pa.array(back))
         for number in range(len(batches[0].schema))
@@ -210,7 +211,7 @@ def _taken(
 
 
 def _runs(table: pa.Table) -> list[Run] | None:
-    """The partitions of a table that is in log order; None if it is not."""
+    """Return the runs of a table in log order; None if it is not in log order."""
     found: dict[Place, Run] = {}
     start = 0
     for batch in table.select(PLACE).to_batches():
@@ -227,7 +228,7 @@ def _runs(table: pa.Table) -> list[Run] | None:
 
 
 def _runs_of(batch: pa.RecordBatch, start: int) -> Iterator[Run]:
-    """Rows that follow each other, of one partition and with ascending offsets; the first has the number ``start``."""
+    """Yield runs of adjacent rows of one partition with ascending offsets; count from ``start``."""
     if batch.num_rows == 0:
         return
     topics = batch["topic"].dictionary_encode()

@@ -1,4 +1,4 @@
-"""How large rows are."""
+"""Estimated sizes of rows."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,11 +6,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 _FIXED_BYTES = 8
-"""What a value has besides its content: an offset, or the value itself."""
+"""Fixed size of a value: its offset, or the value itself."""
 
 
 def row_bytes(rows: pa.RecordBatch) -> NDArray[np.int64]:
-    """About how many bytes each row has. Of mapped columns only the offsets are read, not the content."""
+    """Return the approximate size of each row. Of mapped columns, only offsets are read."""
     sizes = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
         sizes += _value_bytes(column)

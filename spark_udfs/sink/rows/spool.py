@@ -1,4 +1,4 @@
-"""Rows of a task as one table, in bounded memory."""
+"""The rows of a task as one table, in bounded memory."""
 
 import mmap
 import tempfile
@@ -10,16 +10,16 @@ from typing import Final
 import pyarrow as pa
 
 MEMORY_BYTES: Final = 64 << 20
-"""More than this is written to a file in the worker's temporary folder (``$TMPDIR``)."""
+"""More rows than this are written to a file in the worker's temporary folder (``$TMPDIR``)."""
 
 
 @contextmanager
 def spooled(
     batches: Iterator[pa.RecordBatch], memory_bytes: int = MEMORY_BYTES
 ) -> Iterator[pa.Table]:
-    """All rows, within the block. Without a batch the table has no columns.
+    """Yield all rows as a table that is valid within the block. Empty input has no columns.
 
-    A file is mapped into memory: the system reads what is looked at, and drops what is not.
+    A file is memory-mapped, so the system loads and evicts its pages as needed.
     """
     held, size = [], 0
     for batch in batches:
@@ -32,7 +32,7 @@ def spooled(
         return
     with tempfile.TemporaryFile(
         prefix="pykafka-spool-"
-    ) as file:  # without a name: nothing is left of it
+    ) as file:  # unnamed, so it is always removed
         with pa.ipc.new_file(file, held[0].schema) as writer:
             for batch in chain(held, batches):
                 writer.write_batch(batch)

@@ -1,4 +1,4 @@
-"""One task for each Kafka partition: as Spark reads it where it may stay so, else by a shuffle."""
+"""One task for each Kafka partition: as read by Spark if possible, else after a shuffle."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -15,10 +15,10 @@ _ONE_TO_ONE: Final = "org.apache.spark.OneToOneDependency"
 
 
 def in_whole_partitions(df: "DataFrame", plan: Planned) -> "tuple[DataFrame, list[Place] | None]":
-    """The rows of a micro-batch, those of a Kafka partition in one Spark partition and in the order of their offsets.
+    """Return a micro-batch with each Kafka partition in one Spark partition, in offset order.
 
     Returns:
-        The frame, and of which Kafka partition each Spark partition is, by number; None after a shuffle.
+        The frame, and the Kafka partition of each Spark partition, by number; None after a shuffle.
     """
     planned = {place: at for place, at in plan.ranges.items() if at.end > at.start}
     read = _read_by_task(df)
@@ -29,9 +29,9 @@ def in_whole_partitions(df: "DataFrame", plan: Planned) -> "tuple[DataFrame, lis
 
 
 def _read_by_task(df: "DataFrame") -> list[tuple[Place, Range]]:
-    """What each task reads of Kafka; nothing where its rows pass through a shuffle, a union or a coalesce.
+    """Return the Kafka range of each task; empty if rows pass a shuffle, a union or a coalesce.
 
-    A JVM that does not tell costs a shuffle, and no more.
+    If the JVM does not expose the ranges, the only cost is a shuffle.
     """
     from py4j.protocol import Py4JError
 
@@ -44,7 +44,7 @@ def _read_by_task(df: "DataFrame") -> list[tuple[Place, Range]]:
 
 
 def _source(rdd: Any) -> Any:
-    """The RDD of the source, if each of its partitions is one of ``rdd``."""
+    """Return the source's RDD if its partitions map one to one to those of ``rdd``; else None."""
     while rdd.dependencies().size() == 1:
         dependency = rdd.dependencies().apply(0)
         if dependency.getClass().getName() != _ONE_TO_ONE:
