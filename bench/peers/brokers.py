@@ -146,6 +146,7 @@ class ApacheKafka:
         jvm: Options of Java; as its scripts have them.
         controller: The port of its controller, if others must know it before.
         quorum: Cluster id and first voters, as arguments of the storage tool; one that is alone without.
+        classpath: The jars of another release; those of ``java/pom.xml`` if empty.
     """
 
     name = "Apache Kafka"
@@ -158,6 +159,7 @@ class ApacheKafka:
         jvm: Sequence[str] = AS_ITS_SCRIPTS,
         controller: socket.socket | None = None,
         quorum: Sequence[str] = (),
+        classpath: str = "",
     ) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
@@ -174,7 +176,7 @@ class ApacheKafka:
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
             + "".join(f"{name}={value}\n" for name, value in (config or {}).items())
         )
-        java = ["java", *jvm, "-cp", self.classpath()]
+        java = ["java", *jvm, "-cp", classpath or self.classpath()]
         alone = ("--standalone", "-t", id_text(random_id(os.urandom)))
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", *(quorum or alone), "-c", str(properties)],

@@ -74,8 +74,7 @@ def describe_quorum(broker: wire.Connection) -> Described:
     partition = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
     request = DescribeQuorumRequest(topics=[topic])
-    version = broker.newest(DESCRIBE_QUORUM, VERSION)
-    return described(broker.ask(DESCRIBE_QUORUM, version, request, DescribeQuorumResponse))
+    return described(broker.ask(DESCRIBE_QUORUM, VERSION, request, DescribeQuorumResponse))
 
 
 def described(answer: DescribeQuorumResponse) -> Described:

@@ -40,10 +40,14 @@ LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
 CONTROLLER_TIMEOUT_MS = 15_000
 """Limit of a broker for requests that the controller answers."""
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
-API_VERSIONS, API_VERSIONS_VERSION = 18, 3
-"""Its answers have the response header v0 in every version, as who asks may be older than the broker."""
-NO_LEADER = -1
+API_VERSIONS, API_VERSIONS_VERSION, API_VERSIONS_EVERYWHERE = 18, 4, 3
+"""Its answers have the response header v0 in every version. Version 4 lists all features (KAFKA-17011);
+brokers since Kafka 2.4 have version 3."""
+NO_LEADER, NO_VERSION = -1, -1
 _CLIENT_ID = b"pykafka-core-cli"
+_WHO_ASKS = ApiVersionsRequest(
+    client_software_name=_CLIENT_ID.decode(), client_software_version="1"
+)
 
 
 class Node(NamedTuple):
@@ -60,7 +64,7 @@ class Connection:
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), TIMEOUT_S)
         self._numbers = itertools.count(1)
-        self._newest: Mapping[int, int] | None = None
+        self._versions: Mapping[int, int] | None = None
 
     def __enter__(self) -> "Connection":
         return self
@@ -73,16 +77,43 @@ class Connection:
     ) -> None:
         self._socket.close()
 
-    def ask(self, api_key: int, version: int, request: Message, answer: type[T]) -> T:
-        """Send a request and wait for its answer.
+    def ask(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
+        """Send a request by the newest version that the broker has, and wait for its answer.
+
+        Args:
+            version_max: The newest version to use.
 
         Raises:
-            OSError: The broker does not answer, or closes the connection: it does not know this version, for one.
+            CliError: The broker does not have the API, or only versions that are not flexible.
+            ProtocolError: The broker's version cannot carry the request.
+            OSError: The broker does not answer.
         """
+        if self._versions is None:
+            about = self._exchange(
+                API_VERSIONS, API_VERSIONS_EVERYWHERE, _WHO_ASKS, ApiVersionsResponse
+            )
+            check(about.error_code, "the broker does not describe its APIs")
+            self._versions = {one.api_key: one.max_version for one in about.api_keys}
+        version = min(version_max, self._versions.get(api_key, NO_VERSION))
+        if version == NO_VERSION or not is_flexible(api_key, version):
+            raise CliError(f"the broker has no version of API {api_key} that this command can use")
+        return self._exchange(api_key, version, request, answer)
+
+    def describe_features(self) -> ApiVersionsResponse:
+        """Ask for features; brokers before Kafka 3.9 leave out features that have a level 0.
+
+        Raises:
+            CliError: The broker refuses.
+            OSError: It does not answer.
+        """
+        answer = self.ask(API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse)
+        check(answer.error_code, "the broker does not describe its features")
+        return answer
+
+    def _exchange(self, api_key: int, version: int, request: Message, answer: type[T]) -> T:
         known = api_versions(api_key)
         assert known is not None, "an API of the codec"
         assert known[0] <= version <= known[1], "one of its versions"
-        assert is_flexible(api_key, version), "only these are asked for here"
         number = next(self._numbers)
         head = struct.pack(">hhih", api_key, version, number, len(_CLIENT_ID)) + _CLIENT_ID + b"\0"
         body = head + encode_request(request, version)
@@ -96,33 +127,6 @@ class Connection:
         message = decode_response(api_key, version, whole[len(expected) :])
         assert isinstance(message, answer), "the codec's answer to this request"
         return message
-
-    def describe_apis(self, version: int = API_VERSIONS_VERSION) -> ApiVersionsResponse:
-        """Ask for the versions of each API, and for features.
-
-        Raises:
-            CliError: The broker refuses.
-            OSError: It does not answer.
-        """
-        request = ApiVersionsRequest(
-            client_software_name=_CLIENT_ID.decode(), client_software_version="1"
-        )
-        answer = self.ask(API_VERSIONS, version, request, ApiVersionsResponse)
-        check(answer.error_code, "the broker does not describe its APIs")
-        return answer
-
-    def newest(self, api_key: int, limit: int) -> int:
-        """Return the newest version of an API that the broker has, ``limit`` at most.
-
-        Raises:
-            CliError: The broker does not have the API.
-            OSError: It does not answer.
-        """
-        if self._newest is None:
-            self._newest = {one.api_key: one.max_version for one in self.describe_apis().api_keys}
-        if api_key not in self._newest:
-            raise CliError(f"the broker does not have API {api_key}")
-        return min(limit, self._newest[api_key])
 
     def _read(self, size: int) -> bytes:
         parts = bytearray()

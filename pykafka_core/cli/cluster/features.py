@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 from pykafka_core.cli.client import wire
-from pykafka_core.cli.errors import FAILED, USAGE, CliError
+from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.output import print_json, print_table
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import (
@@ -16,13 +16,12 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesResponse,
 )
 
-API_VERSIONS_VERSION = 4
-"""Earlier ones leave out features of which level 0 is supported (KAFKA-17011)."""
 UPDATE_FEATURES, UPDATE_FEATURES_VERSION = 57, 2
 TIMEOUT_MS = 30_000
 LEVEL_MAX = 2**15 - 1
 
 _CANNOT = "cannot ask for the features of the cluster"
+_REFUSED = "cannot change features"
 
 
 class Way(Enum):
@@ -82,6 +81,8 @@ def change(
 ) -> None:
     """Have the controller finalize other levels, all of them or none.
 
+    Controllers before Kafka 4.0 finalize those that they accept and refuse the others.
+
     Args:
         wanted: ``NAME=LEVEL`` each.
         dry_run: Have the controller judge them, and change nothing.
@@ -105,13 +106,25 @@ def change(
             UPDATE_FEATURES, UPDATE_FEATURES_VERSION, request, UpdateFeaturesResponse
         )
     if answer.error_code:
-        error = error_of(answer.error_code)
-        text = answer.error_message or error.text
-        raise CliError(f"cannot change features: {error.name}: {text}", exit_code=FAILED)
+        raise CliError(f"{_REFUSED}: {_text(answer.error_code, answer.error_message)}")
+    refused = {
+        one.feature: _text(one.error_code, one.error_message)
+        for one in answer.results
+        if one.error_code
+    }
     changes = [
-        Change(name=name, before=before.get(name, 0), after=level) for name, level in levels.items()
+        Change(name=name, before=before.get(name, 0), after=level)
+        for name, level in levels.items()
+        if name not in refused
     ]
-    _report(changes, as_json=as_json, dry_run=dry_run)
+    if changes:
+        _report(changes, as_json=as_json, dry_run=dry_run)
+    wire.check_all([f"{name}: {why}" for name, why in refused.items()], _REFUSED)
+
+
+def _text(code: int, message: str | None) -> str:
+    error = error_of(code)
+    return f"{error.name}: {message or error.text}"
 
 
 def _level(text: str) -> tuple[str, int]:
@@ -140,7 +153,7 @@ def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
     Returns:
         The epoch of the finalized features, -1 where none are; and all that are supported or finalized, by name.
     """
-    answer = broker.describe_apis(API_VERSIONS_VERSION)
+    answer = broker.describe_features()
     supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
     finalized = {one.name: one.max_version_level for one in answer.finalized_features}
     features = [
