@@ -1,6 +1,8 @@
 """A broker of ours in a cluster whose controller, and other broker, is Apache Kafka."""
 
+import logging
 import os
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.errors import TopicAlreadyExistsError
+from pykafka_core.errors import ClusterError, TopicAlreadyExistsError
 from pykafka_core.types import TRANSACTION_TOPIC, id_text, random_id
 from tests.cluster.clients import consume, create, leaders_of, produce, read_by_group
 from tests.cluster.transactions import (
@@ -25,6 +27,8 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
+from tests.support.cli import run
+from tests.support.java import java
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.jvm
@@ -73,6 +77,30 @@ def member(folder: Path, kafka: ApacheKafka, controller: socket.socket) -> Broke
             "controller.quorum.voters": f"{THEIRS}@127.0.0.1:{controller.getsockname()[1]}",
         },
     )
+
+
+def test_features_that_are_not_built_refuse_it_until_they_are_lowered(
+    tmp_path: Path,
+    kafka: ApacheKafka,
+    controller: socket.socket,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The error was UNSUPPORTED_VERSION, and the log had a traceback."""
+    levels = "share.version=1", "streams.version=1"
+    assert run("features", "upgrade", *levels, "--bootstrap-server", kafka.bootstrap) == 0
+    with caplog.at_level(logging.CRITICAL), pytest.raises(ClusterError) as refusal:
+        member(tmp_path, kafka, controller)
+    assert [line.exc_info for line in caplog.records] == [None]
+    refused = str(refusal.value)
+    assert ", ".join(levels) in refused
+    command = re.search(r"kafka-features\.sh (.*)", refused)
+    assert command is not None, refused
+    given = command[1].replace("HOST:PORT", kafka.bootstrap).split()
+    java("org.apache.kafka.tools.FeatureCommand", *given)
+    with member(tmp_path, kafka, controller) as broker:
+        create(broker.bootstrap_servers, "orders", OWN)
+        produce(broker.bootstrap_servers, "orders", ["after it"])
+        assert consume(kafka.bootstrap, "orders", 1) == ["after it"]
 
 
 def test_it_leads_partitions_of_their_cluster_through_a_restart(
