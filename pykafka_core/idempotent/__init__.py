@@ -1,7 +1,7 @@
-"""Idempotent consumption: every record has its effect once, through crashes, redelivery and retries.
+"""Idempotent consumption: each record has its effect once, despite crashes, redelivery and retries.
 
-`Ledger` says how (ledger.py has the theory of operation); `SQLiteLedger`, `PostgresLedger` and `DeltaLedger`
-keep it in the database or table that the effects go to.
+`Ledger` defines the guarantees (ledger.py opens with the theory of operation). `SQLiteLedger`,
+`PostgresLedger` and `DeltaLedger` store it in the database or table that the effects write to.
 """
 
 from pykafka_core.idempotent.consumer import Batch, IdempotentConsumer

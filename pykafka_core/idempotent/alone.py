@@ -1,4 +1,4 @@
-"""A ledger is used by one thread at a time, of the process that made it, until it is closed."""
+"""Restricts an open ledger to one thread at a time, in the process that created it."""
 
 import os
 import threading
@@ -10,7 +10,7 @@ from pykafka_core.errors import ClosedError, ForkedError, UsageError
 
 
 class OneAtATime:
-    """The part that ledgers have in common."""
+    """Base class of ledgers that serializes their transactions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,9 +19,9 @@ class OneAtATime:
         self._closed = False
 
     def close(self) -> None:
-        """Wait for the open transaction, then let go of the storage. Closing twice is no error."""
+        """Wait for the open transaction, then release the storage. It may be called repeatedly."""
         if self._process != os.getpid():
-            return  # What it holds is the parent's.
+            return  # the connection belongs to the parent process
         if self._owner == threading.get_ident():
             raise UsageError("close within a transaction of this ledger")
         with self._lock:
@@ -35,16 +35,16 @@ class OneAtATime:
         self.close()
 
     def _let_go(self) -> None:
-        """Release what is held."""
+        """Release the storage."""
 
     @contextmanager
     def _alone(self) -> Generator[None]:
-        """Nobody else is in the block.
+        """Hold the ledger exclusively within the block.
 
         Raises:
-            ForkedError: The ledger is the parent process's.
-            UsageError: This thread is in the block.
-            ClosedError: The ledger was closed.
+            ForkedError: The ledger was created by the parent process.
+            UsageError: This thread already holds it.
+            ClosedError: The ledger is closed.
         """
         if self._process != os.getpid():
             raise ForkedError(f"{self!r} was made by the parent process; make one in the child")

@@ -1,11 +1,11 @@
 """An idempotent consumer in plain Python, around a confluent-kafka client.
 
-Theory of operation. The ledger's marks are the only position: they are read when the consumer starts,
-and again after anything went wrong, and reading goes on from there. Every assigned partition gets its
-mark before its first record is read, so that "latest" means the same after a crash. A batch is polled,
-its topics are checked to be the ones the marks are for, and then one ledger transaction filters it,
-runs the effect and moves the marks. An error anywhere rolls back and forgets the position; nothing
-else needs to be undone, as nothing else was changed.
+Theory of operation. The ledger's marks are the only position. They are read when the consumer
+starts and after any error, and reading continues from there. Every assigned partition gets its mark
+before its first record is read, so that "latest" has the same meaning after a crash. A batch is
+polled, its topics are checked against the marks' topic ids, and one ledger transaction then filters
+it, runs the effect and advances the marks. Any error rolls back the transaction and discards the
+position; there is no other state to undo.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,13 +18,13 @@ from pykafka_core.idempotent.plan import Gap, plan, starting_marks
 from pykafka_core.idempotent.source import KafkaSource, Place
 
 Effect = Callable[[Any, list[Record]], object]
-"""Called with the ledger's DB-API connection and records to process, at least one, in log order per partition."""
+"""Called with the ledger's DB-API connection and one or more records; partitions in log order."""
 
 
 class Batch(NamedTuple):
-    """How many records: ``polled`` = ``redelivered`` + ``duplicates`` + ``processed``.
+    """Record counts: ``polled`` = ``redelivered`` + ``duplicates`` + ``processed``.
 
-    ``redelivered`` stood below the mark; ``duplicates`` had an id that was seen before.
+    ``redelivered`` records were below the mark; ``duplicates`` had an id that was seen before.
     """
 
     polled: int = 0
@@ -34,30 +34,31 @@ class Batch(NamedTuple):
 
 
 class IdempotentConsumer:
-    """Gives every record to the effect once, in the transaction that also moves the offset.
+    """Passes every record to the effect once, in the transaction that also advances the offset.
 
-    For one thread. It neither closes the clients nor the ledger.
+    For one thread. It closes neither the clients nor the ledger.
 
     Args:
-        consumer: A ``confluent_kafka.Consumer``; this object assigns its partitions and polls it, nobody
-            else may. It needs a ``group.id`` (any) and ``enable.auto.commit=false``;
-            ``isolation.level`` is its own choice.
-        ledger: Where the effects go.
-        group: Whose progress: consumers of one name share their marks and ids.
+        consumer: A ``confluent_kafka.Consumer``, which must only be assigned and polled by this
+            object. It needs a ``group.id`` (any) and ``enable.auto.commit=false``;
+            ``isolation.level`` may have any value.
+        ledger: A ledger in the database of the effects.
+        group: Name of the progress: consumers with the same group share marks and ids.
         topics: Names; each must exist.
-        admin: A ``confluent_kafka.admin.AdminClient`` of the same cluster: it tells topic ids.
-        effect: What is to happen once. It writes on the connection it is given and does not commit.
-            What it does elsewhere (a mail, another database) happens again when the batch is repeated.
-        ids: Gives a record's id, such as ``header_id("message-id")``; None: offsets alone, which stops
-            redelivery but not a producer that wrote the same record twice.
-        partitions: Only these of each topic; None: all, and those added later.
-        start: Where to begin topics that the group has never read.
-        fail_on_data_loss: Raise when retention deleted records before they were processed; else go on.
-        batch_records_max: In one transaction.
-        request_timeout_s: For each question to the broker.
+        admin: A ``confluent_kafka.admin.AdminClient`` of the same cluster, for topic ids.
+        effect: The work to do once per record. It writes on the given connection and does not
+            commit. Side effects elsewhere (mail, another database) are repeated with the batch.
+        ids: Returns a record's id, such as ``header_id("message-id")``. None: only offsets are
+            used, which prevents redelivery but not duplicates that a producer wrote.
+        partitions: Only these partitions of each topic; None: all, including later ones.
+        start: Where to start topics that the group has never read.
+        fail_on_data_loss: Raise an error if records were deleted before they were processed; if
+            False, skip them.
+        batch_records_max: Maximum number of records in one transaction.
+        request_timeout_s: Timeout of each request to the broker.
 
     Raises:
-        ConfigurationError: Names every argument that cannot be used.
+        ConfigurationError: Names every invalid argument.
         ImportError: confluent-kafka is not installed.
     """
 
@@ -99,25 +100,25 @@ class IdempotentConsumer:
         self._batch_records_max = batch_records_max
         self._keys: dict[Place, PartitionKey] = {}
         self._marks: dict[PartitionKey, int] = {}
-        """The ledger's, as of the last commit; empty: to be read before anything else."""
+        """The ledger's marks after the last commit; empty if they must be read first."""
 
     def process_batch(self, timeout_s: float = 1.0) -> Batch:
-        """Read some records, process those that are new and commit.
+        """Read some records, process the new ones and commit.
 
         Args:
-            timeout_s: How long to wait for a first record.
+            timeout_s: Maximum time to wait for a first record.
 
         Returns:
-            All zero if none came, and also when reading had to begin again (a topic was recreated, or
-            has more partitions): the next call reads on.
+            All counts are zero if there were no records, or if reading had to restart because a
+            topic was recreated or has new partitions. The next call continues.
 
         Raises:
             ConsumerError: The broker or the client failed.
             LedgerError: The database failed.
             MessageIdError: A record has no usable id.
             DataLossError: Records were deleted before they were processed.
-            Exception: Whatever the effect raised. After any of them nothing of the batch has happened, and
-                the next call begins with it again.
+            Exception: Raised by the effect. After any of these errors nothing of the batch is
+                committed, and the next call repeats it.
         """
         try:
             if not self._marks:
@@ -146,7 +147,7 @@ class IdempotentConsumer:
         self._keys, self._marks = keys, starts
 
     def _is_current(self, records: Sequence[Record]) -> bool:
-        """Whether the records belong to the topics, and follow the marks, as they are known."""
+        """Return whether the records are of the known topic ids and directly follow the marks."""
         if self._source.keys() != self._keys:
             return False
         lost = [gap for gap in plan(self._marks, self._places(records)).gaps if self._is_loss(gap)]
@@ -159,14 +160,14 @@ class IdempotentConsumer:
         return not lost
 
     def _is_loss(self, gap: Gap) -> bool:
-        """Compaction and transactions leave gaps behind the log's first offset; deletion before it."""
+        """Return whether deletion caused the gap. Other gaps do not start below the log start."""
         return gap.expected < self._source.watermarks(gap.key)[0]
 
     def _places(self, records: Sequence[Record]) -> list[tuple[PartitionKey, int]]:
         return [(self._keys[r.topic(), r.partition()], r.offset()) for r in records]
 
     def _process(self, records: list[Record]) -> Batch | None:
-        """None if the ledger's marks went back, as they do when the database is restored from a backup."""
+        """Process records; return None if marks decreased, as after a restore from a backup."""
         if not records:
             return Batch()
         with self._ledger.transaction(self._group) as transaction:
@@ -180,11 +181,11 @@ class IdempotentConsumer:
                 len(records),
                 len(fresh),
                 len(new),
-            )  # Whatever the effect makes of its list.
+            )  # the effect may modify its list
             if new:
                 self._effect(transaction.connection, new)
             transaction.advance(step.marks)
-        # Another consumer of the group may have gone further than this batch.
+        # Another consumer of the group may have advanced further than this batch.
         self._marks = {key: step.marks.get(key, marks[key]) for key in self._marks}
         return Batch(polled, polled - count, count - new_count, new_count)
 
@@ -200,7 +201,7 @@ def _went_back(known: Mapping[PartitionKey, int], marks: Mapping[PartitionKey, i
 
 
 def _has(client: object, *methods: str) -> bool:
-    """Methods are asked for, not a class: a wrapper of a client is as good."""
+    """Return whether the object has these methods; wrappers of a client are accepted."""
     return all(callable(getattr(client, name, None)) for name in methods)
 
 
@@ -222,7 +223,7 @@ def _are_numbers(partitions: object) -> bool:
 
 RECORDS_MAX: Final = 1_000_000
 REQUEST_TIMEOUT_S_MAX: Final = 3600
-"""What librdkafka takes."""
+"""librdkafka's limits."""
 
 _WANTED: Final = {
     "consumer": "a confluent_kafka.Consumer",

@@ -1,4 +1,4 @@
-"""Message ids: where they come from and what they may be."""
+"""Message ids: their sources and their limits."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -6,20 +6,23 @@ from typing import Any, Final
 from pykafka_core.errors import MessageIdError
 
 ID_SIZE_MAX: Final = 1024
-"""Bytes. PostgreSQL refuses index entries over 2,704; half a page of ids is no id any more."""
+"""Bytes. PostgreSQL rejects index entries over 2,704 bytes; an id of half a page is not useful."""
 
 LIST_MAX: Final = 1 << 16
-"""Ids that are bytes objects at a time where a database takes nothing else."""
+"""Ids per list of bytes objects, for databases that accept nothing else."""
 
 Record = Any
-"""A ``confluent_kafka.Message``, or what answers to ``topic partition offset headers`` as it does."""
+"""A ``confluent_kafka.Message``, or an object with its ``topic partition offset headers``."""
 
 IdSource = Callable[[Record], object]
-"""Gives a record's id: bytes, or text (as UTF-8)."""
+"""Returns a record's id: bytes, or text (encoded as UTF-8)."""
 
 
 def header_id(name: str) -> IdSource:
-    """The id in the header ``name``; of several with that name the last, as in Kafka's ``lastHeader``."""
+    """Return a source of ids in the header ``name``; if it is repeated, in the last one.
+
+    Kafka's ``lastHeader`` has the same rule.
+    """
 
     def value_of(record: Record) -> object:
         found = [value for key, value in record.headers() or () if key == name]
@@ -33,11 +36,11 @@ def header_id(name: str) -> IdSource:
 
 
 def ids_of(records: Sequence[Record], source: IdSource) -> list[bytes]:
-    """The checked id of every record.
+    """Return the checked id of every record.
 
     Raises:
         MessageIdError: Names the first record without a usable id.
-        Exception: Whatever the source raised, with a note that names the record.
+        Exception: Raised by the source, with a note that names the record.
     """
     return [_id_of(record, source) for record in records]
 
@@ -57,13 +60,13 @@ def _place(record: Record) -> str:
 
 
 def message_id(value: object) -> bytes:
-    """An id's bytes.
+    """Return the bytes of an id.
 
     Args:
-        value: 1 to `ID_SIZE_MAX` bytes, or text of as many bytes in UTF-8.
+        value: 1 to `ID_SIZE_MAX` bytes, or text of this size in UTF-8.
 
     Raises:
-        MessageIdError: Anything else.
+        MessageIdError: The value has another type or size.
     """
     if isinstance(value, str):
         value = _encoded(value)
@@ -84,7 +87,7 @@ def _encoded(text: str) -> bytes:
 
 
 def checked_ids(ids: Sequence[bytes]) -> list[bytes]:
-    """The same ids, every one of them bytes of a good size."""
+    """Return the ids; check that each is bytes of a valid size."""
     return [value if _is_plain(value) else _refused(value) for value in ids]
 
 
@@ -99,19 +102,20 @@ def _refused(value: object) -> bytes:
 
 
 def is_arrow(ids: object) -> bool:
-    """Whether these are ids for `arrow_ids`: an Arrow array or a stream of them, of whatever library."""
+    """Return whether `arrow_ids` accepts these: an Arrow array or stream of any library."""
     return hasattr(ids, "__arrow_c_array__") or hasattr(ids, "__arrow_c_stream__")
 
 
 def arrow_ids(ids: Any) -> Any:
-    """The ids of an Arrow array or stream as a chunked array, all checked without a Python step per id.
+    """Return the ids of an Arrow array or stream as a chunked array, checked column-wise.
 
     Raises:
-        MessageIdError: Nulls, another type, or an id that is empty or too long.
+        MessageIdError: There are nulls, the type is not binary or string, or an id is empty or too
+            long.
     """
     import pyarrow as pa
 
-    # Some offer both; a chunked one has its whole content only as a stream.
+    # Some objects offer both; a chunked array exposes all its content only as a stream.
     chunked = (
         pa.chunked_array(ids)
         if hasattr(ids, "__arrow_c_stream__")
@@ -142,7 +146,7 @@ def _check_sizes(chunk: Any) -> None:
 
 
 def lists_of(ids: Any) -> Iterator[list[bytes]]:
-    """The ids that `arrow_ids` checked as bytes objects, at most `LIST_MAX` at a time."""
+    """Yield the ids from `arrow_ids` as bytes objects, at most `LIST_MAX` at a time."""
     import pyarrow as pa
 
     for start in range(0, len(ids), LIST_MAX):

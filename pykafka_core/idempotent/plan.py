@@ -1,4 +1,4 @@
-"""Which records are fresh and where the marks stand afterwards: pure functions, no database, no broker."""
+"""Selects new records and computes new marks: pure functions without database or broker."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,11 +8,11 @@ from pykafka_core.errors import DataLossError, UsageError
 from pykafka_core.idempotent.ledger import PartitionKey
 
 OFFSET_MAX: Final = 2**63 - 1
-"""Kafka's offsets, and what ledgers keep them in, have 64 bits."""
+"""Offsets have 64 bits, in Kafka and in ledgers."""
 
 
 class Gap(NamedTuple):
-    """Offsets that were expected and did not come: [``expected``, ``found``)."""
+    """Offsets that were expected but missing: [``expected``, ``found``)."""
 
     key: PartitionKey
     expected: int
@@ -20,12 +20,12 @@ class Gap(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a batch comes to.
+    """The effect of a batch on the marks.
 
     ``fresh``: indexes into the batch, ascending, of the records not processed before. ``marks``:
-    the next offset of each partition that moved. ``gaps``: what was skipped on the way; compaction,
-    control records and aborted transactions leave gaps that are in order, deletion by retention
-    leaves one that is loss. The caller, who can ask the broker, decides.
+    the next offset of each partition that moved. ``gaps``: skipped offsets. Gaps from compaction,
+    control records and aborted transactions are normal; a gap from deletion by retention is a loss.
+    The caller must distinguish them with information from the broker.
     """
 
     fresh: list[int]
@@ -34,10 +34,10 @@ class Plan(NamedTuple):
 
 
 def first_fresh(offset_at: Callable[[int], int], start: int, stop: int, mark: int) -> int:
-    """The first row of [``start``, ``stop``) at or after the mark; ``stop`` if there is none.
+    """Return the first row of [``start``, ``stop``) at or after the mark; ``stop`` if none is.
 
     Args:
-        offset_at: The offset of a row; offsets do not descend within the range.
+        offset_at: Returns the offset of a row; offsets must not descend within the range.
     """
     return bisect_left(range(stop), mark, start, stop, key=offset_at)
 
@@ -46,9 +46,9 @@ def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey,
     """Compare a batch with the marks.
 
     Args:
-        marks: Of every partition in the batch.
-        places: Each record's partition and offset in the order of delivery, which within a
-            partition is the log's order, begun again at an earlier offset any number of times.
+        marks: The marks of all partitions in the batch.
+        places: Each record's partition and offset in the order of delivery. Within a partition this
+            is log order, but it may restart at an earlier offset any number of times.
     """
     fresh: list[int] = []
     moved: dict[PartitionKey, int] = {}
@@ -68,15 +68,15 @@ def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey,
 
 
 def check_mark(key: PartitionKey, offset: int, known: int) -> None:
-    """Do nothing if a partition's mark can move to an offset.
+    """Check that a partition's mark can move to an offset.
 
     Args:
         key: The partition.
-        offset: The mark to be.
-        known: The mark as it is.
+        offset: The new mark.
+        known: The current mark.
 
     Raises:
-        UsageError: The mark would go back or is no offset, or the key is of no partition.
+        UsageError: The mark would decrease or is not an offset, or the key is not a partition.
     """
     if not isinstance(key, PartitionKey) or len(key.topic_id) != 16:
         raise UsageError(f"a mark's key is a PartitionKey with a topic id of 16 bytes, not {key!r}")
@@ -89,7 +89,7 @@ def check_mark(key: PartitionKey, offset: int, known: int) -> None:
 def _runs(
     places: Sequence[tuple[PartitionKey, int]],
 ) -> Iterator[tuple[PartitionKey, int, int]]:
-    """Records of one partition that follow each other with ascending offsets: key, start and stop."""
+    """Yield runs of adjacent records of a partition with ascending offsets: key, start, stop."""
     start = 0
     for index in range(1, len(places) + 1):
         if index < len(places):
@@ -102,7 +102,7 @@ def _runs(
 
 
 def first_of_each(ids: Sequence[bytes], new: set[bytes]) -> list[bool]:
-    """True at the first place of each id that is in ``new``, which is emptied on the way."""
+    """Return True at the first position of each id in ``new``; the ids are removed from ``new``."""
     mask = []
     for value in ids:
         is_new = value in new
@@ -119,20 +119,21 @@ def starting_marks(
     start: Literal["earliest", "latest"],
     fail_on_data_loss: bool,
 ) -> dict[PartitionKey, int]:
-    """Where to go on reading each partition.
+    """Return the offset from which to read each partition.
 
-    ``start`` is for topics that the group has never seen. A partition added later and a topic that
-    was recreated begin at their first record: what was written before anybody noticed must not be skipped.
+    ``start`` applies to topics that the group has never read. New partitions of known topics and
+    recreated topics start at their first record, so that no records are skipped that were written
+    before the change was noticed.
 
     Args:
-        marks: All of the group's.
+        marks: All marks of the group.
         watermarks: First offset and end (exclusive) of each partition to read.
-        start: Which of the two.
-        fail_on_data_loss: Whether it is an error that records were deleted before they were
-            processed; else reading goes on at the first that is left.
+        start: Where to start reading new topics.
+        fail_on_data_loss: True: raise an error if records were deleted before they were processed.
+            False: continue at the first remaining record.
 
     Raises:
-        DataLossError: That; or the log ends before a mark, which is never passed over in silence.
+        DataLossError: As above, or the log ends before a mark, which is always an error.
     """
     topics_seen = {key.topic for key in marks}
     starts = {}

@@ -1,4 +1,4 @@
-"""psycopg as the ledger uses it: separate cursors, and the driver's errors as the ledger's."""
+"""Use of psycopg by the ledger: separate cursors, and conversion of the driver's errors."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from pykafka_core.errors import ConfigurationError, LedgerError, LedgerUnavailab
 OF_DRIVER: Final = frozenset({"prepare_threshold", "context", "row_factory", "cursor_factory"})
 """Options of ``psycopg.connect`` that are not part of a connection string."""
 OWN: Final = frozenset({"autocommit"})
-"""Options that the ledger sets."""
+"""Options that the ledger itself sets."""
 
 _PREPARED: Final = frozenset({"26000", "42P05"})
-"""Codes: a prepared statement does not exist, or exists already."""
+"""Error codes: a prepared statement does not exist, or already exists."""
 _POOLER: Final = (
     "a pooler such as PgBouncer in transaction mode gives each transaction another connection to the server, and "
     "prepared statements stay behind: PostgresLedger(..., connect={'prepare_threshold': None}) prepares none"
@@ -23,7 +23,7 @@ _FRAMEWORK: Final = (
     "SQLAlchemy and Django write in the ledger's transaction."
 )
 _REFUSED: Final = ("forbidden within a Transaction context", "connection.transaction() context")
-"""Texts of the driver's errors about a commit, a rollback or a change of autocommit."""
+"""Texts of the driver's errors on a commit, a rollback or a change of autocommit."""
 
 
 def driver() -> ModuleType:
@@ -42,17 +42,17 @@ def driver() -> ModuleType:
 
 
 def name_of(psycopg: ModuleType, conninfo: str, connect: Mapping[str, Any]) -> str:
-    """Return the database's name in errors: never its password.
+    """Return the name of the database for errors, without the password.
 
     Raises:
-        ConfigurationError: The string or an option cannot be used.
+        ConfigurationError: The string or an option is invalid.
     """
     if refused := sorted(OWN & connect.keys()):
         raise ConfigurationError([f"connect cannot have {refused[0]}: the ledger sets it"])
     parameters = {name: value for name, value in connect.items() if name not in OF_DRIVER}
     try:
         parts = psycopg.conninfo.conninfo_to_dict(conninfo) | parameters
-        psycopg.conninfo.make_conninfo(**parts)  # refuses options that there are not
+        psycopg.conninfo.make_conninfo(**parts)  # rejects unknown options
     except (psycopg.Error, TypeError, AttributeError) as error:
         raise ConfigurationError(
             [
@@ -63,7 +63,7 @@ def name_of(psycopg: ModuleType, conninfo: str, connect: Mapping[str, Any]) -> s
 
 
 def own_cursor(connection: Any, *, binary: bool = False) -> Any:
-    """A cursor with parameters of the server and rows as tuples, whatever the connection has."""
+    """Return a cursor with server-side parameters and tuple rows, whatever the connection's."""
     from psycopg import Cursor
     from psycopg.pq import Format
     from psycopg.rows import tuple_row
@@ -76,7 +76,7 @@ def own_cursor(connection: Any, *, binary: bool = False) -> Any:
 def query_rows(
     connection: Any, statement: str, values: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:
-    """Run a statement and return all its rows."""
+    """Run a statement and return all rows."""
     with own_cursor(connection) as cursor:
         rows: list[tuple[Any, ...]] = cursor.execute(statement, values or None).fetchall()
         return rows
@@ -84,7 +84,7 @@ def query_rows(
 
 @contextmanager
 def driver_errors(psycopg: ModuleType, name: str) -> Generator[None]:
-    """The driver's errors as the ledger's."""
+    """Convert the driver's errors to the ledger's."""
     try:
         yield
     except psycopg.Error as error:
@@ -96,9 +96,10 @@ def driver_errors(psycopg: ModuleType, name: str) -> Generator[None]:
 
 
 def advise(psycopg: ModuleType, error: BaseException) -> None:
-    """Add advice to an effect's error if the ledger or a pooler is the reason.
+    """Add advice to an effect's error if the ledger or a pooler caused it.
 
-    The error may be a framework's, caused by one of the driver's; the ledger's own errors have it.
+    The error may come from a framework, with a driver error as its cause. Ledger errors already
+    contain the advice.
     """
     if isinstance(error, LedgerError):
         return
@@ -114,7 +115,7 @@ def advise(psycopg: ModuleType, error: BaseException) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and its causes."""
+    """Yield an error and its causes."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:

@@ -1,8 +1,8 @@
-"""The Kafka side of an idempotent consumer: partitions that it assigns itself, through a confluent-kafka client.
+"""The Kafka side of an idempotent consumer: assigned partitions of a confluent-kafka client.
 
-No group coordinator takes part, and no offset is committed to one. Topic ids come from an admin client.
-Asking for them *after* a batch was polled is what makes the batch's topic certain: ids are never used
-twice, so an id that is the same before and after belongs to every record between.
+No group coordinator is used, and no offset is committed to Kafka. Topic ids come from an admin
+client. They are requested *after* a batch was polled: topic ids are never reused, so an id that is
+equal before and after the poll belongs to every record of the batch.
 """
 
 from collections.abc import Collection, Generator, Mapping, Sequence
@@ -15,18 +15,18 @@ from pykafka_core.idempotent.ledger import PartitionKey
 from pykafka_core.types import ZERO_ID
 
 Place = tuple[str, int]
-"""Topic name and partition, as records say it."""
+"""Topic name and partition, as in records."""
 
 
 class KafkaSource:
     """The assigned partitions of some topics.
 
     Args:
-        consumer: A ``confluent_kafka.Consumer`` that nobody else polls, seeks or assigns.
+        consumer: A ``confluent_kafka.Consumer`` that is not polled, sought or assigned elsewhere.
         admin: A ``confluent_kafka.admin.AdminClient`` of the same cluster.
-        topics: Their names.
-        partitions: These partitions of each topic; None means all, later ones too.
-        request_timeout_s: For each question to the broker.
+        topics: Topic names.
+        partitions: These partitions of each topic; None means all, including later ones.
+        request_timeout_s: Timeout of each request to the broker.
 
     Raises:
         ImportError: confluent-kafka is not installed.
@@ -46,10 +46,10 @@ class KafkaSource:
         self._timeout_s = request_timeout_s
 
     def keys(self) -> dict[Place, PartitionKey]:
-        """Ask the broker which partitions there are now, by place.
+        """Request the existing partitions from the broker.
 
         Raises:
-            ConsumerError: No answer, or a topic or partition does not exist.
+            ConsumerError: The request failed, or a topic or partition does not exist.
         """
         with self._errors("the topics' ids"):
             topics = self._kafka.TopicCollection(self._topics)
@@ -72,20 +72,20 @@ class KafkaSource:
         ]
 
     def refresh(self) -> None:
-        """Let the consumer's client learn of partitions that are new since it last asked."""
+        """Refresh the client's metadata, so that it includes new partitions."""
         with self._errors("the topics' partitions"):
             for topic in self._topics:
                 self._consumer.list_topics(topic, timeout=self._timeout_s)
 
     def watermarks(self, key: PartitionKey) -> tuple[int, int]:
-        """The first offset there is, and the end (exclusive; what an isolation level lets be read)."""
+        """Return log start and end (exclusive; subject to the consumer's isolation level)."""
         with self._errors(f"the offsets of {key.topic}-{key.partition}"):
             place = self._kafka.TopicPartition(key.topic, key.partition)
             first, end = self._consumer.get_watermark_offsets(place, timeout=self._timeout_s)
             return first, end
 
     def assign(self, marks: Mapping[PartitionKey, int]) -> None:
-        """Go on from these offsets; what was fetched from elsewhere is dropped."""
+        """Continue from these offsets; records that were fetched before are dropped."""
         places = [
             self._kafka.TopicPartition(key.topic, key.partition, mark)
             for key, mark in marks.items()
@@ -94,10 +94,10 @@ class KafkaSource:
             self._consumer.assign(places)
 
     def poll(self, records_max: int, timeout_s: float) -> list[Record]:
-        """Wait for a first record, then take what is there.
+        """Wait for a first record, then return all available ones.
 
         Raises:
-            ConsumerError: An error stood among the records; none is returned.
+            ConsumerError: The client reported an error; no record is returned.
         """
         with self._errors("records"):
             records = self._consumer.consume(1, timeout=timeout_s)
@@ -130,7 +130,7 @@ def _confluent_kafka() -> Any:
 
 
 def _id_bytes(uuid: Any) -> bytes:
-    """A ``confluent_kafka.Uuid`` as 16 bytes; brokers before topic ids give none."""
+    """Convert a ``confluent_kafka.Uuid`` to 16 bytes; it is None for brokers without topic ids."""
     if uuid is None:
         return ZERO_ID
     halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())

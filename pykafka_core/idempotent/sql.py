@@ -1,8 +1,9 @@
-"""What the ledgers in SQL databases share; a dialect adds connections, bulk inserts and its driver's errors.
+"""Code shared by SQL ledgers; a dialect adds connections, bulk inserts and error mapping.
 
-Statements are written once, in SQLite's words: ``?`` is a parameter, ``main`` the schema of the ledger's tables. Each
-names the schema, as an effect may change what a bare name finds. Each transaction first takes its group's row,
-or the whole database where rows cannot be locked: marks and ids that were read stay true until the commit.
+Statements are written once, in SQLite's syntax: ``?`` is a parameter, ``main`` the schema of the
+ledger's tables. Every statement names the schema, because an effect may change how unqualified
+names resolve. Each transaction first locks its group, or the whole database where that is not
+possible, so that marks and ids stay valid until the commit.
 """
 
 import time
@@ -24,17 +25,17 @@ from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
 from pykafka_core.idempotent.plan import check_mark
 
 NAME_SIZE_MAX = 1024
-"""Characters of a group's or query's name."""
+"""Limit for the name of a group or query, in characters."""
 NAME_BYTES_MAX = 2048
-"""Of the same in UTF-8: both stand in indexes, whose entries have 2,704 bytes in PostgreSQL."""
+"""The limit in UTF-8 bytes: names are indexed; PostgreSQL limits index entries to 2,704 bytes."""
 NEVER_BACK = "WHERE excluded.next_offset >= pykafka_marks.next_offset"
-"""However the marks were read before."""
+"""Marks never decrease, even if the marks read before were wrong."""
 TIMEOUT_MS_MAX = 2**31 - 1
-"""More is an error in PostgreSQL, and no time at all in SQLite."""
+"""PostgreSQL rejects larger values; SQLite treats them as 0."""
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since 1970 of this machine's clock."""
+    """Return this machine's clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -47,7 +48,7 @@ class Claimed(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """What came of ids to record: one bool for each, true where it was new, and where the new ones are."""
+    """Result of recording ids: one bool for each, true if it was new, and the ranges of new ids."""
 
     mask: Any
     claims: list[Claimed]
@@ -64,12 +65,12 @@ class SqlTransaction(ABC):
 
     @property
     def connection(self) -> Any:
-        """The DB-API connection on which the effect writes."""
+        """The DB-API connection for the effect."""
         self._check_open()
         return self._connection
 
     def begin_batch(self, query_id: str, batch_id: int) -> bool:
-        """False if this or a later batch of the query was committed before."""
+        """Return False if this or a later batch of the query is already committed."""
         self._check_open()
         check_name("query_id", query_id)
         if type(batch_id) is not int or batch_id < 0:
@@ -87,7 +88,7 @@ class SqlTransaction(ABC):
         return True
 
     def batches(self) -> dict[str, int]:
-        """The last committed batch of each query."""
+        """Return the last committed batch of each query."""
         self._check_open()
         return dict(
             self._rows(
@@ -97,12 +98,12 @@ class SqlTransaction(ABC):
         )
 
     def marks(self) -> dict[PartitionKey, int]:
-        """The next offset to process of every partition the group knows."""
+        """Return the next offset to process of each known partition."""
         self._check_open()
         return dict(self._known_marks())
 
     def claim(self, ids: Any) -> Any:
-        """Record ids that the group has not seen; True where one was new."""
+        """Record ids that are new to the group; return True for each new one."""
         self._check_open()
         if is_arrow(ids):
             import pyarrow as pa
@@ -136,14 +137,14 @@ class SqlTransaction(ABC):
         self._has_moved = self._has_moved or bool(moved)
 
     def settle(self) -> None:
-        """Do what is left to do before the commit."""
+        """Do the remaining work before the commit."""
         self._check_open()
         if self._has_moved:
             self._check_marks()
 
     def _check_marks(self) -> None:
-        """The marks are those that were set: a savepoint that is rolled back takes them along."""
-        # In two halves, as a sum of offsets may not fit 64 bits.
+        """Check that the marks have the values that were set: a savepoint may have undone them."""
+        # Sums of two halves, because a sum of offsets may exceed 64 bits.
         high, low = "next_offset / 65536", "next_offset - next_offset / 65536 * 65536"
         query = (
             f"SELECT count(*), coalesce(sum({high}), 0), coalesce(sum({low}), 0) FROM main.pykafka_marks "
@@ -160,48 +161,51 @@ class SqlTransaction(ABC):
             raise marks_rolled_back()
 
     def finish(self) -> None:
-        """From here on every call is an error: the block has ended."""
+        """Mark the transaction as ended; later calls raise an error."""
         self._open = False
 
-    # What a dialect says.
+    # Implemented by each dialect.
 
     _IS_SAME: ClassVar[str]
-    """True in SQL in the database's transaction `_number`, which this one began, and in no other; has one parameter."""
+    """SQL that is true only in the database transaction `_number`, its one parameter."""
 
     _number: int
 
     @abstractmethod
     def _is_in_transaction(self) -> bool:
-        """False once the database's transaction has ended. Asks no server; of a connection that is lost, True."""
+        """Return False once the database transaction has ended.
+
+        It must not contact the server; it is True for a lost connection.
+        """
 
     @abstractmethod
     def _ended(self) -> UsageError:
-        """What to raise when it has: what is left of it, and what to do."""
+        """Return the error for that case, with the state of the changes and advice."""
 
     @abstractmethod
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """A query's rows."""
+        """Return the rows of a query."""
 
     @abstractmethod
     def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> int:
-        """Run a statement for each row of values; how many rows of the table that wrote."""
+        """Run a statement for each row of values; return the number of table rows written."""
 
     @abstractmethod
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        """(group key, ids count), locked; empty if there is no such group."""
+        """Return (group key, ids count), locked; empty if the group does not exist."""
 
     @abstractmethod
     def _insert_ids(self, ids: list[bytes]) -> Inserted:
-        """Record the new ones of these ids, one or more."""
+        """Record the new ids among these; there is at least one id."""
 
     @abstractmethod
     def _insert_arrow_ids(self, ids: Any) -> Inserted:
-        """The same for a chunked array as `arrow_ids` gives it; the mask is an Arrow array."""
+        """Do the same for a chunked array from `arrow_ids`; the mask is an Arrow array."""
 
-    # What they have in common.
+    # Common code.
 
     def _check_open(self) -> None:
-        """What is asked before anything else of each call: a mark outside of the transaction would be there at once."""
+        """Check that the transaction is open; otherwise a mark would be committed immediately."""
         if not self._open:
             raise UsageError("the ledger's transaction has ended: use it inside its with block")
         if not self._is_in_transaction():
@@ -210,7 +214,7 @@ class SqlTransaction(ABC):
     def _lock_group(self, group: str) -> tuple[int, int]:
         rows = self._select_group(group)
         if not rows:
-            # Another process may make it at the same moment; then the second look waits for its end.
+            # Another process may insert it concurrently; the second query then waits for its end.
             insert = "INSERT INTO main.pykafka_groups (name, ids_count) VALUES (?, 0) ON CONFLICT DO NOTHING"
             self._run(insert, [(group,)])
             rows = self._select_group(group)
@@ -243,10 +247,10 @@ class SqlTransaction(ABC):
         return inserted
 
     def _forget(self) -> None:
-        """Delete the oldest claims' ids while they exceed the retention."""
+        """Delete the ids of the oldest claims while they exceed the retention."""
         limits = self._retention
         if limits.count is not None:
-            # A savepoint that was rolled back took its part of the count along.
+            # A rolled-back savepoint may have undone part of the count.
             query = "SELECT ids_count FROM main.pykafka_groups WHERE group_key = ?"
             self._ids_count = self._rows(query, (self._group_key,))[0][0]
         while limits != Retention():
@@ -265,7 +269,7 @@ class SqlTransaction(ABC):
         return too_old or (count is not None and self._ids_count - ids_count >= count)
 
     def _delete_claim(self, first_seq: int, last_seq: int, ids_count: int) -> None:
-        # The plus sign keeps SQLite from walking the group's index of ids instead of the range.
+        # The plus sign makes SQLite use the range of seq instead of the index of the group's ids.
         self._run(
             "DELETE FROM main.pykafka_ids WHERE seq BETWEEN ? AND ? AND +group_key = ?",
             [(first_seq, last_seq, self._group_key)],
@@ -285,10 +289,10 @@ class SqlTransaction(ABC):
 
 
 def check_name(what: str, name: str) -> None:
-    """A group's or a query's name.
+    """Check the name of a group or query.
 
     Raises:
-        UsageError: Empty, too long or no text.
+        UsageError: It is empty, too long or not text.
     """
     if type(name) is not str or not 1 <= len(name) <= NAME_SIZE_MAX or "\0" in name:
         raise UsageError(
@@ -303,7 +307,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def marks_rolled_back() -> UsageError:
-    """What to raise when the marks in the database are not those that were set."""
+    """Return the error for marks in the database that are not those that were set."""
     return UsageError(
         "the marks are not those that were set: a savepoint was rolled back behind advance, which took them along. "
         "Call advance outside of savepoints, after the last one"
@@ -311,7 +315,7 @@ def marks_rolled_back() -> UsageError:
 
 
 def misread(what: str) -> UsageError:
-    """What to raise when the database has others than were read of it."""
+    """Return the error for values that were read differently from those in the database."""
     return UsageError(
         f"{what} were misread: an effect changed how the connection gives values (text_factory, converters, loaders). "
         "Use a connection of your own for that"
@@ -322,9 +326,10 @@ T = TypeVar("T", bound=SqlTransaction)
 
 
 class SqlLedger(OneAtATime, ABC):
-    """One connection, used by one thread at a time; opened when needed, and again after an error of the ledger's.
+    """A ledger with one connection, used by one thread at a time.
 
-    It may come of what an effect left set on the connection.
+    The connection is opened on first use, and reopened after a ledger error, because the error may
+    be caused by a setting that an effect left on the connection.
     """
 
     def __init__(
@@ -343,7 +348,7 @@ class SqlLedger(OneAtATime, ABC):
 
     @contextmanager
     def transaction(self, group: str) -> Iterator[SqlTransaction]:
-        """Commits at the end of the block, rolls back on any exception."""
+        """Open a transaction; it commits at the end of the block or rolls back on an exception."""
         with self._transaction(group, self._begin) as transaction:
             yield transaction
 
@@ -370,11 +375,11 @@ class SqlLedger(OneAtATime, ABC):
 
     @abstractmethod
     def _connect(self) -> Any:
-        """A connection to tables that were made or checked."""
+        """Return a connection; the tables exist and are checked."""
 
     @abstractmethod
     def _committing(self, connection: Any) -> AbstractContextManager[None]:
-        """Begin; then commit or roll back; the driver's errors become `LedgerError`s."""
+        """Begin; then commit or roll back. Driver errors are raised as `LedgerError`s."""
 
     @abstractmethod
     def _begin(self, connection: Any, group: str) -> SqlTransaction: ...
@@ -388,10 +393,10 @@ class SqlLedger(OneAtATime, ABC):
             connection.close()
 
     def _check_tables(self, found: Mapping[str, list[str]], versions: Sequence[int]) -> None:
-        """Compare the tables there are with ours.
+        """Compare the existing tables with the expected ones.
 
         Args:
-            found: Columns of those of our names that exist.
+            found: Columns of existing tables with our names.
             versions: The rows of ``pykafka_ledger``, if it has the column.
 
         Raises:

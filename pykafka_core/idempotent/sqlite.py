@@ -1,4 +1,4 @@
-"""A ledger in an SQLite file: the effect's tables live in the same file."""
+"""A ledger in an SQLite file, which also holds the effect's tables."""
 
 import sqlite3
 import time
@@ -26,7 +26,7 @@ from pykafka_core.idempotent.statements.sqlite import ROWID, SQLiteStatement
 TIMEOUT_MS = 30_000
 _BUSY_PAUSE_S = 0.01
 _OPEN = "pykafka_transaction"
-"""A view that is there while a transaction is open, for what its end does: see `_Guard`."""
+"""Name of a view that exists during a transaction; `_Guard` needs it."""
 
 _ENDED = (
     "SQLite rolled the ledger's transaction back at an error that the effect caught (OR ROLLBACK, RAISE(ROLLBACK), a "
@@ -46,18 +46,19 @@ TYPES = {
 class SQLiteLedger(SqlLedger):
     """A ledger in an SQLite database.
 
-    A file is opened with a write-ahead log and ``synchronous=FULL``: a commit that returned survives
-    a power cut. The whole database is locked while a transaction is open, whatever its group.
+    A file is opened with a write-ahead log and ``synchronous=FULL``: a commit survives a power
+    failure. A transaction of any group locks the whole database.
 
     Args:
-        database: A path, made when missing; or a function that opens a connection, which then has
-            the journal and durability that the function gave it, and an authorizer of the ledger's.
-        retention: How long ids are remembered; for ever by default.
+        database: A path, which is created if missing; or a function that opens a connection. The
+            function chooses journal and durability; the ledger sets the connection's authorizer.
+        retention: How long ids are remembered; forever by default.
         timeout_ms: How long to wait for another connection's transaction.
-        clock: What retention by age goes by.
+        clock: The clock for retention by age.
 
     Raises:
-        ConfigurationError: An argument that cannot be used, such as a path in memory: it would forget.
+        ConfigurationError: An invalid argument, such as a database in memory, which would not keep
+            the progress.
     """
 
     def __init__(
@@ -78,16 +79,17 @@ class SQLiteLedger(SqlLedger):
         super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
 
     def statement(self, sql: str) -> TableEffect:
-        """An effect that runs one statement on the rows that it is given, see `StatementLedger`.
+        """Return an effect that runs one statement on the rows that it gets: `StatementLedger`.
 
-        Columns of the table ``staged``: booleans and integers are INTEGER, floating point numbers REAL, binary BLOB,
-        strings TEXT. Decimals are exact TEXT; dates are TEXT as 2026-11-25, times as 2026-11-25 12:30:00.000000, in UTC
-        if they have a time zone; headers are JSON, an array of objects with ``key`` and ``value``, the latter as
-        ``hex()`` writes it. A NaN is refused, as SQLite would make it NULL.
+        Columns of the view ``staged``: booleans and integers are INTEGER, floating point numbers
+        REAL, binary BLOB, strings TEXT. Decimals are exact TEXT. Dates are TEXT such as 2026-11-25,
+        times such as 2026-11-25 12:30:00.000000, in UTC if they have a time zone. Headers are JSON,
+        an array of objects with ``key`` and ``value``, the latter in the format of ``hex()``. A NaN
+        is rejected, because SQLite would store it as NULL.
 
-        What stands in double quotes is a name, as in other databases; SQLite alone would take a misspelt one for text.
-        Where ``ON CONFLICT`` follows ``FROM staged``, SQLite takes its ON for that of a join: write ``WHERE true``
-        between them.
+        Text in double quotes is a name, as in other databases; plain SQLite would treat a
+        misspelled name as text. In ``INSERT … SELECT … FROM staged``, put ``WHERE true`` before
+        ``ON CONFLICT``, because SQLite would parse its ON as that of a join.
         """
         return SQLiteStatement(sql)
 
@@ -102,7 +104,7 @@ class SQLiteLedger(SqlLedger):
                 if self._path is not None:
                     _write_ahead(connection, self._timeout_ms)
                     connection.execute("PRAGMA synchronous = FULL")
-                connection.isolation_level = None  # It is the ledger that begins and commits.
+                connection.isolation_level = None  # the ledger begins and commits explicitly
                 connection.execute(f"PRAGMA busy_timeout = {self._timeout_ms}")
                 self._make_or_check_tables(connection)
                 self._file = self._identity()
@@ -127,14 +129,14 @@ class SQLiteLedger(SqlLedger):
         connection.execute("COMMIT")
 
     def _identity(self) -> tuple[int, int] | None:
-        """Which file the path names now."""
+        """Return the identity of the file that is now at the path."""
         if self._path is None:
             return None
         found = stat(self._path)
         return found.st_dev, found.st_ino
 
     def _check_file(self) -> None:
-        """A file that was deleted or replaced still takes commits, and nobody would ever see them."""
+        """Check that the file was not deleted or replaced: commits to it would be lost."""
         if self._identity() != self._file:
             raise LedgerUnavailableError(f"{self._name}: another file has taken its place")
 
@@ -144,7 +146,7 @@ class SQLiteLedger(SqlLedger):
         try:
             with _errors(self._name):
                 self._check_file()
-                connection.text_factory = str  # An effect may have set another one.
+                connection.text_factory = str  # an effect may have changed it
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(f"CREATE TEMPORARY VIEW {_OPEN} AS SELECT 1")
             with guard:
@@ -158,7 +160,7 @@ class SQLiteLedger(SqlLedger):
             raise
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
-        """Closing is what rolls back after an error that left the connection unusable."""
+        """Roll back; close the connection if an error left it unusable, which also rolls back."""
         try:
             self._check_file()
             if connection.in_transaction:
@@ -171,7 +173,7 @@ class SQLiteLedger(SqlLedger):
 
 
 class SQLiteTransaction(SqlTransaction):
-    """Statements go through cursors of their own, whatever rows the connection's owner prefers."""
+    """A transaction with its own cursors, independent of the connection's row factory."""
 
     def __init__(
         self,
@@ -184,7 +186,7 @@ class SQLiteTransaction(SqlTransaction):
         self._name = name
         super().__init__(connection, group, retention, now_ms)
 
-    # The guard lets no other transaction begin.
+    # The guard prevents any other transaction.
     _IS_SAME = "?"
     _number = 1
 
@@ -212,8 +214,8 @@ class SQLiteTransaction(SqlTransaction):
     def _insert_ids(self, ids: list[bytes]) -> Inserted:
         last_query = "SELECT coalesce(max(seq), 0) FROM main.pykafka_ids"
         before = self._rows(last_query)[0][0]
-        # The key stands in the statement so that the rows come from zip: no Python step per id. Ids in
-        # the index's order share its pages: half the time from a few hundred thousand ids on.
+        # The key is part of the statement so that zip can yield the rows, without a Python step per
+        # id. Sorted ids share index pages: half the time from a few hundred thousand ids on.
         self._run(
             f"INSERT INTO main.pykafka_ids (group_key, id) VALUES ({self._group_key:d}, ?) ON CONFLICT DO NOTHING",
             zip(sorted(ids), strict=True),
@@ -239,14 +241,15 @@ class SQLiteTransaction(SqlTransaction):
 
 
 class _Guard:
-    """Refuses COMMIT and ROLLBACK while the effect has the connection, and everything once SQLite rolled back itself.
+    """Rejects COMMIT and ROLLBACK by an effect, and all statements after SQLite rolled back itself.
 
-    SQLite asks when it prepares a statement, and the connection keeps prepared ones. A rollback that undoes a change of
-    the schema has it prepare all of them again: each transaction has such a change, the view `_OPEN`. So no statement
-    of an effect that caught the error is committed by itself, or opens another transaction.
+    SQLite calls the authorizer when it prepares a statement, and the connection caches prepared
+    statements. A rollback that undoes a schema change makes SQLite prepare all of them again; the
+    view `_OPEN` ensures that each transaction has such a change. So no statement of an effect that
+    caught the error is committed on its own, or opens another transaction.
 
-    While a statement's rows are staged it also refuses the rowid of their view, which SQLite may be compiled to give as
-    NULL. A connection has one authorizer, so nothing else may set one.
+    While rows are staged, the guard also rejects the rowid of their view, which is NULL in some
+    builds of SQLite. A connection has one authorizer, so no other code may set one.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -283,14 +286,14 @@ class _Guard:
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         with suppress(
             sqlite3.ProgrammingError
-        ):  # The effect closed the connection: COMMIT will say so.
+        ):  # the effect closed the connection, and COMMIT will fail
             self._connection.set_authorizer(None)
         if self._refused is not None and str(error) != self._refused:
             raise UsageError(self._refused) from error
 
 
 def _write_ahead(connection: sqlite3.Connection, timeout_ms: int) -> None:
-    """Switch to write-ahead logging. SQLite itself does not wait while another process switches the same file."""
+    """Enable write-ahead logging. SQLite itself does not wait for a process that does the same."""
     deadline = time.monotonic() + timeout_ms / 1000
     while True:
         try:
@@ -304,7 +307,7 @@ def _write_ahead(connection: sqlite3.Connection, timeout_ms: int) -> None:
 
 @contextmanager
 def _errors(name: str) -> Generator[None]:
-    """The driver's errors as the ledger's."""
+    """Convert the driver's errors to the ledger's."""
     try:
         yield
     except (sqlite3.OperationalError, sqlite3.ProgrammingError, OSError) as error:
@@ -343,4 +346,4 @@ def _checked_path(database: str | PathLike[str]) -> str:
                 "a ledger in memory would forget"
             ]
         )
-    return abspath(path)  # the same file after a chdir, and what errors name
+    return abspath(path)  # stays valid after a chdir, and is the name in errors

@@ -1,13 +1,13 @@
-"""The ledger's tables: their names, columns and how they are made. One definition for every database.
+"""The ledger's tables: one definition of names, columns and DDL for every database.
 
-=================  =============================================================================
+=================  ===============================================================================
 pykafka_ledger     one row: the version of these tables
-pykafka_groups     a group's small key, which the other tables use, and how many ids it has
+pykafka_groups     a group's integer key, which the other tables use, and its number of ids
 pykafka_marks      the next offset to process of each partition
 pykafka_batches    the last committed batch of each query
-pykafka_ids        message ids; ``seq`` lies in the range of the claim that recorded the id
-pykafka_claims     one row per claim: when, and which ``seq`` its ids have, both inclusive; what retention goes by
-=================  =============================================================================
+pykafka_ids        message ids; ``seq`` is in the range of the claim that recorded the id
+pykafka_claims     one row per claim: its time and its range of ``seq``, inclusive; for retention
+=================  ===============================================================================
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,9 @@ from typing import Final
 
 VERSION: Final = 1
 
-# Placeholders: {integer} of 64 bits, {bytes}, {serial} a 64-bit key that the database counts up, {counter} one that may
-# also be given. {seq} is the table's own order where a database has one, which costs nothing, else a plain number.
+# Placeholders: {integer}: 64 bits; {bytes}; {serial}: a 64-bit key that the database generates;
+# {counter}: the same, but a value may be given; {seq}: the table's own row order if the database
+# has one, which is free, else a plain integer.
 _COLUMNS: Final = {
     "pykafka_ledger": {"version": "{integer} NOT NULL"},
     "pykafka_groups": {
@@ -60,12 +61,12 @@ NAMES: Final = tuple(_COLUMNS)
 
 
 def columns_of(table: str) -> list[str]:
-    """The columns in their order."""
+    """Return the columns in order."""
     return list(_COLUMNS[table])
 
 
 def create_statements(types: Mapping[str, str]) -> list[str]:
-    """What makes all tables, in one database's words for the placeholders."""
+    """Return the statements that create all tables, with the placeholders of one database."""
     return [_create(table).format_map(types) for table in NAMES]
 
 

@@ -1,1 +1,1 @@
-"""A ledger in a Delta Lake table: `ledger.py` opens with how."""
+"""A ledger in a Delta Lake table; `ledger.py` documents how it works."""

@@ -1,20 +1,22 @@
-"""A ledger in a Delta Lake table: rows and marks are one commit of its log. Needs deltalake (extra ``delta``).
+"""A ledger in a Delta Lake table: one log commit has rows and marks. Needs deltalake (``delta``).
 
-Theory of operation. Delta's log keeps, for each *application id*, the last version that was committed under it. A mark
-is one of them: the id is the text of group, topic id, topic and partition, the version is the next offset. Nothing is
-locked. A transaction reads one version of the table, and its commit is tried against that version::
+Theory of operation. For each *application id*, Delta's log stores the last committed version. Each
+mark uses one: the id is the text of group, topic id, topic and partition, the version is the next
+offset. There are no locks. A transaction reads one version of the table and commits against it::
 
     begin       open the table; the marks are those of its version v
     effect      collects rows; nothing is written yet
-    commit      one commit with the files of the rows and the marks. Where others committed since v, deltalake reads
-                their commits: one that names an application id of ours refuses ours. Otherwise it follows them
+    commit      one commit with the files of the rows and the marks. If other commits followed v,
+                deltalake reads them: if one names an application id of ours, our commit fails.
+                Otherwise our commit is put after them
 
-So of two transactions that process the same offsets one commits, and the other raises `LedgerError` with nothing
-written that a reader can see. A commit names all marks that its transaction read, also those that stay where they are:
-only what is named is compared.
+So of two transactions that process the same offsets, one commits, and the other raises
+`LedgerError`; it has written nothing that a reader can see. A commit names all marks that its
+transaction read, including unchanged ones, because only named ids are compared.
 
-Some commits refuse ours without having moved a mark: rows were deleted, or the table was altered. Then the marks are
-read again, and if they are those of the beginning, the commit is tried against the version that they were read from.
+Some commits make ours fail without having moved a mark: rows were deleted, or the table was
+altered. The marks are then read again. If they are unchanged, the commit is retried against the
+version that they were read from.
 """
 
 import os
@@ -40,40 +42,44 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOLLOWING_TRIES: Final = 1_000
-"""How often deltalake tries a commit behind others; each lost try means that another writer committed."""
+"""deltalake's attempts to commit after others; a failed one means that another writer committed."""
 
 REFUSED_TRIES: Final = 10
-"""How often a commit is tried that others refused without moving a mark. Each try writes the rows' files again."""
+"""Attempts after conflicts that moved no mark. Each attempt writes the files of the rows again."""
 
 RETENTION: Final = "delta.setTransactionRetentionDuration"
 _ALMOST_A_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|~")
 _SECRET: Final = re.compile(r"secret|password|token|key|credential|sas|signature", re.IGNORECASE)
 
 Reader = Callable[[Any], dict[str, int]]
-"""The application versions that a transaction depends on, of a ``DeltaTable`` or of None, which is no table yet."""
+"""Returns the application versions that a transaction depends on; None means no table yet."""
 
 
 class DeltaLedger(OneAtATime):
-    """A ledger in a Delta table, the one that the effect appends to. It keeps marks and batches, and claims no ids.
+    """A ledger in the Delta table that the effect appends to. It has marks and batches, but no ids.
 
-    Unlike those in databases, its transactions do not wait for each other: of two of a partition, the later one raises
-    at its commit. Rows that were appended and marks that moved are one commit; a transaction with neither writes
-    nothing. It can be pickled. Within one ledger, one thread at a time has a transaction; others wait.
+    In contrast to ledgers in databases, its transactions do not wait for each other: of two that
+    process the same partition, the later one raises an error at its commit. Appended rows and
+    advanced marks are one commit; a transaction with neither writes nothing. A ledger can be
+    pickled. It runs one transaction at a time; other threads wait.
 
-    A table that does not exist is created by the first rows, with their schema. Make it yourself to partition it or to
-    set its properties, and where marks come before rows, as with effects on Spark's executors.
+    A table that does not exist is created by the first rows, with their schema. Create it yourself
+    to partition it or to set its properties, and if marks are committed before rows, as with
+    effects on Spark's executors.
 
     Args:
-        table_uri: A path, or a URL that deltalake knows: ``s3://bucket/table``, ``abfss://…``, ``gs://…``.
-        storage_options: As for ``deltalake.DeltaTable``. Secrets in it stay out of errors and repr, and are pickled.
+        table_uri: A path, or a URL supported by deltalake: ``s3://bucket/table``, ``abfss://…``,
+            ``gs://…``.
+        storage_options: As for ``deltalake.DeltaTable``. Secrets in it are left out of errors and
+            repr, but are pickled.
 
     Raises:
-        ConfigurationError: Arguments that cannot be used; an option by which commits may overwrite each other.
+        ConfigurationError: An argument is invalid, or an option lets commits overwrite each other.
         ImportError: deltalake or pyarrow is not installed.
     """
 
     ids_refused: Final = IDS_REFUSED
-    """Why ids cannot be claimed, for those who would, to say so before they begin."""
+    """Why ids cannot be claimed; callers that need ids can check it early."""
 
     def __init__(
         self,
@@ -92,11 +98,13 @@ class DeltaLedger(OneAtATime):
         """Open a transaction of all of a group's partitions; it commits at the end of the block.
 
         Raises:
-            LedgerError: A mark of the group moved since the block began. Nothing was committed: read the marks again.
-            LedgerUnavailableError: The storage does not answer. If that was during the commit, the next transaction's
-                marks say whether it took place.
-            LedgerSchemaError: Rows that do not fit, no table and no row, or a table that forgets its marks.
-            UsageError: A transaction within a transaction; rows were appended and no mark moved.
+            LedgerError: A mark of the group moved during the block. Nothing was committed: read the
+                marks again.
+            LedgerUnavailableError: The storage is not available. If that was during the commit, the
+                marks of the next transaction show whether it took place.
+            LedgerSchemaError: The rows do not fit, there is neither a table nor a row, or the table
+                is configured to expire marks.
+            UsageError: A nested transaction; or rows were appended, but no mark moved.
         """
         check_name("group", group)
 
@@ -110,9 +118,10 @@ class DeltaLedger(OneAtATime):
     def partitions_transaction(
         self, group: str, partitions: Iterable[PartitionKey]
     ) -> Iterator[DeltaTransaction]:
-        """Open a transaction of some of a group's partitions; as `transaction`, but for this:
+        """Open a transaction of some of a group's partitions. Differences to `transaction`:
 
-        Those of other partitions commit beside it. It knows and moves the marks of its own partitions.
+        Transactions of other partitions can commit concurrently. It reads and advances the marks of
+        its own partitions only.
         """
         check_name("group", group)
         apps = [mark_id(group, key) for key in sorted(set(partitions))]
@@ -127,7 +136,7 @@ class DeltaLedger(OneAtATime):
         return f"DeltaLedger({self._name})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled, it is what it was made with, the secrets of its options too."""
+        """Pickle the arguments, including secrets in options."""
         return _ledger, (self._uri, self._options)
 
     @contextmanager
@@ -164,7 +173,7 @@ class DeltaLedger(OneAtATime):
                     self._commit(table, unmoved, rows, moved)
 
     def _opened(self) -> Any:
-        """The table as it is now; None if there is none."""
+        """Return the table in its current version; None if it does not exist."""
         kind = self._deltalake.DeltaTable
         if not kind.is_deltatable(self._uri, self._options):
             return None
@@ -183,7 +192,7 @@ class DeltaLedger(OneAtATime):
         rows: "pa.Table | None",
         versions: Mapping[str, int],
     ) -> None:
-        """Commit against ``table``, or behind it as long as ``unmoved`` gives a later state."""
+        """Commit after ``table``, or after a later version while ``unmoved`` returns one."""
         from deltalake.exceptions import CommitFailedError
 
         if table is None:
@@ -195,7 +204,7 @@ class DeltaLedger(OneAtATime):
             except CommitFailedError as error:
                 later = unmoved()
                 if later is None or later.version() == table.version():
-                    raise  # Nobody else committed: it is this commit that cannot be.
+                    raise  # no other writer committed, so this commit itself is invalid
                 if later.metadata().id != table.metadata().id:
                     raise LedgerError(self._replaced()) from None
                 table, why = later, error
@@ -210,13 +219,13 @@ class DeltaLedger(OneAtATime):
         )
 
     def _create(self, rows: "pa.Table | None") -> None:
-        """Make an empty table for these rows, if it can hold them, unless another process makes one meanwhile."""
+        """Create an empty table that fits these rows, unless another process creates one."""
         if rows is None:
             raise LedgerSchemaError(
                 f"{self._name}: there is no table yet and no row that tells its columns, so the marks cannot be kept. "
                 "Create it: deltalake.DeltaTable.create(uri, schema)"
             )
-        # By default deltalake tries again behind a table that was created meanwhile, and so replaces its schema.
+        # By default deltalake retries after a concurrent creation, and replaces its schema.
         once = self._deltalake.CommitProperties(max_commit_retries=0)
         schema = storable(rows.schema)
         fitted(rows, _arrow_schema_of(self._deltalake.Schema.from_arrow(schema)))
@@ -254,7 +263,7 @@ class DeltaLedger(OneAtATime):
 
     @contextmanager
     def _errors(self) -> Generator[None]:
-        """deltalake's errors as the ledger's. Their cause is left out: it may repeat an option's secret."""
+        """Convert deltalake's errors, without their cause, which may contain secrets of options."""
         from deltalake.exceptions import DeltaError, DeltaProtocolError, SchemaMismatchError
 
         try:
@@ -266,13 +275,13 @@ class DeltaLedger(OneAtATime):
         except DeltaError as error:
             raise LedgerError(self._text(error)) from None
         except Exception as error:
-            # deltalake raises these too; others are bugs, or errors of ours.
+            # deltalake also raises these types; other types are bugs, or our own errors.
             if type(error) is not Exception and not isinstance(error, ValueError | RuntimeError):
                 raise
             raise LedgerError(self._text(error)) from None
 
     def _text(self, error: Exception) -> str:
-        """What went wrong, without backtrace and secrets."""
+        """Return the error's text without backtrace and secrets."""
         text = str(error).partition("\n   0: ")[0].replace(self._uri, _public(self._uri))
         for option, value in self._options.items():
             if value and _SECRET.search(option):
@@ -320,12 +329,12 @@ def _check_arguments(table_uri: object, options: object) -> None:
 
 
 def _absolute(uri: str) -> str:
-    """Executors may stand in another folder."""
+    """Return an absolute path: executors may have another working directory."""
     return uri if "://" in uri else os.path.abspath(uri)
 
 
 def _public(uri: str) -> str:
-    """Without user and password, and without a query, which may be a signature."""
+    """Return the URI without user, password, and query, which may contain a signature."""
     return re.sub(r"//[^/@:]*:[^/@]*@", "//", uri.partition("?")[0]) if "://" in uri else uri
 
 

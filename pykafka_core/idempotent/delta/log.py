@@ -1,8 +1,9 @@
-"""Application versions in the log of a Delta table: what a ledger keeps there, and how it is read.
+"""Application versions in the log of a Delta table: how a ledger stores and reads its state.
 
-Delta's log keeps the last version that was committed under each *application id*, and its checkpoints carry them on.
-deltalake looks up one id. To list those of a group, the log itself is read: the newest checkpoint, and the commits
-after it. Source: the Delta transaction log protocol, sections "Transaction Identifiers" and "Checkpoints".
+Delta's log stores the last version committed for each *application id*; its checkpoints include
+them. deltalake can look up a single id. To list the ids of a group, the log itself is read: the
+newest checkpoint and the commits after it. Source: the Delta transaction log protocol, sections
+"Transaction Identifiers" and "Checkpoints".
 """
 
 import json
@@ -20,17 +21,17 @@ _CHECKPOINT: Final = re.compile(
 
 
 def mark_id(group: str, key: PartitionKey) -> str:
-    """The application id of a mark, whose version is the next offset: a JSON array, so that no two share a text."""
+    """Return the application id of a mark: an unambiguous JSON array. Its version is the mark."""
     return json.dumps([_MARK, group, key.topic_id.hex(), key.topic, key.partition])
 
 
 def batch_id(group: str, query_id: str) -> str:
-    """The application id of a query, whose version is its last batch."""
+    """Return the application id of a query. Its version is the query's last batch."""
     return json.dumps([_BATCH, group, query_id])
 
 
 def marked(app: str) -> PartitionKey | None:
-    """Whose mark an application id of a group is; None if it is a query's."""
+    """Return the partition of a group's application id; None if it is of a query."""
     kind, _, *rest = json.loads(app)
     if kind != _MARK:
         return None
@@ -39,21 +40,21 @@ def marked(app: str) -> PartitionKey | None:
 
 
 def query_of(app: str) -> str | None:
-    """Whose last batch an application id of a group is; None if it is a mark."""
+    """Return the query of a group's application id; None if it is of a mark."""
     kind, _, *rest = json.loads(app)
     return rest[0] if kind == _BATCH else None
 
 
 def looked_up(table: Any, apps: Iterable[str]) -> dict[str, int]:
-    """The versions of these application ids in a ``DeltaTable``; 0 where there is none."""
+    """Return the versions of these application ids in a ``DeltaTable``; 0 if missing."""
     return {app: table.transaction_version(app) or 0 for app in apps}
 
 
 def of_group(table: Any, group: str) -> dict[str, int]:
-    """The versions of all application ids of a group in a ``DeltaTable``.
+    """Return the versions of all application ids of a group in a ``DeltaTable``.
 
     Raises:
-        LedgerUnavailableError: Another writer removed the older part of the log meanwhile.
+        LedgerUnavailableError: Another writer removed a needed part of the log during the read.
     """
     prefixes = tuple(json.dumps([kind, group])[:-1] + "," for kind in (_MARK, _BATCH))
     found = _all_versions(table)
@@ -61,9 +62,9 @@ def of_group(table: Any, group: str) -> dict[str, int]:
 
 
 def newest_commit(table: Any) -> object:
-    """What tells the file of the table's last commit from another of this version, by one question to the storage.
+    """Return the identity of the file of the table's last commit, with one storage request.
 
-    Equal for a ``DeltaTable`` that was opened before, unless another table was made in its place.
+    It is equal for a ``DeltaTable`` that was opened earlier, unless another table replaced it.
     """
     found = _files(table).get_file_info(f"_delta_log/{table.version():020}.json")
     return found.type, found.size, found.mtime_ns
@@ -96,7 +97,9 @@ def _all_versions(table: Any) -> dict[str, int]:
 
 
 def newest_checkpoint(names: Collection[str], version_max: int) -> tuple[int, list[str]]:
-    """Version and files of the newest whole checkpoint up to ``version_max``; -1 and none if there is none.
+    """Return version and files of the newest complete checkpoint up to ``version_max``.
+
+    Without one, return -1 and no files.
 
     Args:
         names: All files of the log.
@@ -106,7 +109,7 @@ def newest_checkpoint(names: Collection[str], version_max: int) -> tuple[int, li
         match = _CHECKPOINT.fullmatch(name)
         if match is not None and int(match[1]) <= version_max:
             found.setdefault((int(match[1]), int(match[2] or 1)), []).append(name)
-    # Files of one part at the same version are alternatives: any of them is enough.
+    # Files with the same version and part number are alternatives; any of them is sufficient.
     whole = {
         version: parts[:1] if count == 1 else parts
         for (version, count), parts in found.items()
@@ -124,7 +127,7 @@ def _of_checkpoint(files: Any, path: str) -> dict[str, int]:
     parquet = pq.ParquetFile(files.open_input_file(path))
     if "txn" not in parquet.schema_arrow.names:
         return {}
-    # One column needs no threads; those that end after the interpreter abort the process.
+    # One column needs no threads. Threads that outlive the interpreter would abort the process.
     actions = parquet.read(columns=["txn"], use_threads=False)["txn"].drop_null().to_pylist()
     return {action["appId"]: action["version"] for action in actions if action["appId"] is not None}
 
@@ -132,6 +135,6 @@ def _of_checkpoint(files: Any, path: str) -> dict[str, int]:
 def _of_json(files: Any, path: str) -> dict[str, int]:
     with files.open_input_stream(path) as stream:
         lines = stream.read().splitlines()
-    # Most lines are files of the table, with statistics: they are not parsed.
+    # Most lines describe data files, with statistics; they are not parsed.
     actions = [json.loads(line).get("txn") for line in lines if b'"txn"' in line]
     return {action["appId"]: action["version"] for action in actions if action is not None}

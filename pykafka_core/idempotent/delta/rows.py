@@ -1,4 +1,4 @@
-"""Rows on their way into a Delta table, in the table's columns and types."""
+"""Conversion of rows to the columns and types of a Delta table."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -15,28 +15,28 @@ _KINDS: Final = {
     "string": ["is_string", "is_large_string", "is_string_view"],
     "binary": ["is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary"],
 }
-"""Tests of ``pyarrow.types``, by what they have in common."""
+"""Tests of ``pyarrow.types``, by common kind."""
 
 
 class DeltaRows:
-    """What the effect writes to: the rows of the commit to come."""
+    """The connection of an effect: collects the rows of the next commit."""
 
     def __init__(self, schema: "pa.Schema | None") -> None:
         self._schema, self._tables = schema, list["pa.Table"]()
         self._open = True
 
     def append(self, table: "pa.Table") -> None:
-        """Add rows to the commit; they are in memory until then.
+        """Add rows to the commit; they are held in memory until then.
 
         Args:
-            table: With the Delta table's columns, in any order, and its types; integers of another size and other
-                forms of one type (large strings, dictionaries) are converted. Where there is no Delta table yet, the
-                first rows' schema becomes its own.
+            table: Rows with the Delta table's columns, in any order, and its types. Integers of
+                another size and other encodings of a type (large strings, dictionaries) are
+                converted. If there is no Delta table yet, it gets the schema of the first rows.
 
         Raises:
-            LedgerSchemaError: The rows do not fit the Delta table, or have text that is not UTF-8, which nobody could
-                read.
-            UsageError: The transaction has ended, or this is no table.
+            LedgerSchemaError: The rows do not fit the Delta table, or contain text that is not
+                UTF-8 and could not be read.
+            UsageError: The transaction has ended, or ``table`` is not a table.
         """
         import pyarrow as pa
 
@@ -49,24 +49,26 @@ class DeltaRows:
         self._tables.append(_checked_text(fitted(table, self._schema)))
 
     def collected(self) -> "pa.Table | None":
-        """All rows; None if there are none."""
+        """Return all rows; None if there are none."""
         import pyarrow as pa
 
         rows = pa.concat_tables(self._tables) if self._tables else None
         return rows if rows is not None and rows.num_rows else None
 
     def finish(self) -> None:
-        """From here on `append` is an error."""
+        """End the transaction; later calls of `append` raise an error."""
         self._open = False
 
 
 def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
-    """Rows in the columns and types of ``schema``.
+    """Return the rows in the columns and types of ``schema``.
 
-    deltalake would convert what it can, text to numbers too, and have a row that it cannot convert fail the commit.
+    deltalake itself would convert as much as possible, even text to numbers, and would fail the
+    commit on a row that it cannot convert.
 
     Raises:
-        LedgerSchemaError: A column is missing or unknown, of another kind, or has values that do not fit.
+        LedgerSchemaError: A column is missing, unknown, of another kind, or has values that do not
+            fit.
     """
     import pyarrow as pa
 
@@ -96,10 +98,10 @@ def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
 
 
 def check_partitioning(rows: "pa.Table", columns: Sequence[str]) -> None:
-    """The rows' values in the partition columns can be read again: deltalake writes them as text in the log.
+    """Check values of partition columns, which deltalake writes to the log as text.
 
-    By 1.6.6, negative decimals such as -0.01 become text that makes the whole table unreadable, and its own reader
-    gives bytes back escaped.
+    In deltalake 1.6.6, negative decimals such as -0.01 are written as text that makes the whole
+    table unreadable, and its reader returns binary values escaped.
 
     Raises:
         LedgerSchemaError: There are such values; nothing is written.
@@ -123,7 +125,7 @@ def check_partitioning(rows: "pa.Table", columns: Sequence[str]) -> None:
 
 
 def _checked_text(rows: "pa.Table") -> "pa.Table":
-    """The rows: Arrow takes any bytes for text, and the file with them would be written."""
+    """Return the rows; check their text, because Arrow would write invalid UTF-8 to the file."""
     import pyarrow as pa
 
     for name, column in zip(rows.column_names, rows.columns, strict=True):
@@ -138,7 +140,7 @@ def _checked_text(rows: "pa.Table") -> "pa.Table":
 
 
 def _kind(type: "pa.DataType") -> object:
-    """Equal for types between which a checked cast keeps each value."""
+    """Return a value that is equal for types between which a checked cast is lossless."""
     from pyarrow import types
 
     if types.is_dictionary(type):
@@ -158,10 +160,10 @@ def _kind(type: "pa.DataType") -> object:
 
 
 def storable(schema: "pa.Schema") -> "pa.Schema":
-    """The schema of a Delta table for rows like these: moments are in UTC and microseconds there.
+    """Return the schema of a Delta table for these rows; its timestamps are UTC microseconds.
 
     Raises:
-        LedgerSchemaError: A type that its files cannot hold.
+        LedgerSchemaError: Parquet cannot store a type.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Transactions of the ledger in a Delta table: rows and application versions that become one commit."""
+"""Transactions of the Delta ledger: rows and application versions that become one commit."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION_MAX: Final = 2**63 - 1
-"""A version is a long."""
+"""Versions are signed 64-bit integers."""
 
 IDS_REFUSED: Final = (
     "a DeltaLedger keeps no message ids, only marks, which stop redelivery. Leave ids out and remove what "
@@ -25,13 +25,13 @@ IDS_REFUSED: Final = (
 
 
 class DeltaTransaction:
-    """One commit to come, of a whole group or of some of its partitions.
+    """The next commit, of a whole group or of some of its partitions.
 
     Args:
-        group: Whose.
-        versions: Its application versions as they were read; the commit is refused if one of them moved.
-        schema: The Delta table's; None if there is none yet.
-        whole_group: False: the marks among ``versions`` are the only ones that may move.
+        group: The group.
+        versions: Its application versions as read; the commit fails if one of them changed.
+        schema: The Delta table's schema; None if there is no table yet.
+        whole_group: False: only the marks among ``versions`` may move.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class DeltaTransaction:
 
     @property
     def connection(self) -> DeltaRows:
-        """Where the effect appends its rows."""
+        """The collector to which the effect appends rows."""
         self._check_open()
         return self._rows
 
     def begin_batch(self, query_id: str, batch_id: int) -> bool:
-        """False if this or a later batch of the query was committed before."""
+        """Return False if this or a later batch of the query is already committed."""
         self._check_open()
         check_name("query_id", query_id)
         if not self._whole_group:
@@ -68,13 +68,13 @@ class DeltaTransaction:
         return True
 
     def batches(self) -> dict[str, int]:
-        """The last committed batch of each query."""
+        """Return the last committed batch of each query."""
         self._check_open()
         queries = {query_of(app): version for app, version in self._versions.items()}
         return {query: version for query, version in queries.items() if query is not None}
 
     def marks(self) -> dict[PartitionKey, int]:
-        """The next offset to process of each partition; the commit is refused if one moves meanwhile."""
+        """Return the next offset of each partition; the commit fails if one moves concurrently."""
         self._check_open()
         keys = {marked(app): version for app, version in self._versions.items()}
         return {key: version for key, version in keys.items() if key is not None}
@@ -83,7 +83,7 @@ class DeltaTransaction:
         """Set the next offset to process of these partitions.
 
         Raises:
-            UsageError: A mark would go back, is no offset, or is not of the transaction's partitions.
+            UsageError: A mark would decrease, is not an offset, or is of another partition.
         """
         known = self.marks()
         for key, offset in marks.items():
@@ -93,7 +93,7 @@ class DeltaTransaction:
         self._versions |= {mark_id(self._group, key): offset for key, offset in marks.items()}
 
     def claim(self, ids: Any) -> Any:
-        """Nothing for no ids: a Delta table has no unique index that could keep any.
+        """Return an empty mask if there are no ids: a Delta table has no unique index for ids.
 
         Raises:
             UsageError: There are ids.
@@ -113,12 +113,14 @@ class DeltaTransaction:
         return pa.array([], pa.bool_())
 
     def settled(self) -> "tuple[pa.Table | None, Mapping[str, int]] | None":
-        """Rows and application versions to commit; None if there is nothing.
+        """Return rows and application versions to commit; None if there are none.
 
-        All versions are among them, also those that stay: only what a commit names is compared with other commits.
+        Unchanged versions are included: only ids that a commit names are compared with other
+        commits.
 
         Raises:
-            UsageError: Rows without progress: if the answer to the commit were lost, they would be appended twice.
+            UsageError: Rows without progress: if the result of the commit were lost, they would be
+                appended twice.
         """
         rows = self._rows.collected()
         moved = any(at != self._read.get(app, 0) for app, at in self._versions.items())
@@ -130,7 +132,7 @@ class DeltaTransaction:
         return (rows, self._versions) if moved else None
 
     def finish(self) -> None:
-        """From here on every call is an error: the block has ended."""
+        """Mark the transaction as ended; later calls raise an error."""
         self._open = False
         self._rows.finish()
 

@@ -1,1 +1,1 @@
-"""A ledger in PostgreSQL (`ledger.py`); rows and ids go to the server by binary COPY (`binary_copy.py`)."""
+"""A ledger in PostgreSQL (`ledger.py`); rows and ids are sent by binary COPY (`binary_copy.py`)."""

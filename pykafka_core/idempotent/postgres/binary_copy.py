@@ -1,14 +1,16 @@
-"""Arrow columns as the bytes of PostgreSQL's binary COPY, without a Python object per value.
+"""Encodes Arrow columns for PostgreSQL's binary COPY, without a Python object per value.
 
-A row is its number of fields, then for each field the length and the value, all big-endian; a null is the length -1
-alone. So each column becomes an Arrow binary array of (length + value), the columns are joined row by row, and the
-data buffer of the result is the stream. Layout: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
+A row is its number of fields, then the length and value of each field, all big-endian; a null is
+just the length -1. So each column becomes an Arrow binary array of (length + value), the columns
+are joined row by row, and the data buffer of the result is the stream. For the layout see
+https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
 
-PostgreSQL's types: binary is bytea, strings are text, int8 and int16 smallint, int32, uint8 and uint16 integer, int64
-and uint32 bigint, float32 real, float64 double precision, date32 date, decimal128 numeric, timestamps with a time zone
-timestamptz and without one timestamp. Everything else is refused by name, as are values that PostgreSQL cannot hold.
+PostgreSQL's types: binary is bytea, strings are text, int8 and int16 smallint, int32, uint8 and
+uint16 integer, int64 and uint32 bigint, float32 real, float64 double precision, date32 date,
+decimal128 numeric, timestamps with a time zone timestamptz and without one timestamp. Other types,
+and values that PostgreSQL cannot represent, are rejected with the name of the column.
 
-This module imports pyarrow and numpy: import it only where rows are in Arrow's form.
+This module imports pyarrow and numpy: import it only where rows are in Arrow format.
 """
 
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from pykafka_core.errors import UsageError
 from pykafka_core.idempotent.postgres import numeric
 
 CHUNK_BYTES: Final = 4 << 20
-"""At most so much of the rows is encoded at a time; a larger row is encoded by itself."""
+"""Maximum size of rows that are encoded at a time; a larger row is encoded alone."""
 ROWS_MAX: Final = 1 << 16
 
 _HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -31,7 +33,7 @@ _TRAILER: Final = b"\xff\xff"
 _NULL: Final = pa.scalar(b"\xff\xff\xff\xff", pa.large_binary())
 _NOTHING: Final = pa.scalar(b"", pa.large_binary())
 
-# Arrow's type: PostgreSQL's, and the form of a value on the wire.
+# By Arrow type: the PostgreSQL type and the wire format of a value.
 _FIXED: Final = {
     pa.bool_(): ("boolean", "u1"),
     pa.int8(): ("smallint", ">i2"),
@@ -48,16 +50,16 @@ _FIXED: Final = {
 _BYTES: Final = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
 _TEXT: Final = (types.is_string, types.is_large_string)
 
-# PostgreSQL counts from 2000-01-01, Arrow from 1970.
+# PostgreSQL's epoch is 2000-01-01, Arrow's is 1970-01-01.
 _EPOCH_DAYS: Final = 10_957
 _EPOCH_US: Final = _EPOCH_DAYS * 86_400_000_000
 
 
 def postgres_type(field: Any) -> str:
-    """What PostgreSQL calls the type of an Arrow field's values.
+    """Return the PostgreSQL type for an Arrow field.
 
     Raises:
-        UsageError: It has none here; the message names the column and says what to do.
+        UsageError: There is none; the message names the column and gives advice.
     """
     kind = field.type
     if kind in _FIXED:
@@ -74,7 +76,7 @@ def postgres_type(field: Any) -> str:
 
 
 def no_form(field: Any, database: str) -> UsageError:
-    """What refuses a column by name, with advice."""
+    """Return an error that rejects a column by name, with advice."""
     advice = (
         "turn it into text (to_json) or into a column per field"
         if types.is_nested(field.type)
@@ -86,12 +88,13 @@ def no_form(field: Any, database: str) -> UsageError:
 
 
 def copy_stream(rows: Any) -> Iterator[memoryview]:
-    """A ``pyarrow.RecordBatchReader`` as what COPY … FROM STDIN (FORMAT binary) reads, in pieces.
+    """Encode a ``pyarrow.RecordBatchReader`` for COPY … FROM STDIN (FORMAT binary), in pieces.
 
     The target's columns must have the types of `postgres_type`, in the rows' order.
 
     Raises:
-        UsageError: A column's type, or a value: text with NUL, or a time out of range or between two microseconds.
+        UsageError: Unsupported column type, text with NUL, or a time that is out of range or more
+            precise than a microsecond.
     """
     for field in rows.schema:
         postgres_type(field)
@@ -103,7 +106,7 @@ def copy_stream(rows: Any) -> Iterator[memoryview]:
 
 
 def slices(rows: Any) -> Iterator[Any]:
-    """A record batch or an array in pieces of at most `ROWS_MAX` rows and, if of several rows, `CHUNK_BYTES`."""
+    """Split an array or batch to at most `ROWS_MAX` rows and (if several rows) `CHUNK_BYTES`."""
     count = len(rows)
     if count > ROWS_MAX or (count > 1 and rows.nbytes > CHUNK_BYTES):
         yield from slices(rows.slice(0, count // 2))
@@ -121,7 +124,7 @@ def _joined(batch: Any) -> Any:
 
 
 def encoded(field: Any, column: Any) -> Any:
-    """One (not chunked) array as length and value of each element, a large binary array without nulls."""
+    """Encode an array (not chunked) as length and value of each element: large binary, no nulls."""
     kind = field.type
     if types.is_decimal128(kind):
         values = numeric.encoded(column)
@@ -138,7 +141,8 @@ def encoded(field: Any, column: Any) -> Any:
 
 
 def _check_text(field: Any, column: Any, binary: Any) -> None:
-    # All bytes at once take a hundredth of the time of a search in each value; those under a null may be anything.
+    # Scanning all bytes at once takes a hundredth of the time of a search in each value. Bytes
+    # under a null may have any value, so a hit is confirmed by a search.
     every_byte = np.frombuffer(values_of(binary), "u1")
     if every_byte.min(initial=1) or not pc.any(pc.match_substring(column, "\0")).as_py():
         return
@@ -174,13 +178,16 @@ def _microseconds(field: Any, column: Any) -> Any:
 
 
 def _check_not_below(field: Any, numbers: Any, bound: int) -> None:
-    """The smallest number is PostgreSQL's -infinity, and what is below would wrap; the server checks all the others."""
+    """Check the lower bound: it is PostgreSQL's -infinity, and less would wrap around.
+
+    The server checks all other bounds.
+    """
     if len(numbers) and int(numbers.min()) <= bound:
         raise UsageError(f"column {field.name!r} has a time before PostgreSQL's first; filter it")
 
 
 def _with_length(values: Any, column: Any) -> Any:
-    """Values of one width, null where the column is."""
+    """Prefix values of one width with the length; null where the column is null."""
     width = values.dtype.itemsize
     rows = np.empty(len(values), dtype=[("length", ">i4"), ("value", values.dtype)])
     rows["length"], rows["value"] = width, values
@@ -191,14 +198,14 @@ def _with_length(values: Any, column: Any) -> Any:
 
 
 def fixed(rows: Any) -> Any:
-    """A numpy array's elements, their bytes as a large binary array."""
+    """Return the elements' bytes of a numpy array as a large binary array."""
     kind = pa.binary(rows.dtype.itemsize)
     array = pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
     return array.cast(pa.large_binary())
 
 
 def values_of(array: Any) -> memoryview:
-    """The elements of a large binary array, one after the other, without a copy."""
+    """Return the concatenated elements of a large binary array, without a copy."""
     if len(array) == 0:
         return memoryview(b"")
     _, offsets, data = array.buffers()

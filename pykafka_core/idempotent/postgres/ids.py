@@ -1,13 +1,15 @@
-"""Claims of ids in PostgreSQL: one statement, which answers with the row numbers of the new ones.
+"""Claims of ids in PostgreSQL: one statement, which returns the row numbers of the new ids.
 
-Each number drawn from the counter of ``pykafka_claims`` is a block: the `BLOCK` values of ``seq`` from that number
-times `BLOCK` on. Row n of a claim gets value n of the claim's block (of its second block after `BLOCK` rows, and so
-on), so the values that were inserted say which rows were new, and no id comes back. Earlier versions gave all ids of a
-claim the counter's number itself, which is below every block drawn later.
+Each number from the sequence of ``pykafka_claims`` stands for a block of `BLOCK` values of ``seq``,
+from the number times `BLOCK` on. Row n of a claim gets value n of the claim's block (of its second
+block after `BLOCK` rows, and so on). So the inserted values identify the new rows, and no id needs
+to be returned. Earlier versions used the sequence number itself for all ids of a claim, which is
+below every later block.
 
-The ids go as one array parameter, or through COPY into a temporary table from `PARAMETER_BYTES_MAX` on. The numbers
-come packed, 4 bytes each: of ``COPY (INSERT … RETURNING) TO STDOUT`` the client gets every row as an object, which
-takes it a hundred times as long.
+The ids are sent as one array parameter, or by COPY into a temporary table above
+`PARAMETER_BYTES_MAX`. The numbers are returned packed, 4 bytes each: with
+``COPY (INSERT … RETURNING) TO STDOUT`` the client would get every row as an object, which takes a
+hundred times as long.
 """
 
 import struct
@@ -19,16 +21,16 @@ from pykafka_core.idempotent.sql import Claimed
 
 BLOCK: Final = 1 << 24
 PARAMETER_BYTES_MAX: Final = 4 << 20
-"""Of ids in one parameter: the server holds several copies in memory. Below it a temporary table is dearer by 2 ms."""
+"""Limit for a parameter; the server holds several copies. A temporary table takes 2 ms more."""
 
 STAGING: Final = "pg_temp.pykafka_staged_ids"
-_BYTEA, _BYTEA_ARRAY = 17, 1001  # Object ids of types, the same in every server.
+_BYTEA, _BYTEA_ARRAY = 17, 1001  # type OIDs, which are the same in every server
 _PARAMETER: Final = (
     "(SELECT id, n - 1 AS n FROM unnest(%b::bytea[]) WITH ORDINALITY AS u (id, n)) AS given"
 )
 
-# In the order of the ids: claims that share some never wait in a circle, and neighbours in the index share its pages.
-# The answer's groups are of 65,536 rows, so that neither side holds all of it in one value.
+# Ids are inserted in sorted order, so that concurrent claims of the same ids do not deadlock, and
+# neighbours share index pages. Results are grouped by 65,536 rows to bound the size of a value.
 _INSERT: Final = """
 WITH inserted AS (
     INSERT INTO {schema}.pykafka_ids (seq, group_key, id)
@@ -41,14 +43,14 @@ SELECT seq >> 16, string_agg(int4send((seq & 65535)::integer), ''::bytea) FROM i
 """
 
 Mark = Callable[[bytearray, int, bytes], None]
-"""Sets the mask's bytes at this start plus each of these packed numbers."""
+"""Sets the mask's bytes at this start plus each packed number."""
 
 
 class Target(NamedTuple):
-    """Where a claim's ids go.
+    """The destination of a claim's ids.
 
     Attributes:
-        schema: Of the ledger's tables, as it stands in a statement with parameters.
+        schema: Schema of the ledger's tables, quoted for statements with parameters.
     """
 
     cursor: Any
@@ -57,12 +59,12 @@ class Target(NamedTuple):
 
 
 def blocks_needed(count: int) -> int:
-    """By a claim of so many ids."""
+    """Return the number of blocks for a claim of ``count`` ids."""
     return -(-count // BLOCK)
 
 
 def claims_of(blocks: Sequence[int], mask: bytearray) -> list[Claimed]:
-    """What each block of a claim holds."""
+    """Return the range and the number of new ids of each block of a claim."""
     claims = []
     for place, block in enumerate(blocks):
         part = mask[place * BLOCK : (place + 1) * BLOCK]
@@ -71,10 +73,10 @@ def claims_of(blocks: Sequence[int], mask: bytearray) -> list[Claimed]:
 
 
 def insert_list(target: Target, blocks: Sequence[int], ids: Sequence[bytes]) -> bytearray:
-    """Insert those that are not there.
+    """Insert the new ids.
 
     Returns:
-        One byte per id: 1 where it was inserted, of equal ones at the first, else 0.
+        One byte per id: 1 if it was inserted (of equal ids, the first), else 0.
     """
     mask = bytearray(len(ids))
     if sum(map(len, ids)) <= PARAMETER_BYTES_MAX:
@@ -89,7 +91,7 @@ def insert_list(target: Target, blocks: Sequence[int], ids: Sequence[bytes]) -> 
 
 
 def insert_arrow(target: Target, blocks: Sequence[int], ids: Any) -> bytearray:
-    """The same for a chunked array, without a Python object per id."""
+    """Do the same for a chunked array, without a Python object per id."""
     mask = bytearray(len(ids))
     if ids.nbytes <= PARAMETER_BYTES_MAX:
         _register(target.cursor)
@@ -116,14 +118,14 @@ def _mark_all(mask: bytearray, start: int, packed: bytes) -> None:
 
 
 class _Encoded:
-    """A bytea[] in the server's own form."""
+    """A bytea[] in PostgreSQL's binary format."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
 
 
 def _encoded(ids: Any) -> _Encoded:
-    """Dimensions, no nulls, type, number of elements and the first one's index; then length and value of each."""
+    """Encode an array: dimensions, null flag, type, length, lower bound; sizes and values."""
     import pyarrow as pa
 
     from pykafka_core.idempotent.postgres import binary_copy
@@ -151,7 +153,7 @@ def _register(cursor: Any) -> None:
 
 
 def _numbered(ids: Any) -> Any:
-    """A reader of row numbers and ids."""
+    """Return a reader of row numbers and ids."""
     import numpy as np
     import pyarrow as pa
 
@@ -172,7 +174,7 @@ def _numbered(ids: Any) -> Any:
 
 @contextmanager
 def _staging(cursor: Any) -> Iterator[Any]:
-    """A COPY of (n, id) into an empty temporary table."""
+    """Open a COPY of (n, id) into an empty temporary table."""
     cursor.execute(
         f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING} (n bigint, id bytea) ON COMMIT DELETE ROWS"
     )

@@ -1,6 +1,6 @@
-"""Arrow's decimals as PostgreSQL's numeric: a header and digits of base 10,000, as ``numeric_send`` writes them.
+"""Encodes Arrow decimals like ``numeric_send`` of PostgreSQL: a header and base-10,000 digits.
 
-All values of a column get the same number of digits; the server strips the zeros on both ends.
+All values of a column get the same number of digits; the server strips leading and trailing zeros.
 """
 
 from typing import Any
@@ -9,14 +9,14 @@ import numpy as np
 
 _BASE = 10_000
 _LIMBS = 5
-"""Of 32 bits: a decimal128 has four, and aligning its scale to digits of the base multiplies by up to 1,000."""
+"""32-bit limbs: a decimal128 has four; aligning its scale to the base multiplies by up to 1,000."""
 
 
 def encoded(column: Any) -> Any:
-    """A numpy array with one fixed-size structure per element; what stands for a null is not defined.
+    """Return a numpy array with one fixed-size structure per element, undefined for nulls.
 
     Args:
-        column: A decimal128 array, 0 <= scale <= precision.
+        column: A decimal128 array with 0 <= scale <= precision.
     """
     scale, precision = column.type.scale, column.type.precision
     digits_before, digits_after = -(-(precision - scale) // 4), -(-scale // 4)
@@ -40,7 +40,7 @@ def encoded(column: Any) -> Any:
 
 
 def _magnitude(words: Any, negative: Any) -> list[Any]:
-    """Absolute values as limbs, the lowest first."""
+    """Return absolute values as limbs, lowest first."""
     flipped = np.where(negative[:, None], ~words, words).astype("u8")
     limbs, carry = [], negative.astype("u8")
     for number in range(4):
@@ -51,7 +51,7 @@ def _magnitude(words: Any, negative: Any) -> list[Any]:
 
 
 def _digits(limbs: list[Any], shift: int, count: int) -> Any:
-    """Of the values times ten to the ``shift``, the highest digit first."""
+    """Return the digits of the values times ten to the ``shift``, highest first."""
     carry = np.zeros(len(limbs[0]), "u8")
     for number in range(_LIMBS):
         total = limbs[number] * 10**shift + carry
@@ -63,7 +63,7 @@ def _digits(limbs: list[Any], shift: int, count: int) -> Any:
 
 
 def _divide(limbs: list[Any]) -> Any:
-    """Divide in place by the base; the remainders."""
+    """Divide in place by the base; return the remainders."""
     rest = np.zeros(len(limbs[0]), "u8")
     for number in reversed(range(_LIMBS)):
         total = (rest << 32) | limbs[number]

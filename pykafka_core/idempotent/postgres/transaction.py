@@ -1,4 +1,4 @@
-"""Transactions of the ledger in PostgreSQL: of a whole group, and of some of its partitions."""
+"""Transactions of the PostgreSQL ledger, for a whole group or for some of its partitions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,21 +13,22 @@ from pykafka_core.idempotent.sql import Inserted, SqlTransaction, marks_rolled_b
 from pykafka_core.idempotent.statements.checks import quoted
 
 NUMBER: Final = "pg_current_xact_id()::text::bigint"
-"""Of the database's transaction."""
+"""Expression for the number of the database transaction."""
 
-# Of one transaction. A commit that returned must not be forgotten; names as bytes would be other names.
+# For one transaction. Commits must be durable; names in SQL_ASCII would be compared as other names.
 _DURABLE: Final = "set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
 _TEXT: Final = "set_config('client_encoding', replace(current_setting('client_encoding'), 'SQL_ASCII', 'UTF8'), true)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What holds at the beginning of each transaction, whatever the one before it left behind.
+    """Settings that are applied at the start of each transaction.
 
     Attributes:
-        schema: Of the ledger's tables, which are named by it: an effect may change the search path.
-        search_path: That of the new connection.
-        timeout_ms: How long a lock is waited for.
+        schema: Schema of the ledger's tables; statements name it, because an effect may change the
+            search path.
+        search_path: The search path of the new connection.
+        timeout_ms: How long to wait for a lock.
     """
 
     schema: str
@@ -36,12 +37,12 @@ class Session:
 
     @property
     def quoted(self) -> str:
-        """The schema in a statement that has parameters."""
+        """The schema, quoted for statements with parameters."""
         return quoted(self.schema).replace("%", "%%")
 
     @classmethod
     def opened(cls, connection: Any, timeout_ms: int) -> Self:
-        """That of a new connection, whose transaction is open; its settings hold in this transaction, too."""
+        """Return the session of a new connection and apply its settings to the open transaction."""
         connection.execute(
             f"SELECT set_config('lock_timeout', %s, true), {_TEXT}", [f"{timeout_ms}"]
         )
@@ -50,7 +51,7 @@ class Session:
         return cls(schema=schema or "", search_path=search_path, timeout_ms=timeout_ms)
 
     def begin(self, connection: Any) -> int:
-        """Set them; the transaction's number."""
+        """Apply the settings; return the transaction's number."""
         query = (
             f"SELECT {NUMBER}, set_config('lock_timeout', %s, true), set_config('search_path', %s, true), "
             f"{_DURABLE}, {_TEXT}"
@@ -60,7 +61,7 @@ class Session:
 
 
 class PostgresTransaction(SqlTransaction):
-    """Statements go through cursors of their own, whatever the effect sets on the connection."""
+    """A transaction with its own cursors, independent of settings that the effect changes."""
 
     _IS_SAME = f"{NUMBER} = ?"
 
@@ -80,7 +81,7 @@ class PostgresTransaction(SqlTransaction):
         super().__init__(connection, group, retention, now_ms)
 
     def settle(self) -> None:
-        """Make sure, as the last thing, that it is this transaction that is committed, and for good."""
+        """As the last step, check that this transaction is the open one, and make it durable."""
         super().settle()
         if self._rows(f"SELECT {NUMBER}, {_DURABLE}")[0][0] != self._number:
             raise self._ended()
@@ -117,12 +118,12 @@ class PostgresTransaction(SqlTransaction):
             return count
 
     _GROUP_LOCK = "pg_advisory_xact_lock"
-    """By number, not by row: a lock of a row that is shared and updated is a chain of versions, which can deadlock."""
+    """An advisory lock: shared locks and updates of one row create row versions and can deadlock."""
 
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
         number = "hashtextextended('pykafka ' || ?::text || ' ' || ?::text, 0)"
         self._rows(f"SELECT {self._GROUP_LOCK}({number})", (self._session.schema, group))
-        # A statement of its own, to see what was committed while the lock was waited for.
+        # A separate statement, which sees commits that happened while it waited for the lock.
         return self._rows(
             "SELECT group_key, ids_count FROM main.pykafka_groups WHERE name = ?", (group,)
         )
@@ -157,11 +158,12 @@ class PostgresTransaction(SqlTransaction):
 
 
 class PartitionsTransaction(PostgresTransaction):
-    """Of some of a group's partitions: beside it others of the group may be open, but none of the whole group.
+    """A transaction of some of a group's partitions.
 
-    Each of its partitions is locked by the row of its mark, and the group by a lock that such transactions share. Two
-    that claim one id wait for each other at the unique index: `claim` inserts in the order of the ids, and only once,
-    so that they never wait in a circle. The group's row, which counts the ids, is changed last.
+    Others of the group may be open concurrently, but none of the whole group. Each partition is
+    locked by the row of its mark, and the group by a shared lock. Two transactions that claim the
+    same id wait for each other at the unique index: `claim` inserts in the order of the ids, and
+    only once, so that there is no deadlock. The group's row, which counts the ids, is updated last.
     """
 
     _GROUP_LOCK = "pg_advisory_xact_lock_shared"
@@ -179,11 +181,11 @@ class PartitionsTransaction(PostgresTransaction):
     ) -> None:
         super().__init__(psycopg, connection, name, session, group, retention, now_ms)
         self._claimed: list[int] | None = None
-        """Where each claim begins."""
+        """The first ``seq`` of each claim."""
         self._marks = {key: self._lock_mark(key) for key in sorted(set(partitions))}
 
     def begin_batch(self, query_id: str, batch_id: int) -> bool:
-        """Batches are the whole group's.
+        """Reject the call: batches belong to the whole group.
 
         Raises:
             UsageError: Always.
@@ -191,17 +193,17 @@ class PartitionsTransaction(PostgresTransaction):
         raise UsageError("batches are noted in a transaction of the whole group")
 
     def advance(self, marks: Mapping[PartitionKey, int]) -> None:
-        """Set the next offset to process of these partitions, all of which are locked."""
+        """Set the next offset to process of these partitions, which must be locked."""
         foreign = sorted(marks.keys() - self.marks().keys())
         if foreign:
             raise UsageError(f"the transaction is not of {foreign[0].topic}-{foreign[0].partition}")
         super().advance(marks)
 
     def settle(self) -> None:
-        """Count the ids: who holds the group's row waits for nothing any more."""
+        """Count the ids last: the transaction that holds the group's row waits for nothing else."""
         self._check_open()
         if self._claimed:
-            # What a savepoint that was rolled back took along does not count.
+            # Claims of a rolled-back savepoint do not count.
             self._run(
                 "UPDATE main.pykafka_groups g SET ids_count = g.ids_count + coalesce((SELECT c.ids_count FROM "
                 "main.pykafka_claims c WHERE c.group_key = g.group_key AND c.first_seq = ?), 0) WHERE g.group_key = ?",
@@ -237,7 +239,7 @@ class PartitionsTransaction(PostgresTransaction):
         return inserted
 
     def _forget(self) -> None:
-        """Left to transactions of the whole group."""
+        """Do nothing: only transactions of the whole group delete ids."""
 
     def _count_ids(self, change: int) -> None:
-        """Left to the end of the transaction."""
+        """Do nothing: ids are counted at the end of the transaction."""

@@ -1,4 +1,4 @@
-"""What both databases ask of a statement and of the rows that it is for."""
+"""Checks of a statement and its rows that are common to both databases."""
 
 import re
 from collections.abc import Callable, Collection, Generator
@@ -9,13 +9,13 @@ from typing import Any, Final
 from pykafka_core.errors import ConfigurationError, UsageError
 
 STAGED: Final = "staged"
-"""The view that the statement reads. A view, because no statement can change it: one that tries to meant another."""
+"""The view that the statement reads. It is a view because no statement can change one."""
 
 ROWS: Final = "pykafka_rows"
-"""The temporary table that it shows."""
+"""The temporary table that the view selects from."""
 
 KEYWORDS: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SELECT", "WITH"})
-"""How a statement begins that both databases know."""
+"""First words of statements that both databases support."""
 
 _NOTED_MAX: Final = 1000
 
@@ -24,13 +24,13 @@ _WORD: Final = re.compile("[A-Za-z_]*")
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """How a database reads the beginning of a statement.
+    """A database's lexical rules for the start of a statement.
 
     Attributes:
-        keywords: Those with which it may begin.
-        spaces: The characters that it passes by.
-        line_end: What ends a comment that begins with two hyphens.
-        bracket: What begins or ends a comment within one that begins with a slash and an asterisk.
+        keywords: Allowed first words.
+        spaces: Characters that are skipped.
+        line_end: End of a comment that starts with two hyphens.
+        bracket: Delimiters inside a comment that starts with a slash and an asterisk.
     """
 
     keywords: Collection[str]
@@ -39,7 +39,7 @@ class Language:
     bracket: re.Pattern[str]
 
     def first_word(self, sql: str) -> str:
-        """What follows the comments and spaces; empty if that is no word."""
+        """Return the first word after comments and spaces; empty if there is none."""
         at = 0
         while at < len(sql):
             if sql.startswith("--", at):
@@ -64,10 +64,10 @@ class Language:
 
 
 def checked_sql(sql: str, language: Language) -> str:
-    """The statement, if it begins with one of the language's keywords.
+    """Return the statement if it starts with one of the language's keywords.
 
     Raises:
-        ConfigurationError: It does not: it is no text, empty, or another kind of statement, such as COMMIT.
+        ConfigurationError: It is not text, empty, or another kind of statement, such as COMMIT.
     """
     if not isinstance(sql, str) or "\0" in sql:
         raise ConfigurationError([f"a statement is text without NUL, not {sql!r}"])
@@ -82,14 +82,15 @@ def checked_sql(sql: str, language: Language) -> str:
 
 
 def checked_columns(table: Any, folded: Callable[[str], str]) -> list[str]:
-    """The names of the table's columns.
+    """Return the names of the table's columns.
 
     Args:
         table: A ``pyarrow.Table``.
-        folded: Gives names that the database takes for one the same text.
+        folded: Maps names that the database considers equal to the same text.
 
     Raises:
-        UsageError: It is no table, or has no columns, one without a name, or two of one name.
+        UsageError: It is not a table, has no columns, a column without a name, or two with the same
+            name.
     """
     import pyarrow as pa
 
@@ -109,7 +110,7 @@ def checked_columns(table: Any, folded: Callable[[str], str]) -> list[str]:
 
 
 def changes_staged() -> UsageError:
-    """What to raise when the database says that the statement would change the view `STAGED`."""
+    """Return the error for a statement that would change the view `STAGED`."""
     return UsageError(
         f"the statement would change {STAGED}, which only shows the rows that it is given: name the schema of a table "
         f"of yours that is called {STAGED}"
@@ -117,13 +118,13 @@ def changes_staged() -> UsageError:
 
 
 def quoted(name: str) -> str:
-    """As an identifier."""
+    """Return the name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager
 def noting(sql: str) -> Generator[None]:
-    """Say with each error which statement it is of."""
+    """Add the statement to each error as a note."""
     try:
         yield
     except Exception as error:

@@ -1,10 +1,11 @@
-"""Kafka's headers as columns, array<struct<key: string, value: binary>>, in the forms that databases have for them.
+"""Kafka's headers, columns of array<struct<key: string, value: binary>>, in the databases' formats.
 
-PostgreSQL: an array of a composite type, whose binary form is made here without a Python object per header. An array is
-number of dimensions, 0, element type, number of elements and index of the first, then length and value of each; one
-without elements has no dimension. A composite value is its number of fields, then type, length and value of each.
+PostgreSQL: an array of a composite type. Its binary format is created here without a Python object
+per header. An array is number of dimensions, 0, element type, number of elements and lower bound,
+then length and value of each; an empty one has no dimension. A composite value is its number of
+fields, then type, length and value of each.
 
-This module imports pyarrow and numpy: import it only where rows are in Arrow's form.
+This module imports pyarrow and numpy: import it only where rows are in Arrow format.
 """
 
 import json
@@ -19,9 +20,9 @@ from pyarrow import types
 from pykafka_core.idempotent.postgres import binary_copy
 
 FIELDS: Final = "key text, value bytea"
-"""Of PostgreSQL's composite type."""
+"""The fields of PostgreSQL's composite type."""
 
-_TEXT, _BYTEA = 25, 17  # Object ids of types, the same in every server.
+_TEXT, _BYTEA = 25, 17  # type OIDs, which are the same in every server
 _BINARY: Final = pa.large_binary()
 _NOTHING: Final = pa.scalar(b"", _BINARY)
 _KEY_KINDS: Final = (pa.string(), pa.large_string())
@@ -29,7 +30,7 @@ _VALUE_KINDS: Final = (pa.binary(), pa.large_binary())
 
 
 def are_headers(kind: Any) -> bool:
-    """Whether a column of this type holds headers."""
+    """Return whether a column of this type holds headers."""
     if not (types.is_list(kind) or types.is_large_list(kind)):
         return False
     if not types.is_struct(kind.value_type) or kind.value_type.num_fields != 2:
@@ -43,7 +44,7 @@ def are_headers(kind: Any) -> bool:
 
 
 def as_json(column: Any) -> list[str | None]:
-    """Each row's headers as an array of objects; values in hexadecimal digits, as ``hex()`` of SQLite writes them."""
+    """Return each row's headers as a JSON array of objects; values are as from SQLite's hex()."""
     return [None if row is None else _json(row) for row in column.to_pylist()]
 
 
@@ -56,15 +57,15 @@ def _hex(value: bytes | None) -> str | None:
 
 
 def as_arrays(field: Any, column: Any, type_oid: int) -> Any:
-    """One (not chunked) array of headers as PostgreSQL's binary arrays, a large binary array that is null where it is.
+    """Encode an array (not chunked) of headers as PostgreSQL's binary arrays; nulls stay null.
 
     Args:
-        field: The column's.
+        field: The column's field.
         column: Its elements.
-        type_oid: The object id of the server's composite type with `FIELDS`.
+        type_oid: The OID of the server's composite type with `FIELDS`.
 
     Raises:
-        UsageError: A key with NUL.
+        UsageError: A key contains NUL.
     """
     counts = pc.list_value_length(column).fill_null(0).to_numpy().astype("i8")
     ends = np.concatenate([np.zeros(1, "i8"), np.cumsum(counts)])

@@ -1,4 +1,4 @@
-"""A statement as an effect in PostgreSQL: rows go to the server by binary COPY."""
+"""SQL statements as effects in PostgreSQL: rows are sent to the server by binary COPY."""
 
 import re
 from collections.abc import Generator, Iterable, Iterator
@@ -30,17 +30,17 @@ _LANGUAGE: Final = Language(
 _TABLE: Final = f"pg_temp.{ROWS}"
 _VIEW: Final = f"pg_temp.{STAGED}"
 _KEPT: Final = "pg_temp.pykafka_staged"
-"""The view's name between two parts; so none makes objects of its own, which hold locks until the commit."""
+"""The view's name between two parts. Reusing it avoids new objects, with locks until the commit."""
 
 _HEADER: Final = "pg_temp.pykafka_header"
-"""Of a table of its own, and so dropped by the commit, too."""
+"""The composite type of a separate table, so that the commit drops it, too."""
 
 _REFUSALS: Final = frozenset({"55000", "42809", "0A000"})
-"""Codes of errors about a view that cannot be changed: object not in prerequisite state, wrong type, not supported."""
+"""Error codes for a read-only view: not in prerequisite state, wrong type, not supported."""
 
 _SYSTEM_COLUMNS: Final = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
 _NAME_BYTES_MAX: Final = 63
-"""The server would cut longer names off."""
+"""The server would truncate longer names."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class PostgresStatement:
         checked_sql(self.sql, _LANGUAGE)
 
     def __call__(self, connection: Any, table: Any) -> None:
-        """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
+        """Stage the rows of a ``pyarrow.Table`` and run the statement in the open transaction."""
         columns = _columns(table)
-        # In binary, so that psycopg takes the extended protocol, in which the server refuses a second statement.
+        # Binary results make psycopg use the extended protocol, which rejects a second statement.
         with own_cursor(connection, binary=True) as cursor:
             _stage(connection, cursor, table, columns)
             with noting(self.sql), _naming_staged():
-                # Prepared, it would be bound to a table that is dropped.
+                # A prepared statement would refer to a table that is dropped.
                 cursor.execute(self.sql, prepare=False)
         _define(connection, [f"TRUNCATE {_TABLE}", f"ALTER VIEW {_VIEW} RENAME TO pykafka_staged"])
 
@@ -71,7 +71,7 @@ def _define(connection: Any, statements: Iterable[str]) -> None:
 
 @contextmanager
 def _naming_staged() -> Generator[None]:
-    """The server's refusals to change the view as an error that says what to do."""
+    """Convert the server's errors on changes to the view to an error with advice."""
     from psycopg import Error
 
     try:
@@ -83,7 +83,7 @@ def _naming_staged() -> Generator[None]:
 
 
 def _columns(table: Any) -> list[str]:
-    """Name and type of each column."""
+    """Return name and type of each column."""
     from pykafka_core.idempotent.postgres import binary_copy
     from pykafka_core.idempotent.statements import headers
 
@@ -104,11 +104,11 @@ def _columns(table: Any) -> list[str]:
 
 
 def _stage(connection: Any, cursor: Any, table: Any, columns: list[str]) -> None:
-    """Fill the temporary table; it and its view are those of the part before, if that had these columns."""
+    """Fill the temporary table; reuse table and view of the previous part if the columns match."""
     from pykafka_core.idempotent.postgres import binary_copy
 
     digest = sha256("\n".join(columns).encode()).hexdigest()
-    # Rows and names are UTF-8, whatever the session's text is. Until the transaction ends, as psycopg goes by it too.
+    # Rows and names are UTF-8 for the rest of the transaction, for the server and for psycopg.
     _, found = cursor.execute(
         f"SELECT set_config('client_encoding', 'UTF8', true), obj_description(to_regclass('{_KEPT}'), 'pg_class')"
     ).fetchone()
@@ -129,7 +129,7 @@ def _stage(connection: Any, cursor: Any, table: Any, columns: list[str]) -> None
 
 
 def _definitions(table: Any, columns: list[str], digest: str) -> list[str]:
-    """What makes table and view, after those of other columns are gone. The commit drops them."""
+    """Return statements that drop old tables and create table and view. The commit drops them."""
     from pykafka_core.idempotent.statements import headers
 
     header = f"CREATE TEMPORARY TABLE pykafka_header ({headers.FIELDS}) ON COMMIT DROP"
@@ -138,14 +138,14 @@ def _definitions(table: Any, columns: list[str], digest: str) -> list[str]:
         f"DROP TABLE IF EXISTS {_TABLE}, {_HEADER} CASCADE",
         *[header] * has_headers,
         f"CREATE TEMPORARY TABLE {ROWS} ({', '.join(columns)}) ON COMMIT DROP",
-        # A view of one table alone takes changes and hands them on to it.
+        # The cross join makes the view read-only; a view of a single table is updatable.
         f"CREATE TEMPORARY VIEW {STAGED} AS SELECT {ROWS}.* FROM {_TABLE}, (SELECT 1) AS no_table",
         f"COMMENT ON VIEW {_VIEW} IS '{digest}'",
     ]
 
 
 def _copied(table: Any, type_oid: int) -> Any:
-    """A reader of the rows, whose headers are binary values in the server's form."""
+    """Return a reader of the rows, with headers as binary values in the server's format."""
     import pyarrow as pa
 
     from pykafka_core.idempotent.postgres import binary_copy

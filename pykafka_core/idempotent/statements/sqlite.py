@@ -1,4 +1,4 @@
-"""A statement as an effect in SQLite: rows go into a temporary table as Python objects, a slice of them at a time."""
+"""SQL statements as effects in SQLite: rows are inserted into a temporary table, in slices."""
 
 import datetime
 import re
@@ -32,18 +32,18 @@ _TOKEN: Final = re.compile(
     r"""| "(?P<name>(?:[^"]|"")*+)(?P<end>"?)""",
     re.DOTALL | re.VERBOSE,
 )
-"""Where a double quote means something else, and what stands in double quotes."""
+"""Matches double-quoted names, and text in which a double quote has another meaning."""
 
 _TABLE: Final = f"temp.{ROWS}"
 _VIEW: Final = f"temp.{STAGED}"
 ROWID: Final = "ROWID"
-"""As SQLite calls it where a statement is authorized, however it was written; the ledger refuses the view's."""
+"""SQLite's spelling in authorizer calls, whatever the statement's. `_Guard` rejects the view's."""
 
 _SLICE: Final = 10_000
-"""Python objects of so many rows at a time."""
+"""Number of rows that are Python objects at a time."""
 
 Values = Callable[[Any, Any], Sequence[object]]
-"""What SQLite gets for a field and an array of its values, not chunked."""
+"""Converts a field and an array (not chunked) of its values to SQLite's values."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class SQLiteStatement:
         checked_sql(self.sql, _LANGUAGE)
 
     def __call__(self, connection: Any, table: Any) -> None:
-        """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
-        # Names differ from each other only if they do when ASCII's letters are small.
+        """Stage the rows of a ``pyarrow.Table`` and run the statement in the open transaction."""
+        # SQLite compares names after converting only ASCII letters to lower case.
         names = checked_columns(table, lambda name: name.encode().lower().decode())
         forms = [_form(field) for field in table.schema]
         columns = [
@@ -71,16 +71,16 @@ class SQLiteStatement:
             cursor.executemany(insert, _rows(table, [values for _, values in forms]))
             with noting(self.sql), _naming_staged():
                 for _ in cursor.execute(_only_names_in_double_quotes(self.sql)):
-                    pass  # A statement with rows to give has only begun when execute returns.
+                    pass  # a statement that returns rows is only complete after the last one
 
 
 def _declared(name: str) -> str:
-    """The name of a column; one that is called as the rowid is has other letters, to be told from it."""
+    """Return a column's name; one that equals `ROWID` is lower-cased to distinguish it."""
     return name.lower() if name == ROWID else name
 
 
 def _only_names_in_double_quotes(sql: str) -> str:
-    """The same statement, but a name that does not exist is an error: in double quotes SQLite takes it for text."""
+    """Replace double quotes by backticks: SQLite treats unknown names in double quotes as text."""
 
     def in_backticks(token: re.Match[str]) -> str:
         name, end = token.group("name", "end")
@@ -94,7 +94,7 @@ def _only_names_in_double_quotes(sql: str) -> str:
 
 @contextmanager
 def _staged(connection: Any, cursor: Any, columns: Sequence[str]) -> Generator[None]:
-    """The temporary table and its view, which also go when the effect catches the statement's error."""
+    """Create the temporary table and its view; drop them even if the effect catches an error."""
     cursor.execute(f"CREATE TEMPORARY VIEW {STAGED} AS SELECT * FROM {_TABLE}")
     cursor.execute(f"CREATE TEMPORARY TABLE {ROWS} ({', '.join(columns)})")
     try:
@@ -107,7 +107,7 @@ def _staged(connection: Any, cursor: Any, columns: Sequence[str]) -> Generator[N
 
 @contextmanager
 def _naming_staged() -> Generator[None]:
-    """SQLite's refusals of what the view cannot do as errors that say what to do."""
+    """Convert SQLite's errors about the view to errors with advice."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -136,10 +136,10 @@ def _values(form: Values, field: Any, column: Any) -> Sequence[object]:
 
 
 def _form(field: Any) -> tuple[str, Values]:
-    """The type of the column that is declared for a field, and what turns its values into SQLite's.
+    """Return the column type for a field, and the function that converts its values.
 
     Raises:
-        UsageError: SQLite has none; the message names the column and says what to do.
+        UsageError: SQLite has no such type; the message names the column and gives advice.
     """
     from pyarrow import types
 
@@ -207,7 +207,7 @@ def _times(field: Any, column: Any) -> Sequence[object]:
     return _as_they_are(field, exact.cast(pa.string()))
 
 
-# Inclusive; the text of other years is of another length, and does not sort.
+# Inclusive. Years outside have text of another length, which does not sort correctly.
 _DAYS: Final = tuple(
     date.toordinal() - datetime.date(1970, 1, 1).toordinal()
     for date in (datetime.date.min, datetime.date.max)
