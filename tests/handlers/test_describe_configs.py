@@ -173,7 +173,7 @@ def test_a_broker_setting_for_all_groups_is_the_source_of_each_groups_setting() 
 def test_asked_keys_alone_are_described_and_none_means_all() -> None:
     result = describe(new_context(), TOPIC, "t", ["retention.ms", "no.such"])
     assert list(by_name(result)) == ["retention.ms"]
-    assert len(describe(new_context(), TOPIC, "t", []).configs) == 33
+    assert len(describe(new_context(), TOPIC, "t", []).configs) == 34
 
 
 def test_documentation_comes_when_asked_for() -> None:

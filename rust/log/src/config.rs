@@ -114,6 +114,8 @@ pub struct LogConfig {
     pub index_interval_bytes: i32,
     /// `max.message.bytes`: the largest batch a client may append.
     pub max_message_bytes: i32,
+    /// `max.decompressed.message.bytes`: the largest record that a compressed batch may have.
+    pub max_decompressed_message_bytes: i32,
     /// `retention.bytes`: −1 is no limit.
     pub retention_bytes: i64,
     /// `retention.ms`: −1 is no limit.
@@ -170,6 +172,7 @@ impl Default for LogConfig {
             segment_index_bytes: 10 << 20,
             index_interval_bytes: 4096,
             max_message_bytes: 1_048_588,
+            max_decompressed_message_bytes: i32::MAX - 8,
             retention_bytes: -1,
             retention_ms: 7 * DAY_MS,
             local_retention_bytes: -2,
@@ -283,6 +286,9 @@ impl LogConfig {
             "segment.index.bytes" => self.segment_index_bytes = setting.int(4)?,
             "index.interval.bytes" => self.index_interval_bytes = setting.int(0)?,
             "max.message.bytes" => self.max_message_bytes = setting.int(0)?,
+            "max.decompressed.message.bytes" => {
+                self.max_decompressed_message_bytes = setting.int(1)?;
+            }
             "retention.bytes" => self.retention_bytes = setting.long(i64::MIN)?,
             "retention.ms" => self.retention_ms = setting.long(-1)?,
             "local.retention.bytes" => self.local_retention_bytes = setting.long(-2)?,

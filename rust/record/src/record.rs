@@ -42,6 +42,16 @@ pub enum RecordError {
     /// A variable-length integer is cut off or too long.
     #[error("malformed varint in record {0}")]
     Varint(i32),
+    /// A record is larger than [`RecordReader::with_record_bytes_max`] allows.
+    #[error("record {index} has {size} bytes, which is more than the maximum of {bytes_max}")]
+    TooLarge {
+        /// Its index in the batch, from 0.
+        index: i32,
+        /// Its size in bytes, without the varint of the size.
+        size: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
     /// A record's size is negative, beyond the payload, or not that of its fields.
     #[error("record {0} has a size that does not fit")]
     Size(i32),
@@ -184,6 +194,7 @@ struct Context {
     base_timestamp: i64,
     log_append_time: Option<i64>,
     base_sequence: i32,
+    record_bytes_max: usize,
 }
 
 impl Context {
@@ -198,7 +209,14 @@ impl Context {
             base_timestamp: batch.base_timestamp(),
             log_append_time,
             base_sequence: batch.base_sequence(),
+            record_bytes_max: usize::MAX,
         }
+    }
+
+    #[inline]
+    fn check_size(&self, size: usize) -> Result<(), Fault> {
+        let bytes_max = self.record_bytes_max;
+        if size > bytes_max { Err(Fault::TooLarge { size, bytes_max }) } else { Ok(()) }
     }
 }
 
@@ -218,6 +236,7 @@ impl<'a> RecordIter<'a> {
             // Each record has it already.
             log_append_time: None,
             base_sequence: batch.base_sequence(),
+            record_bytes_max: usize::MAX,
         };
         Self { rest: payload, context, index: 0, count: contents.records_count }
     }
@@ -275,6 +294,7 @@ impl std::iter::FusedIterator for RecordIter<'_> {}
 pub(super) enum Fault {
     Varint,
     Size,
+    TooLarge { size: usize, bytes_max: usize },
     FieldLength,
     HeaderCount,
     OffsetDelta,
@@ -286,6 +306,7 @@ impl Fault {
         match self {
             Self::Varint => RecordError::Varint(index),
             Self::Size => RecordError::Size(index),
+            Self::TooLarge { size, bytes_max } => RecordError::TooLarge { index, size, bytes_max },
             Self::FieldLength => RecordError::FieldLength(index),
             Self::HeaderCount => RecordError::HeaderCount(index),
             Self::OffsetDelta => RecordError::OffsetDelta(index),
@@ -419,6 +440,7 @@ fn read_record<'a>(rest: &mut &'a [u8], context: &Context) -> Result<Record<'a>,
         Fault::FieldLength => Fault::Size,
         other => other,
     })?;
+    context.check_size(body.len())?;
     let beginning = read_beginning(&mut body, context)?;
     Ok(Record {
         attributes: beginning.attributes,

@@ -287,6 +287,7 @@ fn validate_rules(config: &LogConfig, origin: AppendOrigin) -> ValidateRules {
         before_max_ms: config.message_timestamp_before_max_ms,
         after_max_ms: config.message_timestamp_after_max_ms,
         batch_bytes_max: config.max_message_bytes as usize,
+        record_bytes_max: config.max_decompressed_message_bytes as usize,
         limits: pykafka_record::Limits::default(),
         origin,
     }

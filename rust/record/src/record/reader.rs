@@ -172,6 +172,13 @@ impl<'w> RecordReader<'w> {
         Ok(Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false })
     }
 
+    /// Refuse records of more than `bytes_max` bytes.
+    #[must_use]
+    pub fn with_record_bytes_max(mut self, bytes_max: usize) -> Self {
+        self.context.record_bytes_max = bytes_max;
+        self
+    }
+
     /// All records, if the payload is at hand as a whole.
     pub fn whole(&self) -> Option<RecordIter<'w>> {
         let Pieces::Whole(payload) = self.pieces else { return None };
@@ -222,7 +229,8 @@ impl<'w> RecordReader<'w> {
         let read = match behind.sized() {
             Ok(mut body) => {
                 let size = rest.len() - behind.len();
-                let head = read_head(&mut body, &context);
+                let head =
+                    context.check_size(body.len()).and_then(|()| read_head(&mut body, &context));
                 self.read += size;
                 head.map_err(|fault| (fault, 0))
             }
@@ -245,7 +253,8 @@ impl<'w> RecordReader<'w> {
         let mut body = Spanning { reader: self, left: usize::MAX };
         let size = body.i32().map_err(|fault| (fault, 0))?;
         body.left = usize::try_from(size).map_err(|_| (Fault::Size, 0))?;
-        read_head(&mut body, &context).map_err(|fault| (fault, body.left))
+        let checked = context.check_size(body.left);
+        checked.and_then(|()| read_head(&mut body, &context)).map_err(|fault| (fault, body.left))
     }
 
     /// What a fault is, once the rest of the payload is known.

@@ -254,6 +254,15 @@ fn too_large_batches_are_refused() {
     assert_eq!(code_of(broker.produce(9, -1, &batch(&[&large])), 9), 10);
 }
 
+#[test]
+fn too_large_records_of_compressed_batches_are_refused() {
+    let broker = Broker::in_memory().with_topic(1, &[("max.decompressed.message.bytes", "100")]);
+    let large = "x".repeat(200);
+    let options = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
+    assert_eq!(code_of(broker.produce(9, -1, &batch_with(options, &[&large])), 9), 87);
+    assert_eq!(code_of(broker.produce(9, -1, &batch(&[&large])), 9), 0);
+}
+
 /// contract/kafka.md#11.
 #[test]
 fn internal_topics_take_only_the_admin_client() {

@@ -18,6 +18,7 @@ fn rules() -> ValidateRules {
         before_max_ms: i64::MAX,
         after_max_ms: HOUR,
         batch_bytes_max: 1_048_588,
+        record_bytes_max: usize::MAX,
         limits: Limits::default(),
         origin: AppendOrigin::Client,
     }
@@ -210,6 +211,25 @@ fn decompression_stops_at_the_limit() {
 }
 
 #[test]
+fn records_of_compressed_batches_are_held_to_the_topics_maximum() {
+    for codec in Compression::ALL {
+        let options = BatchOptions { compression: codec, ..BatchOptions::default() };
+        let mut bytes = batch_of(options, &[(NOW, Some(b"k"))]);
+        // Attributes, two deltas, key and value with their lengths, and a count of headers.
+        let size = 3 + 2 + 59 + 1;
+        let at_most = |record_bytes_max| ValidateRules { record_bytes_max, ..rules() };
+        check(&mut bytes, &at_most(size)).unwrap();
+        let verdict = check(&mut bytes, &at_most(size - 1));
+        let too_large = RecordError::TooLarge { index: 0, size, bytes_max: size - 1 };
+        if codec == Compression::None {
+            verdict.unwrap();
+        } else {
+            assert_eq!(verdict, Err(ValidateError::Records(too_large)), "{codec:?}");
+        }
+    }
+}
+
+#[test]
 fn compacted_topics_refuse_records_without_key_by_their_index() {
     for codec in Compression::ALL {
         let compacted = ValidateRules { topic_compacted: true, ..rules() };
@@ -390,6 +410,20 @@ fn large_batches_are_judged_through_a_window_as_they_are_as_a_whole() {
             }
         }
     }
+}
+
+#[test]
+fn records_on_both_sides_of_a_window_are_held_to_the_topics_maximum() {
+    let value = vec![b'v'; 8 << 20];
+    let options = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    builder.append(NOW, None, Some(&value), &[]).unwrap();
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    let rules = ValidateRules { record_bytes_max: value.len(), ..rules() };
+    let verdict = check_through_window(&mut bytes, &rules);
+    assert_eq!(verdict, check(&mut bytes, &rules));
+    assert!(matches!(verdict, Err(ValidateError::Records(RecordError::TooLarge { .. }))));
 }
 
 #[test]
