@@ -15,12 +15,17 @@ QUICK: Sequence[Mapping[str, str]] = (
         "group.consumer.min.heartbeat.interval.ms": "50",
         "group.consumer.heartbeat.interval.ms": "50",
     },
+    {
+        "group.consumer.min.assignment.interval.ms": "0",
+        "group.consumer.assignment.interval.ms": "0",
+    },
 )
 """The defaults of an embedded broker that differ from Kafka's.
 
-With Kafka's, the first members of a classic group wait 3 seconds for others, and members of a KIP-848
-group learn of a changed assignment at their next heartbeat, up to 5 seconds later. Settings of one
-mapping depend on each other: if one of them is given, Kafka's defaults apply to the others.
+With Kafka's, the first members of a classic group wait 3 seconds for others. A KIP-848 group is
+assigned again after a second at the earliest, and its members learn of a changed assignment at
+their next heartbeat, up to 5 seconds later. Settings of one mapping depend on each other: if one of
+them is given, Kafka's defaults apply to the others.
 """
 
 

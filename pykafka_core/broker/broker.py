@@ -82,11 +82,12 @@ class Broker:
             nothing is bound until `bootstrap_servers` is read.
         durability: What an acknowledgement promises (docs/DURABILITY.md): ``fsync`` is the default
             on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
-        config: Broker settings by Kafka name, as in server.properties. Three defaults differ from
+        config: Broker settings by Kafka name, as in server.properties. Four defaults differ from
             Kafka's, so that tests are quick: ``group.initial.rebalance.delay.ms`` is 0 (the first
             members of a classic group do not wait for others);
+            ``group.consumer.assignment.interval.ms`` is 0, and
             ``group.consumer.heartbeat.interval.ms`` and its minimum are 50 (members of a KIP-848
-            group learn of their assignments at once). If one of these two is given, the default
+            group get their assignments at once). If a setting or its minimum is given, the default
             of the other is Kafka's.
         clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
         memory_max: Bytes that requests and answers on their way may take beside the page cache;

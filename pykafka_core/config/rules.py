@@ -6,6 +6,7 @@ The table bounds each value by itself. What Kafka checks beside it stands in
 """
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import NamedTuple
 
 from .layers import Layers
@@ -116,14 +117,14 @@ def _connections(layers: Layers) -> Iterator[SettingProblem]:
 
 
 def _groups(layers: Layers) -> Iterator[SettingProblem]:
-    for kind in ("consumer", "share", "streams"):
-        for what in ("heartbeat.interval.ms", "session.timeout.ms"):
-            low, high = f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
-            if layers.int(low) > layers.int(high):
-                yield from _at_most(layers, low, high)
-            else:
-                yield from _at_most(layers, low, f"group.{kind}.{what}")
-                yield from _at_most(layers, f"group.{kind}.{what}", high)
+    kinds, times = ("consumer", "share", "streams"), ("heartbeat.interval.ms", "session.timeout.ms")
+    for kind, what in [("consumer", "assignment.interval.ms"), *product(kinds, times)]:
+        low, high = f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
+        if layers.int(low) > layers.int(high):
+            yield from _at_most(layers, low, high)
+        else:
+            yield from _at_most(layers, low, f"group.{kind}.{what}")
+            yield from _at_most(layers, f"group.{kind}.{what}", high)
     yield from _at_most(layers, "group.share.max.size", "group.share.max.share.sessions")
     standby = "group.streams.{}standby.replicas"
     yield from _at_most(layers, standby.format("num."), standby.format("max."))

@@ -39,24 +39,27 @@ def test_a_number_that_kafka_takes_starts_a_broker(
 DELAY = "group.initial.rebalance.delay.ms"
 INTERVAL = "group.consumer.heartbeat.interval.ms"
 INTERVAL_MIN = "group.consumer.min.heartbeat.interval.ms"
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 
 
 @pytest.mark.parametrize(
     ("given", "effective"),
     [
-        ({}, (0, 50, 50)),
-        ({DELAY: 3000}, (3000, 50, 50)),
-        ({INTERVAL: 5000}, (0, 5000, 5000)),
-        ({INTERVAL_MIN: 2000}, (0, 2000, 5000)),
-        ({INTERVAL_MIN: 20, INTERVAL: 20}, (0, 20, 20)),
+        ({}, (0, 50, 50, 0)),
+        ({DELAY: 3000}, (3000, 50, 50, 0)),
+        ({INTERVAL: 5000}, (0, 5000, 5000, 0)),
+        ({INTERVAL_MIN: 2000}, (0, 2000, 5000, 0)),
+        ({INTERVAL_MIN: 20, INTERVAL: 20}, (0, 20, 20, 0)),
+        ({ASSIGNMENT_INTERVAL: 500}, (0, 50, 50, 500)),
     ],
 )
 def test_an_embedded_broker_has_quick_settings_where_none_are_given(
-    given: dict[str, int], effective: tuple[int, int, int]
+    given: dict[str, int], effective: tuple[int, int, int, int]
 ) -> None:
     with Broker(config=given) as broker:
         settings = broker.settings
-        assert tuple(map(settings.int, (DELAY, INTERVAL_MIN, INTERVAL))) == effective
+        names = (DELAY, INTERVAL_MIN, INTERVAL, ASSIGNMENT_INTERVAL)
+        assert tuple(map(settings.int, names)) == effective
 
 
 def described(broker: Broker, kind: object, name: str) -> dict[str, ConfigEntry]:

@@ -52,8 +52,26 @@ LATER = {
     (Scope.BROKER, "controller.quorum.fetch.snapshot.max.bytes"): (
         *("INT", "1048576", "[1,...]", "LOW", False, "read-only"),
     ),
+    (Scope.BROKER, "group.consumer.assignment.interval.ms"): (
+        *("INT", "1000", "[0,...]", "MEDIUM", False, "cluster-wide"),
+    ),
+    (Scope.BROKER, "group.consumer.assignor.offload.enable"): (
+        *("BOOLEAN", "true", None, "MEDIUM", True, "cluster-wide"),
+    ),
+    (Scope.BROKER, "group.consumer.max.assignment.interval.ms"): (
+        *("INT", "15000", "[0,...]", "MEDIUM", False, "read-only"),
+    ),
+    (Scope.BROKER, "group.consumer.min.assignment.interval.ms"): (
+        *("INT", "0", "[0,...]", "MEDIUM", False, "read-only"),
+    ),
     (Scope.BROKER, "max.decompressed.message.bytes"): (
         *("INT", "2147483639", "[1,...,2147483639]", "MEDIUM", False, "cluster-wide"),
+    ),
+    (Scope.GROUP, "consumer.assignment.interval.ms"): (
+        *("INT", "1000", "[0,...]", "MEDIUM", False, ""),
+    ),
+    (Scope.GROUP, "consumer.assignor.offload.enable"): (
+        *("BOOLEAN", "true", None, "MEDIUM", True, ""),
     ),
 }
 """Settings of Kafka 4.3 and 4.4: type, default, bounds, importance, whether internal, and mode."""
@@ -143,6 +161,7 @@ def test_settings_of_groups_without_meaning_are_few() -> None:
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(("group.", "offsets."))]
     meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
     assert meaningless == {
+        "group.consumer.assignor.offload.enable",  # partitions are assigned at the heartbeat
         "group.consumer.regex.refresh.interval.ms",  # patterns are matched when topics come
         "group.coordinator.append.linger.ms",  # a batch is what came while the last one was written
         "group.coordinator.threads",

@@ -19,7 +19,8 @@ def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:
 
 
 def broker_with_coordinator(config: Mapping[str, str] | None = None) -> SimulatedBroker:
-    broker = SimulatedBroker({"group.initial.rebalance.delay.ms": "0", **(config or {})})
+    quick = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
+    broker = SimulatedBroker(quick | dict(config or {}))
     broker.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
     return broker
 

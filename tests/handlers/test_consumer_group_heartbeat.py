@@ -115,6 +115,14 @@ def is_member(broker: SimulatedBroker) -> bool:
     return bool(answer.groups[0].members)
 
 
+@pytest.mark.parametrize(("interval_ms", "epoch"), [("0", FIRST + 1), ("1000", FIRST)])
+def test_a_groups_own_assignment_interval_counts(interval_ms: str, epoch: int) -> None:
+    broker = broker_with_topic()
+    set_for_group(broker, assignment_interval_ms=interval_ms)
+    beat(broker)
+    assert beat(broker, member_id="n").member_epoch == epoch
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_what_is_set_for_a_group_counts_for_its_members(restarts: bool) -> None:
     broker = broker_with_topic()

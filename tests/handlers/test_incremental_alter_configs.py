@@ -240,6 +240,14 @@ REFUSED: list[tuple[int, str, list[Row], int, str | None]] = [
     ),
     (
         GROUP,
+        "g",
+        [("consumer.assignment.interval.ms", SET, "15001")],
+        40,
+        "consumer.assignment.interval.ms must be less than or equal to "
+        "group.consumer.max.assignment.interval.ms",
+    ),
+    (
+        GROUP,
         "",
         [("consumer.session.timeout.ms", SET, "50000")],
         42,

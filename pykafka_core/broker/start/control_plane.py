@@ -1,6 +1,5 @@
 """The parts of a control plane, put together."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +19,7 @@ from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.member_memory import MemberMemory
-from pykafka_core.coordinator.group.settings import GroupSettings
+from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, GroupSettings
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.handlers.context import Node, ProducerIds
@@ -71,7 +70,7 @@ def assemble(
             GroupSettings.of(publisher.settings),
             partial(_new_uuid, node),
             partial(_topic_id, publisher),
-            partial(_group_settings, publisher),
+            partial(_consumer_settings, publisher),
             MemberMemory(),
         ),
         make_transaction_shard=partial(
@@ -123,9 +122,10 @@ def _topic_id(publisher: Publisher, name: str) -> bytes | None:
     return None if topic is None else topic.topic_id
 
 
-def _group_settings(publisher: Publisher, group_id: str) -> Mapping[str, str]:
+def _consumer_settings(publisher: Publisher, group_id: str) -> ConsumerGroupSettings:
     """By the committed image."""
-    return publisher.image.configs.of(RESOURCE_GROUP, group_id)
+    own = publisher.image.configs.of(RESOURCE_GROUP, group_id)
+    return ConsumerGroupSettings.of(publisher.settings).with_own(own)
 
 
 def _new_uuid(node: Node) -> str:

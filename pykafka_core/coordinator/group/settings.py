@@ -1,4 +1,7 @@
-"""The settings of the group coordinator. Those of the broker cannot be altered while it runs, those of a group can."""
+"""The settings of the group coordinator.
+
+While it runs, those of a group can be altered, and of the broker's the assignment interval.
+"""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -9,9 +12,10 @@ from pykafka_core.config import settings as table
 
 ASSIGNOR_NAMES = ("uniform", "range")
 _JAVA_PACKAGE = "org.apache.kafka.coordinator.group.assignor."
-SESSION_TIMEOUT, HEARTBEAT_INTERVAL = (
+SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL = (
     "consumer.session.timeout.ms",
     "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
 )
 """What can be set for one group."""
 _NAMES = {name: name for name in ASSIGNOR_NAMES} | {
@@ -42,11 +46,13 @@ class ConsumerGroupSettings(NamedTuple):
     """Of groups of the consumer protocol (``group.consumer.*``).
 
     Attributes:
+        assignment_interval_ms: From one target assignment to the next.
         assignors: Names that members may ask for; the first one is the broker's own choice.
     """
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ASSIGNOR_NAMES
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
@@ -59,6 +65,7 @@ class ConsumerGroupSettings(NamedTuple):
         return ConsumerGroupSettings(
             session_timeout_ms=settings.int("group.consumer.session.timeout.ms"),
             heartbeat_interval_ms=settings.int("group.consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=settings.int("group.consumer.assignment.interval.ms"),
             max_size=settings.int("group.consumer.max.size"),
             assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
             migration=MigrationPolicy(
@@ -68,18 +75,17 @@ class ConsumerGroupSettings(NamedTuple):
 
     def with_own(self, own: Mapping[str, str]) -> "ConsumerGroupSettings":
         """With what was set for one group (KIP-848, resource GROUP); a value that cannot be used counts as not set."""
-        session_ms, heartbeat_ms = _own(SESSION_TIMEOUT, own), _own(HEARTBEAT_INTERVAL, own)
         return self._replace(
-            session_timeout_ms=session_ms or self.session_timeout_ms,
-            heartbeat_interval_ms=heartbeat_ms or self.heartbeat_interval_ms,
+            session_timeout_ms=_own(SESSION_TIMEOUT, own, self.session_timeout_ms),
+            heartbeat_interval_ms=_own(HEARTBEAT_INTERVAL, own, self.heartbeat_interval_ms),
+            assignment_interval_ms=_own(ASSIGNMENT_INTERVAL, own, self.assignment_interval_ms),
         )
 
 
-def _own(name: str, own: Mapping[str, str]) -> int | None:
-    """Both are positive."""
+def _own(name: str, own: Mapping[str, str], inherited: int) -> int:
     text = own.get(name)
     usable = None if text is None else table(Scope.GROUP)[name].usable(text)
-    return None if usable is None else int(usable)
+    return inherited if usable is None else int(usable)
 
 
 class GroupSettings(NamedTuple):

@@ -1,6 +1,6 @@
 """What a group coordinator's shard holds: the groups of one partition of `__consumer_offsets`, and their offsets."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
@@ -8,11 +8,7 @@ from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.offsets.table import OffsetTable
 from pykafka_core.coordinator.group.offsets.transactions import OpenTransactions
-from pykafka_core.coordinator.group.settings import GroupSettings
-
-
-def _nothing(_group_id: str) -> Mapping[str, str]:
-    return {}
+from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, GroupSettings
 
 
 class GroupState:
@@ -22,7 +18,7 @@ class GroupState:
         settings: Of the coordinator.
         new_uuid: A random UUID's text at each call; member ids end with one.
         topic_id: The id of a topic by its name, None if there is no such topic now.
-        own_settings: What was set for a group, by its id.
+        consumer_settings: Of a consumer group now, by its id; by default those of the coordinator.
         member_memory: Counts what members of groups hold, also of other shards; by default of this one alone.
 
     Attributes:
@@ -36,12 +32,12 @@ class GroupState:
 
     __slots__ = (
         "consumer_groups",
+        "consumer_settings",
         "deadlines",
         "groups",
         "member_memory",
         "new_uuid",
         "offsets",
-        "own_settings",
         "settings",
         "topic_id",
         "transactions",
@@ -52,13 +48,13 @@ class GroupState:
         settings: GroupSettings,
         new_uuid: Callable[[], str],
         topic_id: Callable[[str], bytes | None],
-        own_settings: Callable[[str], Mapping[str, str]] = _nothing,
+        consumer_settings: Callable[[str], ConsumerGroupSettings] | None = None,
         member_memory: MemberMemory | None = None,
     ) -> None:
         self.settings = settings
         self.new_uuid = new_uuid
         self.topic_id = topic_id
-        self.own_settings = own_settings
+        self.consumer_settings = consumer_settings or (lambda _: settings.consumer)
         self.member_memory = MemberMemory() if member_memory is None else member_memory
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}

@@ -31,6 +31,10 @@ UNKNOWN_NAMES_MAX: Final = 1_000
 in every snapshot and every start reads them."""
 _MIN_ISR = "min.insync.replicas"
 _BOUNDS = {
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
     "consumer.heartbeat.interval.ms": (
         "group.consumer.min.heartbeat.interval.ms",
         "group.consumer.max.heartbeat.interval.ms",

@@ -49,8 +49,7 @@ def _cause(due: ConsumerDue, member_id: str) -> str:
 def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
     """Sessions of loaded members begin, and the time in which they are to give up partitions."""
     for group in state.consumer_groups.values():
-        own = state.own_settings(group.group_id)
-        timeout_ms = state.settings.consumer.with_own(own).session_timeout_ms
+        timeout_ms = state.consumer_settings(group.group_id).session_timeout_ms
         for member in group.members.values():
             own_ms = timeout_ms if member.classic is None else member.classic.session_timeout_ms
             touch(state, group.group_id, member.member_id, turn.now_ns, own_ms)

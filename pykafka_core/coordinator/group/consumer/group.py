@@ -27,6 +27,8 @@ from pykafka_core.errors import (
 
 INITIAL_EPOCH = 1
 """Of a group in which nothing is assigned yet, as in Kafka since 4.3; in 4.2 it was 0."""
+NO_TIME_MS = 0
+"""Time of a target assignment that was not calculated: the next one need not wait."""
 REFRESH_INTERVAL_MS = 10_000
 """Until regular expressions are matched again, as ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`` of Kafka."""
 NO_EPOCH = -1
@@ -61,6 +63,7 @@ class ConsumerGroup:
         epoch: Grows with each change that needs a new assignment.
         metadata_hash: Of the topics that it is subscribed to (`consumer.topics`).
         assignment_epoch: The group's epoch for which ``targets`` were calculated.
+        assignment_time_ms: When that was.
         members: By member id.
         static_members: Member ids by instance id.
         targets: What members are to have in the end, by member id.
@@ -80,6 +83,7 @@ class ConsumerGroup:
         "_share",
         "_subscribers",
         "assignment_epoch",
+        "assignment_time_ms",
         "epoch",
         "group_id",
         "history",
@@ -100,6 +104,7 @@ class ConsumerGroup:
         self.epoch = INITIAL_EPOCH
         self.metadata_hash = NO_METADATA_HASH
         self.assignment_epoch = INITIAL_EPOCH
+        self.assignment_time_ms = NO_TIME_MS
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}
         self.targets: dict[str, Assignment] = {}
@@ -314,6 +319,7 @@ class ConsumerGroup:
             "epoch",
             "metadata_hash",
             "assignment_epoch",
+            "assignment_time_ms",
             "topics_version",
             "regexes_seen",
             "_classic_count",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
+from pykafka_core.coordinator.group.consumer.group import NO_TIME_MS, ConsumerGroup, ResolvedRegex
 from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
     ConsumerMember,
@@ -32,8 +32,6 @@ from pykafka_core.protocol.messages import (
 
 VALUE_VERSION = 0
 """The only one of all these."""
-NO_TIME_MS = 0
-"""Time of a target assignment that was not calculated: a coordinator of Kafka starts no wait."""
 
 _Current = ConsumerGroupCurrentMemberAssignmentValue
 _Target = ConsumerGroupTargetAssignmentMemberValue

@@ -9,6 +9,7 @@ from typing import Any
 
 from pykafka_core.coordinator.group.consumer.group import (
     INITIAL_EPOCH,
+    NO_TIME_MS,
     ConsumerGroup,
     ResolvedRegex,
 )
@@ -95,7 +96,11 @@ def _classic(stored: Any) -> ClassicSide | None:
 
 
 def _replay_target_epoch(group: ConsumerGroup, _key: Any, value: Any) -> None:
-    group.assignment_epoch = INITIAL_EPOCH if value is None else value.assignment_epoch
+    group.assignment_epoch, group.assignment_time_ms = (
+        (INITIAL_EPOCH, NO_TIME_MS)
+        if value is None
+        else (value.assignment_epoch, value.assignment_timestamp)
+    )
 
 
 def _replay_target(group: ConsumerGroup, key: Any, value: Any) -> None:

@@ -1,12 +1,13 @@
 """What a member's heartbeat, or a classic member's join, does to its consumer group.
 
-Up to four things, each of which sees the ones before: it makes or changes the member; the group comes to a new epoch if
-its subscription or the topics have changed; a new target assignment is made for a new epoch; and the member takes a
-step towards its own target.
+Up to four things, each of which sees the ones before: it makes or changes the member; the group
+comes to a new epoch if its subscription or the topics have changed; a new target assignment is made
+for a new epoch, if the last one is old enough; and the member takes a step towards its own target.
 """
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.epochs import begin_epoch, next_epoch
+from pykafka_core.coordinator.group.consumer.group import NO_TIME_MS, ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     Assignment,
     ConsumerGroupState,
@@ -63,7 +64,7 @@ def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
 def renew(
     draft: Draft, view: TopicsView, state: GroupState, cause: str | None, now_ms: int
 ) -> None:
-    """Come to a new epoch if there is a reason, and to a new target assignment with it.
+    """Come to a new epoch if there is a reason, and to a new target assignment if it is due.
 
     Raises:
         UnknownServerError: The group is in the last epoch.
@@ -71,9 +72,21 @@ def renew(
     if resolve_regexes(draft, view, now_ms) and cause is None:
         cause = _TOPICS_CHANGED
     _refresh_epoch(view, draft, cause)
-    if draft.group.epoch > draft.group.assignment_epoch:
+    if _is_assignment_due(draft.group, state, now_ms):
         default = state.settings.consumer.assignors[0]
         draft.add(target_records(draft.group, view, default, now_ms))
+
+
+def _is_assignment_due(group: ConsumerGroup, state: GroupState, now_ms: int) -> bool:
+    """Whether a target assignment is due: ``canComputeNextTargetAssignment`` in Kafka.
+
+    A clock that goes back does not make the group wait.
+    """
+    if group.epoch <= group.assignment_epoch:
+        return False
+    interval_ms = state.consumer_settings(group.group_id).assignment_interval_ms
+    since_ms = now_ms - group.assignment_time_ms
+    return group.assignment_time_ms == NO_TIME_MS or not 0 <= since_ms < interval_ms
 
 
 def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:

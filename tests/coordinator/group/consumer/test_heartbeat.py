@@ -7,8 +7,8 @@ import pytest
 
 from pykafka_core.coordinator.group.consumer.due import RETRY_MS
 from pykafka_core.coordinator.group.consumer.epochs import EPOCH_MAX
+from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState
 from pykafka_core.coordinator.group.consumer.records import epoch_record
-from pykafka_core.coordinator.group.settings import ConsumerGroupSettings
 from pykafka_core.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
@@ -163,7 +163,7 @@ def test_a_heartbeat_needs_a_group_and_a_member() -> None:
 
 
 def test_a_full_group_takes_nobody_else() -> None:
-    world = World(settings=SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=2)))
+    world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=2)))
     world.join("a")
     world.join("b")
     assert world.join("c") == GroupMaxSizeReachedError.code
@@ -395,7 +395,7 @@ def test_an_instance_id_has_one_member() -> None:
 
 def test_a_static_member_returns_to_a_full_group() -> None:
     """KAFKA-20601, in 4.4: it replaces a member, so the group does not grow."""
-    world = World(settings=SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=1)))
+    world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
     world.join("a", instance_id="i")
     assert world.join("b", instance_id="i") == UnreleasedInstanceIdError.code
     assert world.join("b", instance_id="other") == GroupMaxSizeReachedError.code
@@ -484,6 +484,43 @@ def test_the_record_of_an_assignment_has_its_time() -> None:
         (FIRST, joined_ms),
         (FIRST + 1, 0),
     ]
+
+
+def with_interval(interval_ms: int) -> World:
+    consumer = SETTINGS.consumer._replace(assignment_interval_ms=interval_ms)
+    return World(settings=SETTINGS._replace(consumer=consumer))
+
+
+def test_a_group_is_assigned_again_after_the_assignment_interval() -> None:
+    """KIP-1263; until then who joins has nothing, in the epoch of the last assignment."""
+    world = with_interval(1_000)
+    world.join("a")
+    waiting = world.join("b")
+    assert (waiting.member_epoch, waiting.assignment.topic_partitions) == (FIRST, [])
+    assert (world.group.epoch, world.group.assignment_epoch) == (FIRST + 1, FIRST)
+    assert world.group.state is ConsumerGroupState.ASSIGNING
+    world.pass_ms(999)
+    assert world.beat("a", FIRST, owned={}).member_epoch == FIRST
+    world.pass_ms(1)
+    world.beat("b", FIRST, owned={})
+    assert world.group.assignment_epoch == FIRST + 1
+    assert set(world.group.targets) == {"a", "b"}
+
+
+def test_an_interval_of_0_and_a_clock_that_goes_back_delay_no_assignment() -> None:
+    for interval_ms in (0, 1_000):
+        world = with_interval(interval_ms)
+        world.join("a")
+        world.now_ms -= 1
+        world.join("b")
+        assert world.group.assignment_epoch == FIRST + 1
+
+
+def test_a_group_that_was_empty_is_assigned_at_once() -> None:
+    world = with_interval(1_000)
+    world.join("a")
+    world.leave("a")
+    assert world.join("b").assignment.topic_partitions
 
 
 def test_replaying_records_twice_changes_nothing() -> None:

@@ -34,7 +34,9 @@ FIRST = 2
 """The epoch of a group's first target assignment, as in Kafka since 4.3; 4.2 began with 1."""
 SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 5_000, 60_000
 BYTES_MAX = 1_000_000
-SETTINGS = CLASSIC_SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=100))
+SETTINGS = CLASSIC_SETTINGS._replace(
+    consumer=ConsumerGroupSettings(max_size=100, assignment_interval_ms=0)
+)
 NOTHING_SAID = Heartbeat(
     group_id=GROUP,
     member_id="",
@@ -184,6 +186,7 @@ def dump(shard: GroupShard) -> object:
             group.epoch,
             group.metadata_hash,
             group.assignment_epoch,
+            group.assignment_time_ms,
             dict(group.members),
             dict(group.static_members),
             dict(group.targets),
