@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::thread;
 
+use pykafka_forks::Socket;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -25,13 +26,14 @@ pub trait Connector: Send + Sync + 'static {
 pub struct Tcp;
 
 impl Connector for Tcp {
-    type Stream = TcpStream;
+    type Stream = Socket<TcpStream>;
 
-    async fn open(&self, to: &Destination) -> io::Result<TcpStream> {
+    async fn open(&self, to: &Destination) -> io::Result<Socket<TcpStream>> {
         let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in addresses(&to.host, to.port).await? {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
+                    let stream = Socket::new(stream);
                     stream.set_nodelay(true)?;
                     return Ok(stream);
                 }

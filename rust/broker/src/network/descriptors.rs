@@ -6,9 +6,9 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
-use tokio::net::TcpStream;
-
+use pykafka_forks::Socket;
 use rustix::process::{Resource, getrlimit};
+use tokio::net::TcpStream;
 
 use crate::network::connections::Rank;
 
@@ -29,12 +29,12 @@ pub(crate) fn is_of_reserve(descriptor: RawFd, rank: Rank) -> bool {
 
 /// Gives a connection the lowest number that is free, unless that is of the reserve of a connection
 /// from there, too.
-pub(crate) fn move_out(stream: &mut TcpStream, rank: Rank) -> bool {
-    let Ok(lower) = rustix::io::fcntl_dupfd_cloexec(&*stream, 0) else { return false };
+pub(crate) fn move_out(stream: &mut Socket<TcpStream>, rank: Rank) -> bool {
+    let Ok(lower) = rustix::io::fcntl_dupfd_cloexec(&**stream, 0) else { return false };
     if is_of_reserve(lower.as_raw_fd(), rank) {
         return false;
     }
     // It is the same socket, whose calls do not wait.
     let moved = TcpStream::from_std(lower.into());
-    moved.map(|moved| *stream = moved).is_ok()
+    moved.map(|moved| stream.move_to(moved)).is_ok()
 }

@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::BufMut;
 use parking_lot::Mutex;
 use pykafka_client::{Connector, Destination, Tcp};
+use pykafka_forks::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 
@@ -199,9 +200,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
 pub(crate) struct GatedTcp(pub(crate) Arc<Gates>);
 
 impl Connector for GatedTcp {
-    type Stream = Gated<TcpStream>;
+    type Stream = Gated<Socket<TcpStream>>;
 
-    async fn open(&self, to: &Destination) -> io::Result<Gated<TcpStream>> {
+    async fn open(&self, to: &Destination) -> io::Result<Self::Stream> {
         let valve = self.0.of_peer(to);
         valve.opened().await;
         let stream = Tcp.open(to).await?;
@@ -265,7 +266,7 @@ mod tests {
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let gates = Gates::new();
-        let served = Gated::new(stream, gates.accepted.clone());
+        let served = Gated::new(Socket::new(stream), gates.accepted.clone());
         gates.set(true, Unreachable::All);
         peer.write_all(b"asked").await.unwrap();
         assert!(timeout(A_MOMENT, served.ready(Interest::READABLE)).await.is_err());

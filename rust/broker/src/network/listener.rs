@@ -16,8 +16,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pykafka_forks::Socket;
 use rustix::net::sockopt::set_tcp_congestion;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -59,7 +60,8 @@ fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
 }
 
 fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket =
+        socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -104,7 +106,7 @@ pub(crate) struct Listens {
 const UNPACED: &str = "reno";
 
 /// Accepts until the task is aborted; each connection is a task of its own.
-pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpListener) {
+pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: Socket<TcpListener>) {
     let (queue, queued) = mpsc::channel(QUEUED_MAX);
     let acceptor = Acceptor { ctx, listens, queue };
     tokio::join!(acceptor.accept_from(listener), acceptor.admit_all(queued));
@@ -112,7 +114,7 @@ pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpLis
 
 /// A connection that was accepted, and is not served yet.
 struct Arrival {
-    stream: TcpStream,
+    stream: Socket<TcpStream>,
     peer: SocketAddr,
     rank: Rank,
 }
@@ -132,11 +134,11 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    async fn accept_from(&self, listener: TcpListener) {
+    async fn accept_from(&self, listener: Socket<TcpListener>) {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let rank = self.rank_of(peer.ip());
+                    let (stream, rank) = (Socket::new(stream), self.rank_of(peer.ip()));
                     self.receive(Arrival { stream, peer, rank }).await;
                 }
                 Err(error) => {
@@ -364,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_sent_to_other_machines_is_paced_as_the_system_has_it() {
         let stream = accepted(Some("192.0.2.1:9092".parse().expect("an address"))).await;
-        let untouched = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let untouched = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let default = tcp_congestion(&untouched).expect("it is TCP");
         assert_eq!(tcp_congestion(&stream).expect("it is TCP"), default);
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use pykafka_client::{Destination, Request, SendError};
+use pykafka_forks::Socket;
 use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
 use pykafka_record::LeaderEpoch;
 use tokio::net::TcpListener;
@@ -178,7 +179,7 @@ impl Core {
 
     fn accept(&self, listens: Listens, bound: StdListener) -> io::Result<()> {
         let _inside = self.engine.handle().enter();
-        let listener = TcpListener::from_std(bound)?;
+        let listener = Socket::new(TcpListener::from_std(bound)?);
         let mut tasks = self.tasks.lock();
         if listens.audience == Audience::Both {
             let known_nodes = self.ctx.known_nodes.clone();

@@ -4,13 +4,14 @@ use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 
 use bytes::BufMut;
+use pykafka_forks::Socket;
 use rustix::net::{SendAncillaryBuffer, SendFlags};
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 
 use super::Transport;
 
-impl Transport for TcpStream {
+impl Transport for Socket<TcpStream> {
     async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         TcpStream::ready(self, interest).await
     }
@@ -27,14 +28,14 @@ impl Transport for TcpStream {
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
         self.try_io(Interest::WRITABLE, || {
             let mut none = SendAncillaryBuffer::default();
-            Ok(rustix::net::sendmsg(self, slices, &mut none, flags)?)
+            Ok(rustix::net::sendmsg(&**self, slices, &mut none, flags)?)
         })
     }
 
     fn try_send_file(&self, file: BorrowedFd<'_>, position: u64, size: usize) -> io::Result<usize> {
         self.try_io(Interest::WRITABLE, || {
             let mut position = position;
-            match rustix::fs::sendfile(self, file, Some(&mut position), size) {
+            match rustix::fs::sendfile(&**self, file, Some(&mut position), size) {
                 Ok(sent) => Ok(sent),
                 // How a file system says that it cannot.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use pykafka_client::ClientOptions;
+use pykafka_forks::Socket;
 use pykafka_log::{Durability, Log, OpenMode, ReadError};
 use pykafka_wire::ApiKey;
 use tokio::net::TcpListener;
@@ -66,7 +67,7 @@ impl Pair {
         let port = listener.local_addr().unwrap().port();
         let (name, audience) = (Arc::from(REPLICATION), Audience::Nodes);
         let listens = Listens { name, audience, controller_apis: None };
-        let accepting = listener::accept(leader.ctx.clone(), listens, listener);
+        let accepting = listener::accept(leader.ctx.clone(), listens, Socket::new(listener));
         let listening = runtime.spawn(accepting);
         leader.apply(topics());
 

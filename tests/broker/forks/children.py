@@ -1,0 +1,53 @@
+"""Forked children, which live as long as a test wants."""
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+FAILED = 70
+
+
+def exit_code(work: Callable[[], object]) -> int:
+    """Do `work` in a forked child; return its exit code, which is 0 unless `work` raised."""
+    child = os.fork()
+    if child == 0:
+        _run(work)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@contextmanager
+def living_child() -> Iterator[int]:
+    """Fork a child that does nothing until the block ends; yield its process id."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        _run(lambda: os.read(reading, 1))
+    os.close(reading)
+    try:
+        yield child
+    finally:
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+@contextmanager
+def killed_later(process: int) -> Iterator[None]:
+    """Kill a process, of whatever parent, once the block ends."""
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _run(work: Callable[[], object]) -> None:
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(FAILED)
