@@ -123,6 +123,11 @@ class BrokerConfigs(Layers):
         return _made(static, defaults=defaults)
 
     @property
+    def cordons_log_dir(self) -> bool:
+        """Whether the log directory takes no new replicas (KIP-1066)."""
+        return not {"*", *self.items("log.dirs")}.isdisjoint(self.items("cordoned.log.dirs"))
+
+    @property
     def start(self) -> StartConfig:
         """Who this broker is and where it listens."""
         return StartConfig.from_settings(self.static)

@@ -88,6 +88,11 @@ class Layers:
         text = self.broker_value(name)
         return None if text is None else broker_settings()[name].canonical(text)
 
+    def items(self, name: str) -> tuple[str, ...]:
+        """Return the effective items of a broker setting that is a list, none when it is null."""
+        text = self.string(name)
+        return tuple(text.split(",")) if text else ()
+
     def is_altered(self, name: str) -> bool:
         """Whether a broker setting was altered while a broker ran."""
         return name in self.broker or name in self.cluster_default

@@ -92,6 +92,19 @@ def _replication(layers: Layers) -> Iterator[SettingProblem]:
         yield from _at_most(layers, "replica.fetch.wait.max.ms", high)
 
 
+def _cordoned(layers: Layers) -> Iterator[SettingProblem]:
+    name, known = "cordoned.log.dirs", layers.items("log.dirs")
+    given = layers.items(name)
+    if "*" in given and len(given) > 1:
+        text = f"When {name} is set to *, it must not contain other values"
+        yield SettingProblem(name, text, "name directories, or *")
+    missing = [entry for entry in given if known and entry not in (*known, "*")]
+    if missing:
+        text = f"All entries in {name} must be present in log.dirs or log.dir."
+        text += f" Missing entries : {', '.join(missing)}"
+        yield SettingProblem(name, text, "name the log directory, or *", ("log.dirs",))
+
+
 def _connections(layers: Layers) -> Iterator[SettingProblem]:
     queued, largest = "queued.max.request.bytes", "socket.request.max.bytes"
     if layers.int(queued) > 0:
@@ -154,6 +167,7 @@ _RULES = (
     _flush,
     _cleaner,
     _replication,
+    _cordoned,
     _connections,
     _groups,
     _coordinators,

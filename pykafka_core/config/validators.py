@@ -160,6 +160,11 @@ def _are_address_counts(value: Value) -> bool:
 _RULES: dict[str, Validator] = {
     "any_list": ListOf(),
     "some_list": ListOf(may_be_empty=False),
+    "distinct_list": Rule(
+        "",
+        lambda value: isinstance(value, tuple) and len(set(value)) == len(value),
+        "Configuration '{name}' values must not be duplicated.",
+    ),
     "non_null": Rule("non-null string", lambda _: True, ""),
     "non_empty": Rule("non-empty string", bool, "String must be non-empty"),
     # Kafka's own name for it is stricter than what it refuses: empty is the default and is taken.

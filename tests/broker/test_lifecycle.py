@@ -35,11 +35,13 @@ class _Joins(AskedChannel):
 
     Attributes:
         offset: What its metadata reach.
+        cordoned: Directories that they cordon.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.offset = EPOCH - 1
+        self.cordoned: tuple[bytes, ...] | None = None
         self.core = _Core()
         self._foundation = found(cast("Core", self.core))
         self.replicas = self._foundation.replicas
@@ -48,6 +50,7 @@ class _Joins(AskedChannel):
             channel=cast("ControllerChannel", self),
             joining=JOINING,
             metadata_offset=lambda: self.offset,
+            cordoned=lambda: self.cordoned,
             refused=lambda _reason: None,
         )
         self.lifecycle.register()
@@ -69,6 +72,13 @@ class _Joins(AskedChannel):
         """Timers run that are due by then."""
         self.core.clock_ns += ms * 1_000_000
         self._foundation.timers.run(self.core.clock_ns)
+
+    @property
+    def cordoned_in_heartbeats(self) -> list[list[bytes] | None]:
+        """Cordoned directories in unanswered heartbeats."""
+        return [
+            cast("BrokerHeartbeatRequest", request).cordoned_log_dirs for request, _ in self.asked
+        ]
 
     @property
     def heartbeats(self) -> list[int]:
@@ -104,6 +114,24 @@ def test_a_registration_that_arrives_between_heartbeats_is_told_at_once() -> Non
     broker.offset = EPOCH
     broker.lifecycle.beat_soon()
     assert broker.heartbeats == [EPOCH]
+
+
+def test_cordoned_directories_are_sent_at_once_and_in_each_heartbeat() -> None:
+    broker = _Joins()
+    broker.cordoned = ()
+    broker.registered()
+    assert broker.cordoned_in_heartbeats == [None]
+    broker.offset = EPOCH
+    broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+    for cordoned in ((), (bytes(16),)):
+        broker.cordoned = cordoned
+        broker.lifecycle.beat_soon()
+        assert broker.cordoned_in_heartbeats == [list(cordoned)]
+        broker.answer(BrokerHeartbeatResponse(is_fenced=False))
+        broker.lifecycle.beat_soon()
+        assert broker.asked == []
+    broker.pass_ms(JOINING.heartbeat_ms)
+    assert broker.cordoned_in_heartbeats == [[bytes(16)]]
 
 
 def test_a_broker_that_is_not_registered_yet_asks_again_soon_and_then_less_often() -> None:

@@ -52,6 +52,7 @@ LATER = {
     (Scope.BROKER, "controller.quorum.fetch.snapshot.max.bytes"): (
         *("INT", "1048576", "[1,...]", "LOW", False, "read-only"),
     ),
+    (Scope.BROKER, "cordoned.log.dirs"): (*("LIST", "", "", "MEDIUM", False, "per-broker"),),
     (Scope.BROKER, "group.consumer.assignment.interval.ms"): (
         *("INT", "1000", "[0,...]", "MEDIUM", False, "cluster-wide"),
     ),

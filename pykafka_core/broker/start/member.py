@@ -41,6 +41,7 @@ from pykafka_core.broker.storage.snapshot_parts import SnapshotParts
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.broker.storage.voters import voter_set_of
 from pykafka_core.errors import ClusterError
+from pykafka_core.handlers.cluster.broker_records import cordoned_directories
 from pykafka_core.handlers.inter_broker import listener_name
 from pykafka_core.metadata.feature_levels import unsupported
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
@@ -284,6 +285,9 @@ class _MemberStart:
             channel=channel,
             joining=joining,
             metadata_offset=lambda: publisher.image.offset,
+            cordoned=lambda: cordoned_directories(
+                publisher.image, publisher.settings, self._identity.directory_id
+            ),
             refused=lambda reason: _refuse_registration(reason, publisher.image.features),
         )
 

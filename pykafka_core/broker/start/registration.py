@@ -1,14 +1,16 @@
 """How a broker makes itself known: the record at its start, and again when it binds a listener."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.cluster.broker_records import cordoned_directories, registration_change
+from pykafka_core.handlers.context import Context, Node
 from pykafka_core.handlers.outcome import Outcome, Propose
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
-from pykafka_core.metadata.image.image import Endpoint
-from pykafka_core.protocol.messages import RegisterBrokerRecord
+from pykafka_core.metadata.image.image import Endpoint, MetadataImage
+from pykafka_core.protocol.messages import BrokerHeartbeatResponse, RegisterBrokerRecord
 
 
 def registration(
@@ -46,6 +48,27 @@ def registration(
         fenced=False,
         log_dirs=[identity.directory_id],
     )
+
+
+def follow_cordoned(
+    node: Node, publisher: Publisher, ask: Callable[[LocalRequest], object]
+) -> None:
+    """Register which directories a broker that is alone cordons, now and when that changes."""
+
+    def decide(context: Context) -> Outcome:
+        broker = context.image.brokers[node.node_id]
+        found = cordoned_directories(context.image, context.settings, node.directory_id)
+        is_news = found is not None and found != broker.cordoned
+        records = [registration_change(broker, cordoned=found)] if is_news else []
+        return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
+
+    def follow(image: MetadataImage, _deleted: Mapping[str, bytes]) -> None:
+        found = cordoned_directories(image, publisher.settings, node.directory_id)
+        if (found or ()) != (image.brokers[node.node_id].cordoned or ()):
+            ask(LocalRequest(decide))
+
+    publisher.followers.append(follow)
+    follow(publisher.image, {})
 
 
 def register(identity: Identity, endpoints: Sequence[Endpoint]) -> LocalRequest:

@@ -34,7 +34,7 @@ from pykafka_core.broker.start.loading import (
 )
 from pykafka_core.broker.start.lost_metadata import find_lost
 from pykafka_core.broker.start.plan import Plan, Started, among_several
-from pykafka_core.broker.start.registration import registration
+from pykafka_core.broker.start.registration import follow_cordoned, registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
@@ -172,6 +172,7 @@ class _Startup:
             reserve=self._reserve,
         )
         self._core.serve()
+        follow_cordoned(self._plan.node, publisher, control.dispatcher.ask)
         return Started(
             control=control,
             bound=bound,

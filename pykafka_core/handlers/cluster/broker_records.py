@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import InvalidRequestError, StaleBrokerEpochError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Slices
 from pykafka_core.metadata.broker_changes import fenced
-from pykafka_core.metadata.image.image import Broker
+from pykafka_core.metadata.image.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
+from pykafka_core.metadata.image.image import Broker, MetadataImage
 from pykafka_core.protocol.messages import (
     BrokerRegistrationChangeRecord,
     Message,
@@ -94,6 +96,15 @@ def fence(context: Context, broker: Broker) -> Slices[Gathered]:
     if not changes.is_complete:
         return changes
     return Gathered([*changes.records, registration_change(broker, fenced=SET)], is_complete=True)
+
+
+def cordoned_directories(
+    image: MetadataImage, settings: BrokerConfigs, directory_id: bytes
+) -> tuple[bytes, ...] | None:
+    """This broker's directories that take no new replicas (KIP-1066); None below their level."""
+    if image.features.get(METADATA_VERSION, 0) < CORDONED_DIRECTORIES_LEVEL:
+        return None
+    return (directory_id,) if settings.cordons_log_dir else ()
 
 
 def registration_change(

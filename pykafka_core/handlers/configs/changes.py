@@ -24,6 +24,7 @@ from pykafka_core.handlers.configs.checks import (
     check_broker_changes,
     check_broker_future,
     check_client_metrics,
+    check_cordoned,
     check_group,
     check_min_insync_replicas,
 )
@@ -352,6 +353,7 @@ def _check_future(
         yield from check_broker_changes(sets, existing, per_broker=bool(name))
         check_broker_future(context.image, context.settings, name, future)
         check_min_insync_replicas(context.image, altered, per_broker=bool(name))
+        check_cordoned(context.image, altered)
     elif kind == RESOURCE_CLIENT_METRICS:
         yield from check_client_metrics(future)
     else:

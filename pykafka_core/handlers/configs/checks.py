@@ -1,7 +1,7 @@
 """What altered settings of brokers, groups and client-metrics subscriptions have to fulfil."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from pykafka_core.config import (
@@ -17,7 +17,11 @@ from pykafka_core.config import (
 from pykafka_core.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError
 from pykafka_core.handlers.configs.java_pattern import is_java_pattern
 from pykafka_core.handlers.outcome import Slices, collect
-from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
+from pykafka_core.metadata.image.features import (
+    CORDONED_DIRECTORIES_LEVEL,
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+)
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.types import RESOURCE_BROKER
 
@@ -30,6 +34,7 @@ UNKNOWN_NAMES_MAX: Final = 1_000
 """Settings that no broker knows, of one resource: Kafka keeps them for plugins, of which this broker has none. They are
 in every snapshot and every start reads them."""
 _MIN_ISR = "min.insync.replicas"
+_CORDONED = "cordoned.log.dirs"
 _BOUNDS = {
     "consumer.assignment.interval.ms": (
         "group.consumer.min.assignment.interval.ms",
@@ -141,9 +146,25 @@ def check_broker_future(
     of_all, of_one = (image.configs.of(RESOURCE_BROKER, key) for key in ("", name))
     now = settings.with_dynamic(of_all, of_one)
     then = settings.with_dynamic(of_all, future) if name else settings.with_dynamic(future, of_one)
+    is_own = name in ("", settings.string("node.id"))
     for problem in then.ignored:
-        if problem not in now.ignored:
+        # Which directories another node has is not known here.
+        if problem not in now.ignored and (is_own or problem.name != _CORDONED):
             raise InvalidRequestError(problem.text)
+
+
+def check_cordoned(image: MetadataImage, changes: Container[str]) -> None:
+    """Refuse to cordon directories that registrations do not have yet (KIP-1066).
+
+    Raises:
+        InvalidConfigError: As Kafka words it.
+    """
+    level = image.features.get(METADATA_VERSION, 0)
+    if _CORDONED in changes and level < CORDONED_DIRECTORIES_LEVEL:
+        raise InvalidConfigError(
+            f"The {_CORDONED} configuration value cannot be set because it requires "
+            "metadata.version >= 4.3-IV0"
+        )
 
 
 def check_min_insync_replicas(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.errors import KafkaStorageError
+from pykafka_core.handlers.cluster.broker_records import cordoned_directories
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
 from pykafka_core.metadata.health import Directory, Replicas, State
@@ -85,6 +86,9 @@ def _response(
         error_code=max(result.error_code for result in results),
         log_dir=context.node.log_dir,
         topics=[],
+        is_cordoned=bool(
+            cordoned_directories(context.image, context.settings, context.node.directory_id)
+        ),
     )
     if not result.error_code:
         answers = [cast("LogDirs", result.answer) for result in results]

@@ -112,6 +112,7 @@ class FailingBroker(AskedChannel):
                 session_ms=SESSION_MS,
             ),
             metadata_offset=lambda: self.world.end_offset - 1,
+            cordoned=lambda: None,
             refused=pytest.fail,
         )
         lifecycle.epoch = self.world.processes[OWN].epoch

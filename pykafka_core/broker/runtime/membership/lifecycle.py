@@ -38,7 +38,7 @@ from pykafka_core.protocol.messages import (
 )
 
 REGISTRATION = ControllerApi(62, (0, 4))
-HEARTBEAT = ControllerApi(63, (0, 1))
+HEARTBEAT = ControllerApi(63, (0, 2))
 PURPOSE = "lifecycle"
 """Of the connection: nothing may hold a heartbeat up."""
 REFUSED_PAUSE_MS = 100
@@ -90,6 +90,7 @@ class Lifecycle:
         channel: To the active controller.
         joining: What it says of itself.
         metadata_offset: Of the last record that this broker's image holds, -1 for none.
+        cordoned: Directories that take no new replicas, by that image; None below their level.
         refused: Called when the controller will not have it, with the reason: the node must end.
     """
 
@@ -100,6 +101,7 @@ class Lifecycle:
         channel: ControllerChannel,
         joining: Joining,
         metadata_offset: Callable[[], int],
+        cordoned: Callable[[], tuple[bytes, ...] | None],
         refused: Callable[[str], object],
     ) -> None:
         self._core = foundation.core
@@ -107,6 +109,7 @@ class Lifecycle:
         self._channel = channel
         self.joining = joining
         self._metadata_offset = metadata_offset
+        self._cordoned = cordoned
         self._refused = refused
         self._replicas = foundation.replicas
         self._timer: Timer | None = None
@@ -114,6 +117,7 @@ class Lifecycle:
         self._last_refusal = 0
         self._refused_pause_ms = REFUSED_PAUSE_MS
         self._told_offset = UNKNOWN
+        self._told_cordoned: tuple[bytes, ...] | None = None
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
         """Of the registration: the offset of its record."""
@@ -160,8 +164,13 @@ class Lifecycle:
             self._beat_now()
 
     def beat_soon(self) -> None:
-        """The image has got further: a broker that is fenced need not wait for its next heartbeat to say so."""
-        if self.is_fenced and self.epoch != UNKNOWN and self._metadata_offset() >= self.epoch:
+        """The image has got further: report what cannot wait for the next heartbeat.
+
+        That is how far it has got, of a fenced broker, and which directories are cordoned.
+        """
+        if self.epoch == UNKNOWN or self._metadata_offset() < self.epoch:
+            return
+        if self.is_fenced or self._cordoned() != self._told_cordoned:
             self._beat_now()
 
     def _ask(
@@ -204,12 +213,16 @@ class Lifecycle:
     def _beat(self) -> None:
         self._timer = None
         self._told_offset = self._metadata_offset()
+        # Earlier metadata may say what is no longer so.
+        is_current = self._told_offset >= self.epoch
+        cordoned = self._told_cordoned = self._cordoned() if is_current else None
         request = BrokerHeartbeatRequest(
             broker_id=self.joining.identity.node_id,
             broker_epoch=self.epoch,
             current_metadata_offset=self._told_offset,
             want_fence=False,
             want_shut_down=self._is_leaving,
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
         )
         self._ask(HEARTBEAT, request, self._on_beat)
 
