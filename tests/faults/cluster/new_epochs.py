@@ -13,7 +13,7 @@ class OutOfOrder(logging.Handler):
 
     The producer goes on with a new epoch then, and whatever is in doubt is sent again under it: no leader can tell
     that from new records. Leaders of ours keep a note of what they refused, so that none of them says it of such a
-    batch (docs/design/0005); Apache Kafka's do.
+    batch (docs/design/0025); Apache Kafka's do.
     """
 
     def __init__(self, told: Callable[[int], None]) -> None:
