@@ -1,1 +1,1 @@
-"""Who decides that metadata records are committed."""
+"""The metadata quorum (KRaft), which commits metadata records."""

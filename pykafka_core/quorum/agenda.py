@@ -1,4 +1,4 @@
-"""What a state does by itself: what it asks of others, and what it does when it has waited long enough."""
+"""Actions of each state without an event: the requests it sends, and its timeouts."""
 
 from typing import assert_never
 
@@ -26,13 +26,13 @@ from pykafka_core.quorum.turn import Turn
 
 
 def role_deadline(turn: Turn) -> int:
-    """When the state has waited long enough; `NEVER` if it does not wait."""
+    """Return the time of the state's next timeout; `NEVER` if it has none."""
     role = turn.role
     match role:
         case Leader():
             times = [waiting.deadline_ms for waiting in role.waiting]
             half = turn.config.fetch_timeout_ms // 2
-            # What is due already was asked for, and waits for its answer.
+            # Overdue requests are already sent, and wait for their responses.
             due = (voter.heard_ms + half for voter in role.voters if voter.heard_ms >= 0)
             times += (time for time in due if time > turn.now_ms)
             if role.change is not None:
@@ -46,7 +46,7 @@ def role_deadline(turn: Turn) -> int:
 
 
 def expire(turn: Turn) -> None:
-    """What is due by now."""
+    """Handle timeouts that are due."""
     role, now = turn.role, turn.now_ms
     if isinstance(role, Leader):
         resigns = resigns_at(turn)
@@ -63,7 +63,7 @@ def _expire_role(turn: Turn) -> None:
     role = turn.role
     match role:
         case _ if not turn.stands:
-            # Perhaps it was one when it began to wait.
+            # It may have been a voter when the timeout was set.
             to_unattached(turn, turn.election.epoch)
         case Prospective():
             lose_pre_vote(turn)
@@ -76,7 +76,7 @@ def _expire_role(turn: Turn) -> None:
 
 
 def act(turn: Turn) -> None:
-    """Ask others for what the state wants of them, as long as it lasts."""
+    """Send the requests of the current state."""
     match turn.role:
         case Prospective() as role:
             _ask_for_votes(turn, role, pre_vote=True)

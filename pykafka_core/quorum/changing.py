@@ -1,13 +1,14 @@
-"""Changes of the voter set (KIP-853): what a leader does of them, and what a node asks of the leader.
+"""Changes of the voter set (KIP-853): the leader's work, and a node's requests to the leader.
 
-Theory of operation. A set that differs from the one before by one voter shares a member with every majority of it, so
-a record can take effect when it is appended: elections and commits of either set meet. That holds for one change at a
-time. Two rules keep it so: a change begins only when the one before is committed, and only once a record of the
-leader's own epoch is, as another leader's change may be in fewer logs than it seems.
+Theory of operation. If two sets differ by one voter, any majority of one shares a member with any
+majority of the other. So a record can take effect when it is appended: elections and commits of
+both sets overlap. This holds for one change at a time, which two rules ensure: a change starts only
+after the previous one is committed, and only after the leader has committed a record of its epoch,
+because another leader's change may be in fewer logs than it seems.
 
-A new voter is asked what it supports, and has to have what the leader has: else nothing more would be committed until
-it is. A leader that is removed counts the others until that is committed, and then resigns
-(``AddVoterHandler``, ``RemoveVoterHandler`` and ``UpdateVoterHandler`` in Kafka).
+A new voter must support the ``kraft.version`` and must have caught up; otherwise commits could stop
+until it has. A leader that is removed commits its removal with the votes of the others and then
+resigns (``AddVoterHandler``, ``RemoveVoterHandler`` and ``UpdateVoterHandler`` in Kafka).
 """
 
 from pykafka_core.errors import (
@@ -43,14 +44,14 @@ VOTERS_RECORD = 6
 """Type of the control record (``ControlRecordType``)."""
 
 Refusal = tuple[type[KafkaError], str]
-"""An error, and why."""
+"""An error and its reason."""
 
 
 # Requests.
 
 
 def on_voter_request(turn: Turn, number: int, asked: VoterRequest) -> None:
-    """Begin a change, or say why not."""
+    """Start a change, or respond with an error."""
     refusal = _leader_refusal(turn, asked)
     if refusal is None and isinstance(asked, UpdateVoter) and not has_changeable_voters(turn):
         _answer(turn, number, take_description(turn, asked.voter))
@@ -87,7 +88,7 @@ def _leader_refusal(turn: Turn, asked: VoterRequest) -> Refusal | None:
 
 
 def change_refusal(turn: Turn) -> Refusal | None:
-    """Why no change can begin now, or None."""
+    """Return why no change can start now, or None."""
     if is_change_pending(turn):
         return RequestTimedOutError, "the leader has another change of the voters to end first"
     if not has_committed_in_epoch(turn):
@@ -101,19 +102,22 @@ def change_refusal(turn: Turn) -> Refusal | None:
 
 
 def has_changeable_voters(turn: Turn) -> bool:
-    """Whether the voters are in the log, where they can be changed."""
+    """Return whether the voters are in the log, which makes them changeable."""
     return turn.log.voter_set.kraft_version >= 1
 
 
 def is_change_pending(turn: Turn) -> bool:
-    """Whether a change is under way, or one that was appended is not committed."""
+    """Return whether a change is pending, or appended but not committed."""
     role = turn.role
     is_under_way = isinstance(role, Leader) and role.change is not None
     return is_under_way or turn.log.voter_set.end > turn.high_watermark
 
 
 def has_committed_in_epoch(turn: Turn) -> bool:
-    """Whether a leader has committed a record of its own epoch: no change of an earlier leader can come back then."""
+    """Return whether the leader has committed a record of its epoch.
+
+    Then no uncommitted change of an earlier leader can reappear.
+    """
     role = turn.role
     return isinstance(role, Leader) and turn.high_watermark > role.epoch_start
 
@@ -167,11 +171,15 @@ def _answer(turn: Turn, number: int, refusal: Refusal | None) -> None:
     turn.emit(Answer(number, answer))
 
 
-# A leader's change, step by step.
+# Steps of a leader's change.
 
 
 def go_on_with_change(turn: Turn) -> bool:
-    """Ask the new voter, or append the record once no batch is in flight; whether it was appended."""
+    """Request the new voter's versions, or append the record if no batch is in flight.
+
+    Returns:
+        Whether the record was appended.
+    """
     role = turn.role
     if not isinstance(role, Leader) or role.change is None or role.change.end is not None:
         return False
@@ -198,7 +206,7 @@ def _append(turn: Turn, change: VoterSetRequest, voters: tuple[Voter, ...]) -> N
 
 
 def on_versions_answer(turn: Turn, asked: AskVersions, answer: VersionsAnswer | None) -> None:
-    """The node that is to be a voter said what it supports, or could not be asked."""
+    """Handle the new voter's response to AskVersions, or its failure (None)."""
     role = turn.role
     change = role.change if isinstance(role, Leader) else None
     if change is None or change.added != asked.voter or change.voters is not None:
@@ -223,14 +231,14 @@ def on_versions_answer(turn: Turn, asked: AskVersions, answer: VersionsAnswer | 
 
 
 def is_caught_up(turn: Turn, replica: ReplicaKey) -> bool:
-    """Whether a replica has had all that the leader had, and fetches."""
+    """Return whether an observer has caught up in this epoch."""
     role = turn.role
     assert isinstance(role, Leader)
     return any(one.replica == replica and one.caught_up_ms >= 0 for one in role.observers)
 
 
 def give_up_change(turn: Turn, refusal: Refusal) -> None:
-    """Answer, and wait for nothing more; a record that was appended is in the log."""
+    """Fail the request and drop the change; an appended record stays in the log."""
     role = turn.role
     assert isinstance(role, Leader)
     change = role.change
@@ -240,7 +248,7 @@ def give_up_change(turn: Turn, refusal: Refusal) -> None:
 
 
 def expire_change(turn: Turn) -> None:
-    """Whoever asked has waited long enough."""
+    """Fail a change whose request has timed out."""
     role = turn.role
     if (
         isinstance(role, Leader)
@@ -251,7 +259,7 @@ def expire_change(turn: Turn) -> None:
 
 
 def end_change(turn: Turn) -> None:
-    """Something was committed: a change, perhaps, and perhaps that this leader is no voter any more."""
+    """Complete a change that was just committed; resign if this replica was removed."""
     role = turn.role
     assert isinstance(role, Leader)
     change = role.change
@@ -264,18 +272,19 @@ def end_change(turn: Turn) -> None:
 
 
 def is_removed(turn: Turn) -> bool:
-    """Whether it is committed that this replica is no voter."""
+    """Return whether the removal of this replica is committed."""
     return not turn.is_voter and turn.high_watermark >= turn.log.voter_set.end
 
 
-# What a node asks of its leader.
+# A node's requests to its leader.
 
 
 def ask_to_join(turn: Turn) -> bool:
-    """Have the leader put this node in the voter set as it is; whether it was asked.
+    """Request the leader to add or update this node in the voter set; return whether it was sent.
 
-    A voter whose endpoints or versions are others tells so. An observer that is to join by itself
-    (``controller.quorum.auto.join.enable``) is added, once a voter of its node id, whose disk was another, is removed.
+    A voter whose endpoints or versions differ sends UpdateVoter. An observer with
+    ``controller.quorum.auto.join.enable`` sends AddVoter, after it has removed a voter with its
+    node id and another directory.
     """
     role = turn.role
     if not isinstance(role, Follower) or role.download or turn.now_ms < role.joins_ms:
@@ -304,18 +313,19 @@ def _joining(turn: Turn, role: Follower) -> VoterRequest | None:
     replaced = next(same_id, None)
     if replaced is not None:
         return RemoveVoter(replaced, epoch)
-    # The leader commits the record with this node's fetches, which wait for the answer.
+    # The leader commits the record with this node's fetches, which wait for the response, so it
+    # must not wait for the commit.
     return AddVoter(own, turn.config.request_timeout_ms, False, epoch)
 
 
 def on_voter_answer(turn: Turn, asked: VoterRequest, answer: VoterAnswer) -> None:
-    """The leader did what was asked, or is asked again after a while."""
+    """Handle the leader's response; the next request may follow after a while."""
     if isinstance(asked, UpdateVoter):
         hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
     if not isinstance(role, Follower) or asked.epoch != turn.election.epoch:
         return
-    # A leader that takes no descriptions cannot raise the version either: it is not asked again.
+    # A leader that does not accept descriptions cannot raise the version either: stop sending them.
     is_described = answer.error_code in (0, UnsupportedVersionError.code)
     turn.role = role._replace(
         joins_ms=turn.now_ms + turn.config.fetch_timeout_ms,

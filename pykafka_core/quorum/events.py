@@ -1,13 +1,15 @@
-"""What a `Replica` takes in and gives out, beside what ``quorum.py`` has for every quorum.
+"""Events and outputs of a `Replica`, in addition to those of every quorum in ``quorum.py``.
 
 The driver's duties:
-- It carries commands out in the order given. What belongs to the log (`Append`, `AppendFetched`, `Truncate`) completes
-  in that order, once each: as `Appended` or `Truncated`, when it is on the disk.
-- `Send` completes once, as `Replied`: with the answer, or with None when the connection or the time ended.
-- `Answer` is read from the log, if ``read_from`` says so, when it is carried out, not later.
-- An event from outside carries the time at which it arrived. It is handled before a `Tick` of a later time, so a loop
-  that was late does not take a request that waited in its queue for one that never came.
-- A restart begins with ``replica.begin``, which takes what the disk holds. Answers to an earlier life are dropped.
+- Execute commands in the given order. Writes to the log (`Append`, `AppendFetched`, `Truncate`)
+  complete in that order, once each, as `Appended` or `Truncated`, when they are on disk.
+- `Send` completes once, as `Replied`: with the response, or with None if the connection failed or
+  the request timed out.
+- For an `Answer` with ``read_from``, read the log when the command is executed, not later.
+- An event from outside carries its time of arrival. It must be handled before a `Tick` of a later
+  time, so that a request that waited in the queue of a slow loop is not treated as missing.
+- After a restart, start with ``replica.begin`` and the content of the disk. Drop responses to
+  requests from before.
 """
 
 from typing import NamedTuple
@@ -20,13 +22,13 @@ from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, Vot
 
 
 class Tick(NamedTuple):
-    """The monotonic clock shows ``now_ms``: timers that are due go off."""
+    """The monotonic clock shows ``now_ms``: handle expired timers."""
 
     now_ms: int
 
 
 class Request(NamedTuple):
-    """Another replica asks; ``number`` is the driver's, for the `Answer`."""
+    """A request from another replica; ``number`` is the driver's, for the `Answer`."""
 
     now_ms: int
     number: int
@@ -34,10 +36,10 @@ class Request(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """What became of a `Send`: the answer, or None.
+    """The result of a `Send`: the response, or None.
 
     Attributes:
-        is_gone: There is no answer as the node's host refuses connections: its process is gone.
+        is_gone: There is no response because the host refuses connections: the process has ended.
     """
 
     now_ms: int
@@ -47,24 +49,25 @@ class Replied(NamedTuple):
 
 
 class Persisted(NamedTuple):
-    """The oldest `Persist` that is under way is on the disk, or failed."""
+    """The oldest pending `Persist` is on disk, or failed."""
 
     error_code: int = 0
 
 
 class Truncated(NamedTuple):
-    """A `Truncate` is on the disk, or failed."""
+    """A `Truncate` is on disk, or failed."""
 
     error_code: int = 0
 
 
 class SnapshotInstalled(NamedTuple):
-    """An `InstallSnapshot` ended: snapshot and empty log are in place of what was there.
+    """An `InstallSnapshot` ended: the snapshot and an empty log replace the old content.
 
-    Or None: a part could not be stored, or all of them are no snapshot. Nothing changed, and no part is left.
+    None instead of an id means that a part could not be stored, or that the parts are not a valid
+    snapshot. Nothing was changed, and the parts were deleted.
 
     Attributes:
-        voters: The voter set at its end; None if it names none.
+        voters: The voter set at its end; None if it contains none.
     """
 
     snapshot_id: OffsetAndEpoch | None
@@ -72,13 +75,13 @@ class SnapshotInstalled(NamedTuple):
 
 
 class SnapshotTaken(NamedTuple):
-    """A snapshot of committed records is on the disk."""
+    """A snapshot of committed records is on disk."""
 
     snapshot_id: OffsetAndEpoch
 
 
 class LogCleaned(NamedTuple):
-    """Records before a snapshot's end are gone from the log; the snapshot, on the disk, has them."""
+    """Records before a snapshot's end were deleted from the log; the snapshot is on disk."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -112,7 +115,7 @@ class Persist(NamedTuple):
 
 
 class Send(NamedTuple):
-    """Command: ask a node. It completes as `Replied`, after ``timeout_ms`` at the latest."""
+    """Command: send a request to a node. It completes as `Replied`, within ``timeout_ms``."""
 
     correlation: int
     node_id: int
@@ -121,12 +124,13 @@ class Send(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Command: answer a request.
+    """Command: respond to a request.
 
     Attributes:
-        read_from: Whole batches of the log from this offset on go with it, as many as fit one answer and
-            one at least: they are there, if not yet synced.
-        body: A `SnapshotAnswer` without an error gets the part that was asked for, or an error if there is none.
+        read_from: If set, whole batches of the log from this offset on are included: as many as fit
+            into a response, and at least one. They exist, but may not be synced.
+        body: The driver adds the requested part to a `SnapshotAnswer` without an error, or an error
+            if the part does not exist.
     """
 
     number: int
@@ -135,21 +139,21 @@ class Answer(NamedTuple):
 
 
 class AppendFetched(NamedTuple):
-    """Command: append batches as they are. It completes as `Appended`, with the offset of the first."""
+    """Command: append batches unchanged. It completes as `Appended`, with the first offset."""
 
     batches: tuple[Batch, ...]
 
 
 class Truncate(NamedTuple):
-    """Command: remove what is at ``end_offset`` and behind it. It completes as `Truncated`."""
+    """Command: remove records from ``end_offset`` on. It completes as `Truncated`."""
 
     end_offset: int
 
 
 class StorePart(NamedTuple):
-    """Command: write a part of a snapshot to where it is collected; one at position 0 begins it from nothing.
+    """Command: store a part of a snapshot; one at position 0 starts a new file.
 
-    If that fails, `SnapshotInstalled` says so.
+    A failure is reported by `SnapshotInstalled`.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -158,9 +162,10 @@ class StorePart(NamedTuple):
 
 
 class InstallSnapshot(NamedTuple):
-    """Command: put the snapshot, all parts of which are stored, atomically in place of log and image.
+    """Command: atomically replace log and image by the snapshot, all parts of which are stored.
 
-    It completes as `SnapshotInstalled`. Until then this replica neither fetches nor stands for election.
+    It completes as `SnapshotInstalled`. Until then this replica neither fetches nor starts
+    elections.
     """
 
     snapshot_id: OffsetAndEpoch
@@ -170,27 +175,27 @@ class InstallSnapshot(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """Notice: records of the own log are committed that this replica did not propose; both offsets are inclusive."""
+    """Notice: records were committed that this replica did not propose; offsets are inclusive."""
 
     first_offset: int
     last_offset: int
 
 
 class InDoubt(NamedTuple):
-    """Notice: what was proposed may be committed by another leader, or not; whoever asked for it is told so."""
+    """Notice: another leader may or may not commit the proposed records; clients get an error."""
 
 
 class LeaderChanged(NamedTuple):
-    """Notice: ``leader_id``, or nobody for -1, leads in ``epoch``."""
+    """Notice: ``leader_id`` leads in ``epoch``; -1 for no leader."""
 
     leader_id: int
     epoch: int
 
 
 class Failed(NamedTuple):
-    """Notice: the disk failed, or a leader would have committed records removed.
+    """Notice: the disk failed, or a leader requested the truncation of committed records.
 
-    The replica does nothing from now on; its node stops.
+    The replica ignores all later events; its node stops.
     """
 
     error_code: int

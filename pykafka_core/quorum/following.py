@@ -1,7 +1,7 @@
-"""What a follower or an observer does: fetches, appends, truncates by epoch, and learns what is committed.
+"""Followers and observers: fetch, append, truncate by epoch, and advance the high watermark.
 
-Where the leader's log begins later than its own ends, it downloads a snapshot in place of records, part by part, and
-has it installed once all of it is here (contract/replication.md#K6).
+If the leader's log starts after the end of the own log, a snapshot is downloaded instead of
+records, in parts, and installed once it is complete (contract/replication.md#K6).
 """
 
 from pykafka_core.errors import (
@@ -24,11 +24,11 @@ from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import SNAPSHOT_BYTES_MAX, Batch, OffsetAndEpoch, VoterSet
 
 OFFSET_MAX = 2**62
-"""No log comes so far; behind it there would be no room for offsets."""
+"""Limit for offsets from a leader, which leaves enough offsets for later records."""
 
 
 def fetch(turn: Turn, node_id: int) -> None:
-    """Ask for what comes next, once all that came before is on the disk."""
+    """Request the next records, once all earlier ones are on disk."""
     if turn.log.writes or turn.installing:
         return
     end, last_epoch = turn.log.last
@@ -46,7 +46,7 @@ def fetch(turn: Turn, node_id: int) -> None:
 
 
 def on_fetch_answer(turn: Turn, node_id: int, answer: FetchAnswer) -> None:
-    """Do what the leader says."""
+    """Handle the leader's response."""
     role = _heard_of_leader(turn, node_id, answer)
     if role is None:
         return
@@ -63,7 +63,10 @@ def on_fetch_answer(turn: Turn, node_id: int, answer: FetchAnswer) -> None:
 def _heard_of_leader(
     turn: Turn, node_id: int, answer: FetchAnswer | SnapshotAnswer, expected: tuple[int, ...] = ()
 ) -> Follower | None:
-    """A follower's role if its leader answered, with no error but an expected one; else the node is left alone."""
+    """Return the follower's role if its leader responded without an unexpected error.
+
+    Otherwise send no requests to the node for a while.
+    """
     before = turn.election
     hear_of(turn, answer.leader_id, answer.epoch)
     is_error = answer.error_code and answer.error_code not in expected
@@ -90,7 +93,7 @@ def _append(turn: Turn, node_id: int, batches: tuple[Batch, ...]) -> None:
 
 
 def _continues(turn: Turn, batches: tuple[Batch, ...]) -> bool:
-    """Whether batches follow the log and each other, in epochs that do not go back nor beyond the current one."""
+    """Return whether batches continue the log, in epochs from its last up to the current one."""
     end, epoch = turn.log.last
     for batch in batches:
         if batch.base_offset != end or not epoch <= batch.leader_epoch <= turn.election.epoch:
@@ -102,7 +105,7 @@ def _continues(turn: Turn, batches: tuple[Batch, ...]) -> bool:
 
 
 def truncation_point(turn: Turn, diverging: OffsetAndEpoch) -> int:
-    """Where the own log surely agrees with the leader's, or parts from it at the earliest (KIP-279)."""
+    """Return the end of the certainly common log (KIP-279)."""
     own = turn.log.end_of(diverging.epoch)
     return min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
 
@@ -122,7 +125,7 @@ def _truncate(turn: Turn, node_id: int, diverging: OffsetAndEpoch) -> None:
 
 
 def may_install(turn: Turn, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a snapshot may take the place of the log: one that a log may have, and that lacks nothing committed."""
+    """Return whether a snapshot is valid for this replica and contains all committed records."""
     is_possible = 0 <= snapshot_id.epoch <= turn.election.epoch
     return is_possible and max(1, turn.high_watermark) <= snapshot_id.offset <= OFFSET_MAX
 
@@ -136,21 +139,21 @@ def _fetch_snapshot(turn: Turn, node_id: int, snapshot_id: OffsetAndEpoch) -> No
 
 
 def fetch_part(turn: Turn, node_id: int, download: Download) -> None:
-    """Ask for the next part of a snapshot."""
+    """Request the next part of a snapshot."""
     epoch, bytes_max = turn.election.epoch, turn.config.snapshot_bytes_max
     body = FetchSnapshot(turn.key, epoch, download.snapshot_id, download.position, bytes_max)
     turn.send(node_id, body)
 
 
 def on_snapshot_answer(turn: Turn, node_id: int, answer: SnapshotAnswer) -> None:
-    """Store a part; with the last one the snapshot takes the place of the log."""
+    """Store a part; after the last one, install the snapshot."""
     gone = SnapshotNotFoundError.code, PositionOutOfRangeError.code
     role = _heard_of_leader(turn, node_id, answer, gone)
     if role is None or role.download is None:
         return
     download = role.download
     if answer.error_code or not _is_next_part(download, answer):
-        # The leader has another snapshot now, and names it in its answer to a Fetch.
+        # The leader has another snapshot now, which its next Fetch response names.
         turn.role = role._replace(download=None)
         turn.back_off(node_id)
         return
@@ -175,9 +178,9 @@ def _is_next_part(download: Download, answer: SnapshotAnswer) -> bool:
 
 
 def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSet | None) -> None:
-    """A snapshot is in place of the log; or not, and is fetched again after a while.
+    """Handle an installed snapshot, or fetch it again later if the installation failed.
 
-    ``voters`` is None if it names none: they are static.
+    ``voters`` is None if the snapshot contains none: they are static.
     """
     turn.installing = False
     role = turn.role
@@ -190,15 +193,15 @@ def on_installed(turn: Turn, snapshot_id: OffsetAndEpoch | None, voters: VoterSe
         deadline = turn.now_ms + turn.config.fetch_timeout_ms
         turn.role = role._replace(deadline_ms=deadline, download=None)
     elif isinstance(role, Unattached):
-        # It may be a voter now, which waits for a leader, or none any more.
+        # The snapshot may have made this replica a voter, which waits for a leader, or removed it.
         to_unattached(turn, turn.election.epoch)
 
 
-# What is committed.
+# High watermark.
 
 
 def follow_high_watermark(turn: Turn) -> None:
-    """What the leader has committed and this replica's disk has is committed here."""
+    """Advance the high watermark up to the leader's, limited by the own synced records."""
     role = turn.role
     if not isinstance(role, Follower):
         return

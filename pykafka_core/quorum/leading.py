@@ -1,4 +1,4 @@
-"""What a leader does: answers fetches, counts who has what, and commits."""
+"""The leader: serves fetches, tracks the progress of replicas, and commits."""
 
 from pykafka_core.errors import (
     FencedLeaderEpochError,
@@ -17,13 +17,14 @@ from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
 OBSERVER_SESSION_MS = 300_000
-"""An observer that did not fetch for so long is forgotten (``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
+"""Time without a Fetch after which an observer is dropped (Kafka's
+``LeaderState.OBSERVER_SESSION_TIMEOUT_MS``)."""
 OBSERVERS_MAX = 100
-"""Of which something is known; of more, those that fetched last. Whoever reaches the listener may be one."""
+"""Observers to track, the most recent ones: any client of the listener can be an observer."""
 
 
 def on_proposal(turn: Turn, proposal: Proposal) -> None:
-    """The controller's batch goes to the log."""
+    """Append the controller's batch to the log."""
     assert proposal.values, "a batch holds at least one record"
     if proposal.kraft_version is not None and not _raise(turn, proposal.kraft_version):
         turn.outputs.append(InDoubt())
@@ -33,7 +34,7 @@ def on_proposal(turn: Turn, proposal: Proposal) -> None:
 
 
 def _raise(turn: Turn, level: int) -> bool:
-    """Raise ``kraft.version``; False if the descriptions are of an earlier epoch."""
+    """Raise ``kraft.version``; return False if the descriptions are of an earlier epoch."""
     if level <= turn.log.voter_set.kraft_version:
         return True
     command = raising(turn, level)
@@ -46,7 +47,7 @@ def _raise(turn: Turn, level: int) -> bool:
 
 
 def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
-    """Answer with records, with where the logs part, or later."""
+    """Respond with records or the point where the logs diverge, now or later."""
     error = fetch_error(turn, fetch)
     if error:
         refuse_fetch(turn, number, error)
@@ -62,7 +63,7 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
     note_synced(turn, fetch)
     advance(turn)
     if not isinstance(turn.role, Leader):
-        # What was committed is that this replica is no voter any more.
+        # The commit was the removal of this replica from the voter set.
         refuse_fetch(turn, number, NotLeaderOrFollowerError.code)
         return
     wait_ms = min(fetch.wait_ms, turn.config.fetch_wait_ms_max)
@@ -74,7 +75,7 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
 
 
 def fetch_error(turn: Turn, fetch: Fetch) -> int:
-    """Why a fetch cannot be served, or 0."""
+    """Return the error for a fetch that cannot be served, or 0."""
     error = leader_error(turn, fetch.epoch)
     if error:
         return error
@@ -84,7 +85,7 @@ def fetch_error(turn: Turn, fetch: Fetch) -> int:
 
 
 def leader_error(turn: Turn, epoch: int) -> int:
-    """Why this replica is not the leader that is asked in an epoch, or 0."""
+    """Return the error if this replica does not lead in an epoch, or 0."""
     if epoch < turn.election.epoch:
         return FencedLeaderEpochError.code
     if epoch > turn.election.epoch:
@@ -93,9 +94,9 @@ def leader_error(turn: Turn, epoch: int) -> int:
 
 
 def needs_snapshot(turn: Turn, fetch: Fetch) -> bool:
-    """Whether what comes after a replica's log, or the epoch it ends with, is in the leader's log no more.
+    """Return whether the log lacks the records after a replica's log, or its last epoch.
 
-    An empty log gets the newest snapshot in any case: there is less of it than of the log that it stands for.
+    An empty log always gets the newest snapshot, which is smaller than the log that it replaces.
     """
     if fetch.offset == 0 and turn.log.newest is not None:
         return True
@@ -109,7 +110,7 @@ def needs_snapshot(turn: Turn, fetch: Fetch) -> bool:
 
 
 def diverging_end(turn: Turn, fetch: Fetch) -> OffsetAndEpoch | None:
-    """Where the logs part at the latest, or None if the replica's is a part of the leader's."""
+    """Return the latest possible end of the common log; None if the replica's is a prefix."""
     if fetch.offset == turn.log.start == 0:
         return None
     end = turn.log.end_of(fetch.last_epoch)
@@ -129,16 +130,16 @@ def _answer(
 
 
 def told_high_watermark(turn: Turn) -> int:
-    """What followers are told: -1 as long as no record of the leader's epoch is committed, as they may know of more.
+    """Return the high watermark for followers: -1 until the leader commits a record of its epoch.
 
-    To Apache Kafka's a high watermark that goes back is a fault by which they end themselves
-    (``FollowerState.updateHighWatermark``); a leader of its own knows none until then.
+    Until then followers may have a higher one. Apache Kafka treats a decrease as a fatal error
+    (``FollowerState.updateHighWatermark``); its own leaders have no high watermark until then.
     """
     return turn.high_watermark if is_of_own_epoch(turn, turn.high_watermark) else -1
 
 
 def answer_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
-    """Whether there was something to say to a fetch."""
+    """Respond to a fetch if there is data for it or it timed out; return whether it did."""
     has_records = waiting.offset < turn.log.end
     is_due = has_records or told_high_watermark(turn) > waiting.high_watermark
     if is_due or turn.now_ms >= waiting.deadline_ms:
@@ -148,7 +149,7 @@ def answer_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
 
 
 def answer_waiting(turn: Turn) -> None:
-    """Answer those fetches for which something has changed, or whose time is over."""
+    """Respond to waiting fetches that have data, or that timed out."""
     role = turn.role
     assert isinstance(role, Leader)
     left = tuple(waiting for waiting in role.waiting if not answer_if_due(turn, waiting))
@@ -160,7 +161,7 @@ def answer_waiting(turn: Turn) -> None:
 
 
 def on_fetch_snapshot(turn: Turn, number: int, asked: FetchSnapshot) -> None:
-    """Answer with a part, which is read when the answer leaves."""
+    """Respond with a part, which is read when the response is sent."""
     own, epoch = turn.key.node_id, turn.election.epoch
     error = leader_error(turn, asked.epoch)
     if error:
@@ -171,7 +172,7 @@ def on_fetch_snapshot(turn: Turn, number: int, asked: FetchSnapshot) -> None:
 
 
 def note_download(turn: Turn, asked: FetchSnapshot) -> None:
-    """A voter that downloads a snapshot is there, as one that fetches is."""
+    """Count a FetchSnapshot as contact, like a Fetch."""
     note_contact(turn, asked.replica)
 
 
@@ -179,7 +180,7 @@ def note_download(turn: Turn, asked: FetchSnapshot) -> None:
 
 
 def note_contact(turn: Turn, replica: ReplicaKey) -> None:
-    """A voter fetches in this epoch. A fetch that waited in a queue shows that it was well then, not now."""
+    """Record the arrival time of a Fetch: a queued one shows that the voter was alive then."""
     known = _progress(turn, replica)
     if known is not None:
         came_ms = max(known.fetched_ms, turn.came_ms)
@@ -187,9 +188,9 @@ def note_contact(turn: Turn, replica: ReplicaKey) -> None:
 
 
 def note_synced(turn: Turn, fetch: Fetch) -> None:
-    """A replica has the leader's records up to an offset on its disk. A fetch that arrives late takes nothing back.
+    """Record the synced end of a replica; a Fetch that arrives late does not decrease it.
 
-    It is caught up if it has all, or had at its last fetch what the leader had by then but for that fetch's answer.
+    The replica is caught up if it has all records, or all that the leader had at its last fetch.
     """
     known = _progress(turn, fetch.replica)
     if known is None:
@@ -208,7 +209,7 @@ def note_synced(turn: Turn, fetch: Fetch) -> None:
 
 
 def _progress(turn: Turn, replica: ReplicaKey) -> Progress | None:
-    """What is known of a replica; of an observer that fetches for the first time, nothing. None of who has no id."""
+    """Return a replica's progress: empty for a new observer, None for a replica without an id."""
     role = turn.role
     assert isinstance(role, Leader)
     found = (one for one in (*role.voters, *role.observers) if one.replica == replica)
@@ -232,12 +233,12 @@ def _update(turn: Turn, changed: Progress) -> None:
 
 
 def own_end(turn: Turn) -> int:
-    """As far as the leader counts itself."""
+    """Return the leader's own synced end."""
     return turn.log.synced_end
 
 
 def majority_end(turn: Turn) -> int:
-    """The highest offset up to which a majority of the voters has synced the leader's log."""
+    """Return the highest offset up to which a majority of the voters has synced."""
     role = turn.role
     assert isinstance(role, Leader)
     own = (own_end(turn),) if turn.is_voter else ()
@@ -246,13 +247,16 @@ def majority_end(turn: Turn) -> int:
 
 
 def is_of_own_epoch(turn: Turn, end: int) -> bool:
-    """Whether the last record before ``end`` is of the leader's epoch: older ones are never committed by counting."""
+    """Return whether the last record before ``end`` is of the leader's epoch.
+
+    Records of earlier epochs are not committed by counting replicas.
+    """
     role = turn.role
     return isinstance(role, Leader) and end > role.epoch_start
 
 
 def advance(turn: Turn) -> None:
-    """Commit what a majority has, and this replica itself."""
+    """Commit the records that a majority, including this replica, has synced."""
     end = min(majority_end(turn), own_end(turn))
     if end > turn.high_watermark and is_of_own_epoch(turn, end):
         before, turn.high_watermark = turn.high_watermark, end
@@ -278,7 +282,7 @@ def _tell_committed(turn: Turn, before: int) -> None:
 
 
 def resigns_at(turn: Turn) -> int | None:
-    """When a leader without further fetches gives up; None if it needs nobody."""
+    """Return when the leader resigns without further fetches; None if it needs no other voter."""
     role = turn.role
     assert isinstance(role, Leader)
     needed = turn.majority - (1 if turn.is_voter else 0)

@@ -1,14 +1,14 @@
-"""The metadata quorum: who decides that records are committed. Its events, its commands and its notices.
+"""The metadata quorum, which commits records: its common events, commands and notices.
 
-Theory of operation. A quorum is a pure value: ``quorum.handle(event)`` returns the next value and what
-follows from the event: commands to carry out and notices to pass on. It has no clock, no disk and no
-token. The active controller proposes a batch and waits for one notice, `Committed` or `Rejected`. One
-batch is in flight at a time: requests that come meanwhile are grouped into the next one, so the rate of
-the disk or network bounds the batches, not the requests.
+Theory of operation. A quorum is a pure value: ``quorum.handle(event)`` returns the next value and
+the outputs of the event: commands to execute and notices to forward. It has no clock, no disk and
+no thread. The active controller proposes a batch and waits for one notice, `Committed` or
+`Rejected`. One batch is in flight at a time; requests that arrive in the meantime are grouped into
+the next one. So disk and network limit the rate of batches, not the rate of requests.
 
-There are two values. `SingleVoter` leads since its start and needs a log alone; the events and commands
-of this file are all it has, and the broker runs it. `Replica` (``replica.py``) is one node of a quorum of
-1 to 7 voters, or an observer of it; ``events.py`` has what it takes in and gives out besides.
+There are two implementations. `SingleVoter` leads from its start and only needs a log; it uses just
+the events and commands of this file, and the broker runs it. `Replica` (``replica.py``) is one node
+of a quorum of 1 to 7 voters, or an observer; ``events.py`` has its other events and outputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 
 BATCH_HEADER_SIZE = 61
 RECORD_OVERHEAD_MAX = 20
-"""Of a record beside its value, its numbers as long as they can be."""
+"""Maximum size of a record in addition to its value."""
 
 
 def batch_size(values: Sequence[bytes]) -> int:
-    """The most that ``values`` take as one batch of records."""
+    """Return the maximum size of ``values`` as one record batch."""
     return BATCH_HEADER_SIZE + sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
 
 
@@ -36,14 +36,14 @@ def batch_size(values: Sequence[bytes]) -> int:
 
 
 class BeginEpoch(NamedTuple):
-    """This node leads from now on."""
+    """This node becomes the leader."""
 
 
 class Proposal(NamedTuple):
-    """The controller wants ``records`` committed, atomically; ``values`` are the same as bytes.
+    """Records of the controller to commit atomically; ``values`` are the encoded ``records``.
 
     Attributes:
-        kraft_version: What ``kraft.version`` is raised to before them; None if it stays as it is.
+        kraft_version: Raise ``kraft.version`` to this level first; None for no change.
     """
 
     records: Sequence[Message]
@@ -52,7 +52,7 @@ class Proposal(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """The log has carried out the `Append` in flight, or not; ``offset`` is its first one."""
+    """The `Append` in flight is completed, or failed; ``offset`` is its first offset."""
 
     error_code: int
     offset: int
@@ -67,7 +67,7 @@ Event = BeginEpoch | Proposal | Appended
 class Append(NamedTuple):
     """Command: append ``values`` as one batch to the metadata log. It completes as `Appended`.
 
-    Control records have ``keys``, one for each value; ``control`` is the type of the first.
+    Control records have ``keys``, one for each value; ``control`` is the type of the first one.
     """
 
     leader_epoch: int
@@ -77,27 +77,27 @@ class Append(NamedTuple):
 
     @property
     def records(self) -> list[tuple[bytes | None, bytes]]:
-        """Keys and values."""
+        """Pairs of key and value."""
         if self.keys is None:
             return [(None, value) for value in self.values]
         return list(zip(self.keys, self.values, strict=True))
 
 
 class Committed(NamedTuple):
-    """Notice: a batch is part of the truth; both offsets are inclusive.
+    """Notice: a batch is committed; both offsets are inclusive.
 
-    ``records`` are empty for a batch of the quorum's own.
+    ``records`` is empty for a control batch of the quorum itself.
     """
 
     first_offset: int
     last_offset: int
     records: Sequence[Message]
     size: int = 0
-    """Bytes of the batch, of one that was read from the log."""
+    """Size of the batch in bytes, if it was read from the log."""
 
 
 class Rejected(NamedTuple):
-    """Notice: what was proposed is not committed; nothing of it may be seen."""
+    """Notice: the proposal was not committed; its records must not become visible."""
 
     error_code: int
 
@@ -111,12 +111,12 @@ OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
 class VoterState(NamedTuple):
-    """What a leader knows of another voter, or of an observer.
+    """A leader's view of another voter, or of an observer.
 
     Attributes:
-        end: What it has synced, exclusive; -1 if it has not said so in this epoch.
-        fetched_ago_ms: Since its last Fetch, or since the epoch began.
-        caught_up_ago_ms: Since it had all that the leader had; None if that was not in this epoch.
+        end: Exclusive end of its synced log; -1 if it has not reported it in this epoch.
+        fetched_ago_ms: Time since its last Fetch, or since the start of the epoch.
+        caught_up_ago_ms: Time since it had all records of the leader; None if never in this epoch.
     """
 
     node_id: int
@@ -127,14 +127,15 @@ class VoterState(NamedTuple):
 
 
 class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
-    """What the rest of the control plane needs of a quorum's value.
+    """The quorum's interface to the rest of the control plane.
 
-    Who runs a value names its events and outputs; who only reads it takes any: ``MetadataQuorum[Never, object]``.
+    The driver of a value names its event and output types; readers accept any value:
+    ``MetadataQuorum[Never, object]``.
     """
 
     @property
     def leader_id(self) -> int:
-        """The leader this node knows of, or -1."""
+        """The known leader, or -1."""
 
     @property
     def leader_epoch(self) -> int:
@@ -146,7 +147,7 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
 
     @property
     def log_end_offset(self) -> int:
-        """Offset the next proposed record gets."""
+        """Offset of the next proposed record."""
 
     @property
     def can_propose(self) -> bool:
@@ -154,12 +155,12 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
 
     @property
     def kraft_version(self) -> int:
-        """0 with static voters; 1 where the voters are in the log (KIP-853)."""
+        """0 with static voters; 1 if the voters are in the log (KIP-853)."""
 
     def kraft_version_problem(self, level: int) -> str | None:
-        """Why ``kraft.version`` cannot be raised to a supported level, None if it can.
+        """Return why ``kraft.version`` cannot be raised to a supported level; None if it can.
 
-        Only of a quorum that can propose.
+        Only for a quorum that can propose.
         """
 
     @property
@@ -168,18 +169,18 @@ class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
 
     @property
     def other_voters(self) -> Sequence[VoterState]:
-        """The other voters as this node knows them if it leads; none else."""
+        """The leader's view of the other voters; empty if this node does not lead."""
 
     @property
     def observers(self) -> Sequence[VoterState]:
-        """Replicas that fetch and do not vote, as this node knows them if it leads; none else."""
+        """The leader's view of the observers; empty if this node does not lead."""
 
     @property
     def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
-        """Where voters listen, by node id, as the log has them; none of static voters."""
+        """Endpoints of voters in the log, by node id; empty for static voters."""
 
     def handle(self, event: EventT_contra) -> tuple[Self, Sequence[OutputT_co]]:
-        """The value after an event, and what follows from it.
+        """Return the value after an event, and its outputs.
 
         Raises:
             AssertionError: The event does not fit the state; nothing changed.

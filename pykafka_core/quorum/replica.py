@@ -1,20 +1,24 @@
-"""One node's part in a metadata quorum of 1 to 7 voters, as a pure value: KRaft.
+"""One node of a metadata quorum of 1 to 7 voters, as a pure value: KRaft.
 
-Theory of operation. `begin` makes the value of what a disk holds, ``handle`` takes an event and gives the next value
-and what follows: commands to carry out and notices to pass on (``events.py`` has them, and what its driver owes it). It
-knows the time from its events alone, asks for a `Tick` by ``deadline_ms``, and draws its random timeouts from a seed it
-carries: the same value and the same event have the same outcome, anywhere.
+Theory of operation. `begin` creates the value from the content of a disk. ``handle`` takes an event
+and returns the next value and its outputs: commands to execute and notices to forward
+(``events.py`` defines them and the driver's duties). A value gets the time only from events,
+requests a `Tick` by ``deadline_ms``, and draws random timeouts from a seed that it contains. So the
+same value and event always have the same result.
 
-- ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
-- ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
-- ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: what a state does by itself, and when.
+- ``roles.py``: the states and their responses. ``transitions.py``: transitions between them.
+- ``voting.py``: votes, pre-votes, start and end of epochs. ``leading.py``: fetches, the high
+  watermark, check quorum.
+- ``following.py``: fetching, truncation by epoch, snapshots. ``agenda.py``: requests and timeouts
+  of each state.
 - ``changing.py``: changes of the voter set. ``static_voters.py``: sets that never change.
-- ``log``: the log as numbers, the voter sets that it names, and their records. ``wire``: messages of what replicas say.
-- ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
+- ``log``: the state of the log, its voter sets, and their records. ``wire``: Kafka's messages.
+- ``turn.py``: the mutable state while an event is handled; outputs wait for quorum-state.
 
-What keeps a committed record: a voter reports in Fetch only what it has synced; a leader commits what a majority of
-the voters reported, itself included once it has synced, and only up to records of its own epoch; votes go to logs that
-are not behind; and a replica that restarts leads in a later epoch or not at all.
+Committed records are kept by four rules: a voter reports in Fetch only synced records; a leader
+commits what a majority of the voters has reported, including itself once it has synced, and only up
+to records of its epoch; votes go to logs that are at least as up to date; and a replica that
+restarts leads in a later epoch or not at all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,19 +117,19 @@ class Replica(NamedTuple):
     """A voter or an observer.
 
     Attributes:
-        seed: Of the next random timeout.
-        now_ms: The latest time that an event named.
-        election: What quorum-state holds once every `Persist` under way is done.
-        high_watermark: Exclusive end of the committed records, as far as this replica knows and has synced.
-        persisting: How many `Persist` are under way.
+        seed: Seed of the next random timeout.
+        now_ms: The latest time of an event.
+        election: The content of quorum-state once all pending `Persist` commands are done.
+        high_watermark: Exclusive end of the records that are committed and synced by this replica.
+        persisting: Number of pending `Persist` commands.
         held: Commands that wait for them.
-        correlation: Of the last `Send`.
-        sent: Correlation, node and body of each request that is waited for.
-        backoffs: Nodes, and until when they are left alone.
-        installing: Whether an `InstallSnapshot` is under way.
-        is_failed: Whether nothing is done any more.
-        bootstrap: Nodes that an observer may ask for the leader, beside the voters that it knows.
-        own: This node as the voter set should have it, if it is a controller that can be a voter.
+        correlation: Correlation id of the last `Send`.
+        sent: Correlation id, node and body of each request in flight.
+        backoffs: Nodes, and the time until which no request is sent to them.
+        installing: Whether an `InstallSnapshot` is pending.
+        is_failed: Whether the replica has failed and ignores events.
+        bootstrap: Nodes, in addition to known voters, from which an observer can get the leader.
+        own: The voter set's entry for this node, if it is a controller that can be a voter.
     """
 
     key: ReplicaKey
@@ -148,16 +152,16 @@ class Replica(NamedTuple):
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
-        """The voter set that counts: the newest one of the log, committed or not; each node id once."""
+        """The effective voter set: the newest one in the log, committed or not; ids are unique."""
         return self.log.voter_set.keys
 
     @property
     def kraft_version(self) -> int:
-        """0 with static voters, which never change; 1 where they are in the log."""
+        """0 with static voters, which never change; 1 if the voters are in the log."""
         return self.log.voter_set.kraft_version
 
     def kraft_version_problem(self, level: int) -> str | None:
-        """Why ``kraft.version`` cannot be raised to a level, None if it can."""
+        """Return why ``kraft.version`` cannot be raised to a level; None if it can."""
         return raising_problem(self.log.voter_set, self.own, self.role, level)
 
     @property
@@ -167,7 +171,7 @@ class Replica(NamedTuple):
 
     @property
     def leader_id(self) -> int:
-        """The leader this node knows of, or -1."""
+        """The known leader, or -1."""
         return leader_to_name(self.key, self.election, self.role)
 
     @property
@@ -177,24 +181,24 @@ class Replica(NamedTuple):
 
     @property
     def log_end_offset(self) -> int:
-        """Offset the next proposed record gets."""
+        """Offset of the next proposed record."""
         return self.log.end
 
     @property
     def can_propose(self) -> bool:
-        """Whether this node leads, its epoch has begun in the log, and no batch is in flight."""
+        """Whether this node leads, its epoch has started in the log, and no batch is in flight."""
         role = self.role
         return isinstance(role, Leader) and role.in_flight is None and not self.is_failed
 
     @property
     def other_voters(self) -> tuple[VoterState, ...]:
-        """The other voters as this node knows them if it leads."""
+        """The leader's view of the other voters; empty if this node does not lead."""
         voters = self.role.voters if isinstance(self.role, Leader) else ()
         return tuple(map(self._state_of, voters))
 
     @property
     def observers(self) -> tuple[VoterState, ...]:
-        """Replicas that fetch and do not vote, as this node knows them if it leads."""
+        """The leader's view of the observers; empty if this node does not lead."""
         observers = self.role.observers if isinstance(self.role, Leader) else ()
         return tuple(map(self._state_of, observers))
 
@@ -209,13 +213,13 @@ class Replica(NamedTuple):
 
     @property
     def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
-        """Where voters listen, by node id, as the log has them."""
+        """Endpoints of voters in the log, by node id."""
         voters = self.log.voter_set.voters
         return {voter.key.node_id: voter.endpoints for voter in voters if voter.endpoints}
 
     @property
     def state(self) -> str:
-        """The state by Kafka's name, as its metrics have it."""
+        """Kafka's name of the state, as in its metrics."""
         if not self.is_voter and not isinstance(self.role, Leader | Resigned):
             return "Observer"
         is_voted = isinstance(self.role, Unattached) and self.election.voted is not None
@@ -223,14 +227,14 @@ class Replica(NamedTuple):
 
     @property
     def deadline_ms(self) -> int:
-        """When the next `Tick` is due at the latest; `NEVER` if only others can change something."""
+        """When the next `Tick` is due at the latest; `NEVER` if no timer is set."""
         if self.is_failed:
             return NEVER
         times = [until for _, until in self.backoffs if until > self.now_ms]
         return min((role_deadline(Turn(*self)), *times))
 
     def handle(self, event: ReplicaEvent) -> tuple["Replica", list[ReplicaOutput]]:
-        """The value after an event, and what follows from it.
+        """Return the value after an event, and its outputs.
 
         Raises:
             AssertionError: The event does not fit the state; nothing changed.
@@ -255,18 +259,19 @@ def begin(
     bootstrap: tuple[int, ...] = (),
     own: Voter | None = None,
 ) -> tuple[Replica, list[ReplicaOutput]]:
-    """A replica at the start of its node, and what follows from that.
+    """Return a replica at the start of its node, and the first outputs.
 
     Args:
-        voters: Static ones, where the log names none.
+        voters: Static voters; used if the log contains no voter set.
         election: From quorum-state; ``ElectionState(0)`` if there is none.
-        log: `LogState.loaded` of a log whose content is on the disk.
-        seed: Differs between nodes and between their starts.
-        bootstrap: Nodes that an observer may ask for the leader, beside the voters.
-        own: This node as the voter set should have it, if it may be a voter of a set that changes.
+        log: `LogState.loaded` of a log whose content is on disk.
+        seed: Must differ between nodes and between their starts.
+        bootstrap: Nodes, in addition to the voters, from which an observer can get the leader.
+        own: The voter set's entry for this node, if it can be a voter in a dynamic set.
 
     Raises:
-        ValueError: Nobody to ask, too many static voters, or two of one node.
+        ValueError: No voters and no bootstrap nodes, too many static voters, or two voters with the
+            same node id.
     """
     if not log.voter_set.voters:
         log = log._replace(voter_sets=(VoterSet(0, tuple(map(Voter, voters))),))
@@ -291,10 +296,10 @@ def _check_static(voters: tuple[ReplicaKey, ...], bootstrap: tuple[int, ...]) ->
 
 
 def _start(turn: Turn) -> None:
-    """The state after a restart: whoever led or stood for election in this epoch does not lead in it again.
+    """Enter the state after a restart. A leader or candidate does not lead in the same epoch again.
 
-    Whoever led last stands for the next one at once: others that have a leader refuse, and those that start with it, as
-    after a stop of all, would wait for it.
+    The last leader starts an election immediately: voters that have another leader refuse, and
+    those that start at the same time, as after a full stop, would otherwise wait for this node.
     """
     election, own = turn.election, turn.key.node_id
     if turn.log.last_epoch > election.epoch:
@@ -311,7 +316,10 @@ def _start(turn: Turn) -> None:
 
 
 def _is_first_of_new_quorum(turn: Turn) -> bool:
-    """Whether there is no leader to wait for, as nobody has led yet; one alone stands, so that votes are not split."""
+    """Return whether this is the lowest-id voter of a quorum that has never had a leader.
+
+    Only this voter starts an election immediately, to avoid split votes.
+    """
     is_new = turn.election == ElectionState(0) and turn.log.end == 0
     return is_new and turn.key.node_id == min(voter.node_id for voter in turn.voters)
 

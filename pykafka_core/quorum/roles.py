@@ -1,8 +1,9 @@
-"""The states of a replica, by Kafka's names: what each answers and what leads out of it.
+"""The states of a replica, with Kafka's names: their responses and transitions.
 
-Whatever comes from a later epoch leads to Unattached, or Follower, in that epoch. Unless it is said otherwise, all
-answer pre-votes (KIP-996) by whether the other's log is behind, and Fetch with NOT_LEADER_OR_FOLLOWER. An observer is
-Unattached or Follower, and neither votes nor stands for election. Voted is `Unattached` with a vote in `ElectionState`.
+A later epoch leads to Unattached or Follower in that epoch. Unless stated otherwise, every state
+grants pre-votes (KIP-996) to replicas with an up-to-date log, and responds to Fetch with
+NOT_LEADER_OR_FOLLOWER. An observer is Unattached or Follower; it neither votes nor starts
+elections. Kafka's state Voted is `Unattached` with a vote in `ElectionState`.
 """
 
 from collections.abc import Sequence
@@ -12,37 +13,38 @@ from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey, Voter
 
 NEVER = 2**63 - 1
-"""A deadline that does not come."""
+"""A deadline that is never reached."""
 
 
 class Unattached(NamedTuple):
-    """Knows of no leader that it could fetch from.
+    """Without a known leader to fetch from.
 
-    Votes once in an epoch that has no leader, for a log that is not behind. A leader that is heard of makes it a
-    Follower, the timeout Prospective.
+    It votes once in an epoch without a leader, for a candidate with an up-to-date log. A known
+    leader makes it a Follower, the timeout Prospective.
     """
 
     deadline_ms: int
 
 
 class Prospective(NamedTuple):
-    """Asks whether it would be voted for.
+    """Requests pre-votes.
 
-    Votes as Unattached does, which it is then. A majority makes it a Candidate; refused or late, it follows the
-    leader that its epoch has, or is Unattached.
+    It votes like Unattached, and then becomes Unattached. A majority makes it a Candidate. If it is
+    refused or times out, it follows the leader of its epoch, or is Unattached if there is none.
     """
 
     deadline_ms: int
     granted: frozenset[int]
     refused: frozenset[int]
     elections_lost: int
-    """One after the other, as a candidate."""
+    """Consecutive elections lost as a candidate."""
 
 
 class Candidate(NamedTuple):
-    """Asks for votes; its own counts once it is on the disk.
+    """Requests votes. Its own vote counts once it is on disk.
 
-    Votes for nobody else. A majority makes it the Leader; refused or late, it pauses and is Prospective then.
+    It votes for no other candidate. A majority makes it the Leader. If it is refused or times out,
+    it pauses and then becomes Prospective.
     """
 
     deadline_ms: int
@@ -53,23 +55,23 @@ class Candidate(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a leader knows of another voter, or of an observer."""
+    """A leader's view of another voter, or of an observer."""
 
     replica: ReplicaKey
     synced_end: int
-    """What it said in a Fetch whose last record is the leader's too; -1 before that."""
+    """Fetch offset of its last Fetch whose log matched the leader's; -1 before that."""
     fetched_ms: int
-    """Its last Fetch of this epoch, or the start of the epoch."""
+    """Time of its last Fetch in this epoch, or of the start of the epoch."""
     heard_ms: int
-    """Its last Fetch, or answer to BeginQuorumEpoch, of this epoch; -1 before that."""
+    """Time of its last Fetch or BeginQuorumEpoch response in this epoch; -1 before that."""
     leaders_end: int = -1
-    """Of the leader's log at its last Fetch; -1 before that."""
+    """End of the leader's log at its last Fetch; -1 before that."""
     caught_up_ms: int = -1
-    """When it had all that the leader had at the time; -1 if that was not in this epoch."""
+    """When it last had all records that the leader had at the time; -1 if never in this epoch."""
 
 
 class InFlight(NamedTuple):
-    """The batch that is proposed and not committed; no records if it is LeaderChange. Both offsets are inclusive."""
+    """The uncommitted batch; for LeaderChange, ``records`` is empty. Both offsets are inclusive."""
 
     records: Sequence[Message]
     first_offset: int
@@ -77,13 +79,14 @@ class InFlight(NamedTuple):
 
 
 class VoterSetRequest(NamedTuple):
-    """A change of the voter set that is under way (KIP-853); one at a time.
+    """The pending change of the voter set (KIP-853); there is at most one.
 
     Attributes:
-        number: Of the request that is to be answered; None if it was answered already.
-        voters: The set to append. None while the new voter is asked what it supports.
+        number: Number of the request; None if it was already responded to.
+        voters: The set to append. None while the new voter's supported versions are requested.
         added: The new voter, if one is added.
-        acks_when_committed: Whether it is answered once the record is committed, or once it is appended.
+        acks_when_committed: Whether to respond once the record is committed, or once it is
+            appended.
         end: Exclusive end of the record; None before it is appended.
     """
 
@@ -96,7 +99,7 @@ class VoterSetRequest(NamedTuple):
 
 
 class WaitingFetch(NamedTuple):
-    """A Fetch that there is nothing to say to."""
+    """A Fetch that waits until there is data for it."""
 
     deadline_ms: int
     number: int
@@ -107,13 +110,14 @@ class WaitingFetch(NamedTuple):
 class Leader(NamedTuple):
     """Leads in its epoch, whose first record is at ``epoch_start``.
 
-    Answers Fetch; grants pre-votes until a record of its epoch is committed. Without a Fetch of a majority for 1.5
-    fetch timeouts it has Resigned, and after `Resign`; and once it is committed that it is no voter any more.
+    It serves Fetch, and grants pre-votes until a record of its epoch is committed. It becomes
+    Resigned after 1.5 fetch timeouts without a Fetch from a majority, on `Resign`, and once its
+    removal from the voter set is committed.
 
     Attributes:
-        voters: The others of the voter set.
-        observers: Whoever else has fetched lately.
-        described: Static voters as they described themselves; no log has that.
+        voters: The other voters.
+        observers: Other replicas that have fetched recently.
+        described: Static voters with their own descriptions, which are not in the log.
     """
 
     epoch_start: int
@@ -127,27 +131,27 @@ class Leader(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A snapshot that a follower gets from its leader, part by part."""
+    """A snapshot that a follower downloads from its leader, in parts."""
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
-    """Bytes that are stored."""
+    """Number of bytes that are stored."""
     size: int | None = None
-    """Of all of it, known from the first part on."""
+    """Size of the snapshot, known after the first part."""
 
 
 class Follower(NamedTuple):
     """Fetches from a leader.
 
-    Votes for nobody; grants pre-votes until it has fetched. Without an answer in a fetch timeout, or sooner after
-    EndQuorumEpoch, it is Prospective.
+    It does not vote, and grants pre-votes only until its first fetch succeeds. It becomes
+    Prospective after a fetch timeout without a response, or earlier after EndQuorumEpoch.
 
     Attributes:
-        has_fetched: Whether that leader answered in this epoch, and has not said that it resigns.
-        leader_high_watermark: As the leader had it when it answered last.
-        download: What takes the place of fetches as long as it lasts; another state begins another one.
-        joins_ms: Not to ask the leader before then to have this node in the voter set as it is now.
-        is_described: Whether the leader has the description of a static voter.
+        has_fetched: Whether that leader responded in this epoch and has not resigned since.
+        leader_high_watermark: High watermark in the leader's last response.
+        download: The snapshot that is downloaded instead of fetches; dropped on a state change.
+        joins_ms: Earliest time of the next request to add or update this node in the voter set.
+        is_described: Whether the leader has the description of this static voter.
     """
 
     leader_id: int
@@ -160,9 +164,9 @@ class Follower(NamedTuple):
 
 
 class Resigned(NamedTuple):
-    """Led in this epoch and never will again: tells the others so.
+    """Was the leader of this epoch and cannot be again; it sends EndQuorumEpoch to other voters.
 
-    Votes for nobody. After the timeout it is Prospective.
+    It does not vote. After the timeout it becomes Prospective.
     """
 
     deadline_ms: int

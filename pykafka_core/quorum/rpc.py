@@ -1,8 +1,6 @@
-"""What replicas say to each other: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot.
+"""Messages between replicas: Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot.
 
-They are without their envelopes here.
-
-Cluster id, topic and endpoints are the driver's to check and to fill in.
+They have no envelopes here: the driver checks and adds cluster id, topic and endpoints.
 """
 
 from typing import NamedTuple
@@ -18,10 +16,10 @@ from pykafka_core.quorum.values import (
 
 
 class Vote(NamedTuple):
-    """Asks for a vote, or (``pre_vote``, KIP-996) whether one would be given.
+    """Requests a vote, or (``pre_vote``, KIP-996) asks whether one would be granted.
 
     Attributes:
-        epoch: The candidate's; a pre-vote asks in the epoch that it is in, without raising it.
+        epoch: The candidate's epoch; for a pre-vote its current epoch, which is not increased.
         last: The end of the candidate's log.
     """
 
@@ -33,7 +31,7 @@ class Vote(NamedTuple):
 
 
 class BeginQuorumEpoch(NamedTuple):
-    """The leader tells a voter that it leads."""
+    """A new leader announces itself to a voter."""
 
     leader_id: int
     voter: ReplicaKey
@@ -41,7 +39,7 @@ class BeginQuorumEpoch(NamedTuple):
 
 
 class EndQuorumEpoch(NamedTuple):
-    """A leader tells a voter that it leads no more, and who should stand for election, the best first."""
+    """A leader resigns; ``preferred`` lists the voters that should start elections, best first."""
 
     leader_id: int
     epoch: int
@@ -49,15 +47,15 @@ class EndQuorumEpoch(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """A follower or observer asks for what comes after its log; so it also says how far it has synced.
+    """A follower or observer requests the records after its log, which also reports its synced end.
 
     Attributes:
-        epoch: The one in which it follows the leader.
-        offset: End of its log, all of it on its disk.
-        last_epoch: Of the last record before ``offset``, 0 for none.
-        high_watermark: The one it knows (KIP-1166): a later one is worth an answer without records.
-        wait_ms: How long the leader may wait for something to answer.
-        bytes_max: Of the records in the answer; the first batch comes whole even if it is larger.
+        epoch: The epoch in which it follows the leader.
+        offset: End of its log, all of which is on its disk.
+        last_epoch: Epoch of the last record before ``offset``, 0 if there is no record.
+        high_watermark: Its high watermark (KIP-1166): the leader responds if it has a higher one.
+        wait_ms: Maximum time that the leader may wait for new data.
+        bytes_max: Limit for records in the response; the first batch is returned whole in any case.
     """
 
     replica: ReplicaKey
@@ -70,12 +68,12 @@ class Fetch(NamedTuple):
 
 
 class FetchSnapshot(NamedTuple):
-    """A follower or observer asks for a part of a snapshot (KIP-630).
+    """A follower or observer requests a part of a snapshot (KIP-630).
 
     Attributes:
-        epoch: The one in which it follows the leader.
-        position: Of the part's first byte.
-        bytes_max: Of the part.
+        epoch: The epoch in which it follows the leader.
+        position: Position of the part's first byte.
+        bytes_max: Maximum size of the part.
     """
 
     replica: ReplicaKey
@@ -86,33 +84,34 @@ class FetchSnapshot(NamedTuple):
 
 
 class AddVoter(NamedTuple):
-    """Asks the leader for another voter (KIP-853).
+    """Requests the leader to add a voter (KIP-853).
 
     Attributes:
-        timeout_ms: How long the leader may take.
-        acks_when_committed: Whether the answer waits until the record is committed, not only until it is appended.
+        timeout_ms: Maximum time for the leader.
+        acks_when_committed: Whether the response waits until the record is committed, and not only
+            until it is appended.
     """
 
     voter: Voter
     timeout_ms: int
     acks_when_committed: bool = True
     epoch: int = 0
-    """Of the asker, which the leader does not hear of."""
+    """Epoch of the sender, which is not sent."""
 
 
 class RemoveVoter(NamedTuple):
-    """Asks the leader to go on without a voter."""
+    """Requests the leader to remove a voter."""
 
     replica: ReplicaKey
     epoch: int = 0
-    """Of the asker, which the leader does not hear of."""
+    """Epoch of the sender, which is not sent."""
 
 
 class UpdateVoter(NamedTuple):
-    """A voter tells the leader where it listens and what it supports, where the voter set has something else.
+    """A voter corrects its endpoints and supported versions in the voter set.
 
     Attributes:
-        epoch: The one in which it follows the leader.
+        epoch: The epoch in which it follows the leader.
     """
 
     voter: Voter
@@ -120,11 +119,11 @@ class UpdateVoter(NamedTuple):
 
 
 class AskVersions(NamedTuple):
-    """A leader asks a node that is to be a voter which ``kraft.version`` it supports, by ApiVersions."""
+    """A leader requests a new voter's supported ``kraft.version``, by ApiVersions."""
 
     voter: Voter
     epoch: int
-    """Of the asker, which the node does not hear of."""
+    """Epoch of the sender, which is not sent."""
 
 
 VoterRequest = AddVoter | RemoveVoter | UpdateVoter
@@ -132,7 +131,7 @@ Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch | FetchSnapshot | VoterR
 
 
 class VoteAnswer(NamedTuple):
-    """Every answer says which leader, or -1, in which epoch its sender knows."""
+    """Response to Vote. Every response contains the sender's epoch and its leader, or -1."""
 
     error_code: int
     leader_id: int
@@ -141,7 +140,7 @@ class VoteAnswer(NamedTuple):
 
 
 class EpochAnswer(NamedTuple):
-    """To BeginQuorumEpoch and EndQuorumEpoch."""
+    """Response to BeginQuorumEpoch and EndQuorumEpoch."""
 
     error_code: int
     leader_id: int
@@ -149,14 +148,15 @@ class EpochAnswer(NamedTuple):
 
 
 class FetchAnswer(NamedTuple):
-    """At most one of ``diverging``, ``snapshot_id`` and ``batches`` is there.
+    """Response to Fetch. At most one of ``diverging``, ``snapshot_id`` and ``batches`` is set.
 
     Attributes:
         high_watermark: -1 before the leader has committed a record of its epoch.
-        diverging: Where the leader's records of the epoch end that is not later than the fetch's last one:
-            the follower's log differs behind it.
-        snapshot_id: What to get by FetchSnapshot, as the leader's log begins later than the follower's ends.
-        batches: Whole ones, the first at the fetch's offset.
+        diverging: The leader's last epoch that is not later than the fetch's, and the end of its
+            records: the follower's log differs after it.
+        snapshot_id: The snapshot to download, because the follower's log ends before the leader's
+            starts.
+        batches: Whole batches, the first at the fetch offset.
     """
 
     error_code: int
@@ -169,11 +169,11 @@ class FetchAnswer(NamedTuple):
 
 
 class SnapshotAnswer(NamedTuple):
-    """To FetchSnapshot. Without an error it has a part.
+    """Response to FetchSnapshot. Without an error it contains a part.
 
     Attributes:
-        size: Bytes of the whole snapshot.
-        position: Of the part's first byte.
+        size: Size of the whole snapshot.
+        position: Position of the part's first byte.
     """
 
     error_code: int
@@ -186,10 +186,10 @@ class SnapshotAnswer(NamedTuple):
 
 
 class VoterAnswer(NamedTuple):
-    """To AddVoter, RemoveVoter and UpdateVoter; only the last one's says who leads.
+    """Response to AddVoter, RemoveVoter and UpdateVoter; only that to UpdateVoter has the leader.
 
     Attributes:
-        text: Why it was refused.
+        text: Reason of an error.
     """
 
     error_code: int
@@ -199,10 +199,10 @@ class VoterAnswer(NamedTuple):
 
 
 class VersionsAnswer(NamedTuple):
-    """To AskVersions. The first three fields are those of every answer; this one says nothing of leaders.
+    """Response to AskVersions. Of the common fields, only ``error_code`` is used.
 
     Attributes:
-        versions: Lowest and highest ``kraft.version``; None if the node does not know of any.
+        versions: Lowest and highest ``kraft.version``; None if the node does not support any.
     """
 
     error_code: int

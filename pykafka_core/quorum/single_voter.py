@@ -1,8 +1,8 @@
-"""A quorum of one: the small case of KRaft.
+"""A quorum of one voter: the simple case of KRaft.
 
-It leads since its start, in an epoch of its own, and a record is committed when its own log says so. `Replica` of one
-voter comes to the same, by way of a vote for itself; this one stays as long as the broker's start cannot wait for an
-election, nor its driver carry out more than an append.
+It leads from its start, in a new epoch, and a record is committed once its own log has it. A
+`Replica` with one voter has the same result, after a vote for itself. This class exists because the
+broker's start cannot wait for an election, and its driver only executes appends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ from pykafka_core.types import ZERO_ID
 
 
 class Raising(NamedTuple):
-    """A control batch that puts the voter in the log.
+    """A control batch that puts the voter into the log.
 
     Attributes:
-        values: Of its two records, the version and the voters.
-        proposal: Goes to the log after it.
+        values: The values of its two records, the version and the voters.
+        proposal: The proposal to append after it.
     """
 
     kraft_version: int
@@ -39,7 +39,7 @@ class Raising(NamedTuple):
 
 
 class InFlight(NamedTuple):
-    """What the log was asked to append: the records, none for a control batch, and how many offsets it takes."""
+    """The append in flight: its records, empty for a control batch, and its number of offsets."""
 
     records: Sequence[Message]
     offsets_count: int
@@ -47,7 +47,7 @@ class InFlight(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """The records by which the voter came into the log, and the exclusive end of their batch."""
+    """The records that put the voter into the log, and the exclusive end of their batch."""
 
     end: int
     values: Sequence[bytes]
@@ -58,12 +58,12 @@ class SingleVoter(NamedTuple):
 
     Attributes:
         leader_id: This node.
-        leader_epoch: Higher than every epoch in the log and in quorum-state.
-        log_end_offset: Everything below it is committed.
-        in_flight: What the log was asked for and has not answered.
-        directory_id: Of this node's directory.
+        leader_epoch: Higher than all epochs in the log and in quorum-state.
+        log_end_offset: All records below it are committed.
+        in_flight: The append that the log has not completed.
+        directory_id: Id of this node's directory.
         kraft_version: 1 once its voter is in the log.
-        raised: The records that put it there; None if an earlier process did, or it is 0.
+        raised: The records that put it there; None if an earlier process did, or if it is 0.
     """
 
     leader_id: int
@@ -76,7 +76,7 @@ class SingleVoter(NamedTuple):
 
     @property
     def high_watermark(self) -> int:
-        """Exclusive end of the committed records: what is in flight is not in the log yet."""
+        """Exclusive end of the committed records; the batch in flight is not in the log yet."""
         return self.log_end_offset
 
     @property
@@ -86,30 +86,30 @@ class SingleVoter(NamedTuple):
 
     @property
     def is_voter(self) -> bool:
-        """It is the only one."""
+        """True: it is the only voter."""
         return True
 
     @property
     def other_voters(self) -> Sequence[VoterState]:
-        """None."""
+        """Empty: there are no other voters."""
         return ()
 
     @property
     def observers(self) -> Sequence[VoterState]:
-        """None."""
+        """Empty: there are no observers."""
         return ()
 
     @property
     def voter_endpoints(self) -> Mapping[int, Sequence[VoterEndpoint]]:
-        """It has no listener of controllers."""
+        """Empty: it has no controller listener."""
         return {}
 
     def kraft_version_problem(self, _level: int) -> str | None:
-        """None: it has no other voters."""
+        """Return None: there are no other voters that could be too old."""
         return None
 
     def handle(self, event: Event) -> tuple["SingleVoter", Sequence[Output]]:
-        """The value after an event, and what follows from it."""
+        """Return the value after an event, and its outputs."""
         match event:
             case BeginEpoch():
                 values = [leader_change(self.leader_id, [self.leader_id], [self.leader_id])]
@@ -127,8 +127,8 @@ class SingleVoter(NamedTuple):
                 assert_never(event)
 
     def _raise(self, level: int, proposal: Proposal) -> tuple["SingleVoter", Sequence[Output]]:
-        """Put the voter in the log first. It has no listener of controllers to be reached at."""
-        # Not before: few are raised, and a start takes longer with it.
+        """Put the voter into the log first, without endpoints: it has no controller listener."""
+        # Imported here because few quorums are raised, and the import slows down the start.
         from pykafka_core.quorum.log.voters import append_voters
 
         own = Voter(ReplicaKey(self.leader_id, self.directory_id), (), (0, level))

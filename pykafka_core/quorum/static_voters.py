@@ -1,9 +1,9 @@
-"""Static voters (``controller.quorum.voters``, ``kraft.version`` 0): a voter is its node id, whatever its directory.
+"""Static voters (``controller.quorum.voters``, ``kraft.version`` 0), identified by node id alone.
 
-Their set has keys without directory ids, and names them as the settings do. Replicas still say their directory in
-requests, as Kafka's do, so what comes is taken in as the set names it, before any rule looks at it; a replica itself
-goes by that name too. All rules compare keys, and none has to know of this. Once a leader has put the voters in the log
-(``kraft.version`` 1) keys have directories again, with the record that says so.
+The keys of a static set have node ids from the settings, and no directory ids. Requests contain
+directory ids, as in Kafka, so each incoming request is first translated to the keys of the set; a
+replica also uses that key for itself. So all rules just compare keys. Once a leader has put the
+voters into the log (``kraft.version`` 1), keys have directory ids, from that record on.
 """
 
 from pykafka_core.quorum.rpc import (
@@ -20,19 +20,19 @@ from pykafka_core.types import ZERO_ID
 
 
 def known_as(voters: VoterSet, key: ReplicaKey) -> ReplicaKey:
-    """A replica as a voter set names it: without its directory if it is a static voter."""
+    """Return a replica's key in a voter set: without directory id if it is a static voter."""
     static = key._replace(directory_id=ZERO_ID)
     return static if static in voters.keys else key
 
 
 def take_own_name(turn: Turn) -> None:
-    """A controller goes by the name that the voter set has for it."""
+    """Set a controller's own key to its key in the voter set."""
     if turn.own is not None:
         turn.key = known_as(turn.log.voter_set, turn.own.key)
 
 
 def as_known(turn: Turn, body: Body) -> Body:
-    """A request with replicas as the voter set names them."""
+    """Return a request with the replica keys of the voter set."""
     known = turn.log.voter_set
     match body:
         case Vote():
@@ -50,14 +50,14 @@ def as_known(turn: Turn, body: Body) -> Body:
 
 
 def _meant(turn: Turn, voter: ReplicaKey) -> ReplicaKey:
-    """Whom a request is for: a static voter may be named with its directory, which has to be this one then."""
+    """Return the target of a request; a static voter may be named with its own directory id."""
     own = turn.own
     is_static = turn.key.directory_id == ZERO_ID
     return turn.key if is_static and own is not None and voter == own.key else voter
 
 
 def static_ids(voters: VoterSet) -> tuple[int, ...]:
-    """Node ids of static voters; none where the voters are in the log, or not known."""
+    """Return the node ids of static voters; empty if voters are in the log, or unknown."""
     if voters.kraft_version:
         return ()
     return tuple(key.node_id for key in voters.keys if key.directory_id == ZERO_ID)

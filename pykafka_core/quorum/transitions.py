@@ -1,4 +1,4 @@
-"""How a replica goes from one state to another."""
+"""Transitions between the states of a replica."""
 
 from collections.abc import Sequence
 
@@ -32,12 +32,12 @@ from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import Batch, ElectionState
 
 ELECTION_BACKOFF_MS = 100
-"""Unit of the pauses between elections, whose length doubles (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+"""Unit of pauses between elections, which double (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
 _DOUBLINGS_MAX = 10
 
 
 def enter(turn: Turn, role: Role) -> None:
-    """Be in another state. A leader's proposal is in doubt then, and who waits for its records asks another."""
+    """Enter a state. If it led, its proposal is in doubt and waiting requests fail."""
     left = turn.role
     turn.role = role
     turn.forget_requests()
@@ -53,13 +53,13 @@ def enter(turn: Turn, role: Role) -> None:
 
 
 def refuse_fetch(turn: Turn, number: int, error_code: int) -> None:
-    """Answer without records, with the leader that this replica knows."""
+    """Respond without records, with the leader that this replica knows."""
     epoch = turn.election.epoch
     turn.emit(Answer(number, FetchAnswer(error_code, turn.leader_id, epoch)))
 
 
 def to_unattached(turn: Turn, epoch: int) -> None:
-    """Know of no leader in an epoch, the current one or a later one."""
+    """Enter Unattached in an epoch, the current one or a later one."""
     if epoch > turn.election.epoch:
         turn.elect(ElectionState(epoch))
     deadline = turn.election_deadline() if turn.stands else NEVER
@@ -75,21 +75,21 @@ def to_follower(turn: Turn, leader_id: int, epoch: int) -> None:
 
 
 def to_prospective(turn: Turn, elections_lost: int = 0) -> None:
-    """Ask for pre-votes, of which one's own is the first."""
+    """Request pre-votes; its own is the first."""
     granted = frozenset((turn.key.node_id,))
     enter(turn, Prospective(turn.election_deadline(), granted, frozenset(), elections_lost))
     count_pre_votes(turn)
 
 
 def to_candidate(turn: Turn, elections_lost: int) -> None:
-    """Ask for votes in the next epoch, with the own vote on its way to the disk."""
+    """Request votes in the next epoch; its own vote is being written to disk."""
     turn.elect(ElectionState(turn.election.epoch + 1, voted=turn.key))
     deadline = turn.election_deadline()
     enter(turn, Candidate(deadline, frozenset(), frozenset(), elections_lost))
 
 
 def to_leader(turn: Turn, granted: frozenset[int]) -> None:
-    """Lead: begin the epoch in the log."""
+    """Become the leader: start the epoch in the log."""
     epoch, first = turn.election.epoch, turn.log.end
     turn.elect(turn.election._replace(leader_id=turn.key.node_id))
     voters = tuple(Progress(other, -1, turn.now_ms, -1) for other in turn.others)
@@ -105,10 +105,11 @@ def to_leader(turn: Turn, granted: frozenset[int]) -> None:
 
 
 def _first_voters(turn: Turn) -> list[tuple[bytes, bytes]]:
-    """Control records with which an epoch begins where the log has not the voter set as it is.
+    """Return control records for the start of an epoch if the log's voter set is not up to date.
 
-    What the node was formatted with goes to the log, for replicas that were not; and so do this node's endpoints. The
-    same replicas vote before and after, so nothing has to be committed first.
+    The set that the node was formatted with is written for replicas that were formatted without it,
+    and this node's endpoints are updated. The set of voting replicas does not change, so no earlier
+    commit is required.
     """
     own, known = turn.own, turn.log.voter_set
     if known.kraft_version < 1:
@@ -122,7 +123,7 @@ def _first_voters(turn: Turn) -> list[tuple[bytes, bytes]]:
 
 
 def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
-    """Put a leader's batch on its way. A voter set in it counts from now on."""
+    """Append a leader's batch. A voter set in it is effective immediately."""
     leader, first = turn.role, turn.log.end
     assert isinstance(leader, Leader), "leaders append"
     assert leader.in_flight is None, "one batch is in flight at a time"
@@ -131,7 +132,7 @@ def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
 
 
 def put_in_log(turn: Turn, command: Append) -> None:
-    """Put a leader's batch on its way; it is committed with the next one that is in flight."""
+    """Append a leader's batch, which is committed together with the next one in flight."""
     change = None if command.keys is None else change_of(command.records)
     batch = Batch(turn.log.end, command.leader_epoch, len(command.values), b"", change)
     turn.log = turn.log.appending((batch,))
@@ -141,7 +142,7 @@ def put_in_log(turn: Turn, command: Append) -> None:
 
 
 def _regroup(turn: Turn) -> None:
-    """A leader's voters and observers, by the voter set that counts."""
+    """Assign a leader's voters and observers by the effective voter set."""
     leader, others = turn.role, turn.others
     assert isinstance(leader, Leader), "leaders append"
     known = {one.replica: one for one in (*leader.voters, *leader.observers)}
@@ -152,7 +153,7 @@ def _regroup(turn: Turn) -> None:
 
 
 def to_resigned(turn: Turn) -> None:
-    """Lead no more; the voters whose logs are longest should stand for election first."""
+    """Resign; voters with the longest logs should start elections first."""
     assert isinstance(turn.role, Leader)
     by_end = sorted(turn.role.voters, key=lambda voter: -voter.synced_end)
     preferred = tuple(voter.replica for voter in by_end)
@@ -161,7 +162,7 @@ def to_resigned(turn: Turn) -> None:
 
 
 def hear_of(turn: Turn, leader_id: int, epoch: int) -> None:
-    """Another replica named its epoch, and a leader or -1."""
+    """Handle the epoch that another replica reported, and its leader or -1."""
     names_other = leader_id not in (-1, turn.key.node_id) and _may_lead(turn, leader_id)
     now = turn.election
     if epoch > now.epoch:
@@ -176,14 +177,14 @@ def hear_of(turn: Turn, leader_id: int, epoch: int) -> None:
 
 
 def _may_lead(turn: Turn, node_id: int) -> bool:
-    """Whether a node is a voter; by records that this replica has not, perhaps, unless voters are static."""
+    """Return whether a node may lead: it is a voter, or could be one by records not yet fetched."""
     known = turn.log.voter_set
     is_static = known.kraft_version < 1 and bool(known.voters)
     return not is_static or any(node_id == voter.node_id for voter in turn.voters)
 
 
 def election_backoff(turn: Turn, elections_lost: int) -> int:
-    """A random pause that grows with each election lost."""
+    """Return a random pause that grows with each lost election."""
     units = 1 + turn.drawn(2 ** min(elections_lost, _DOUBLINGS_MAX))
     return min(ELECTION_BACKOFF_MS * units, turn.config.election_backoff_ms_max)
 
@@ -192,7 +193,7 @@ def election_backoff(turn: Turn, elections_lost: int) -> int:
 
 
 def votes_of(turn: Turn, granted: frozenset[int]) -> int:
-    """How many voters have granted it; this replica is one of them, or counts for nothing."""
+    """Return the number of votes; a vote of this node counts only if this replica is a voter."""
     own = turn.key
     return sum(
         voter.node_id in granted and (voter == own or voter.node_id != own.node_id)
@@ -201,7 +202,7 @@ def votes_of(turn: Turn, granted: frozenset[int]) -> int:
 
 
 def count_pre_votes(turn: Turn) -> None:
-    """Stand for election if a majority would vote for this replica; give up if none can."""
+    """Become a candidate with a majority of pre-votes; stop if a majority is impossible."""
     role = turn.role
     assert isinstance(role, Prospective)
     if votes_of(turn, role.granted) >= turn.majority:
@@ -211,7 +212,7 @@ def count_pre_votes(turn: Turn) -> None:
 
 
 def lose_pre_vote(turn: Turn) -> None:
-    """Back to the leader of this epoch, if there is one."""
+    """Return to the leader of this epoch, if there is one."""
     leader_id = turn.election.leader_id
     if leader_id not in (-1, turn.key.node_id):
         to_follower(turn, leader_id, turn.election.epoch)
@@ -220,7 +221,7 @@ def lose_pre_vote(turn: Turn) -> None:
 
 
 def count_votes(turn: Turn) -> None:
-    """Lead if a majority voted for this replica; pause if none can."""
+    """Become the leader with a majority of votes; pause if a majority is impossible."""
     role = turn.role
     assert isinstance(role, Candidate)
     if votes_of(turn, role.granted) >= turn.majority:
@@ -230,7 +231,7 @@ def count_votes(turn: Turn) -> None:
 
 
 def lose_election(turn: Turn) -> None:
-    """Pause, so that another candidate may win."""
+    """Pause, so that another candidate can win."""
     role = turn.role
     assert isinstance(role, Candidate)
     lost = role.elections_lost + 1
@@ -239,7 +240,7 @@ def lose_election(turn: Turn) -> None:
 
 
 def count_own_vote(turn: Turn) -> None:
-    """Quorum-state is on the disk: so is a candidate's vote for itself."""
+    """Count a candidate's own vote once quorum-state is on disk."""
     role, own = turn.role, turn.key.node_id
     if isinstance(role, Candidate) and own not in role.granted:
         turn.role = role._replace(granted=role.granted | {own})

@@ -1,8 +1,8 @@
-"""One event's turn: the parts of a replica while they change, and how outputs leave it.
+"""The mutable parts of a replica while it handles one event, and its outputs.
 
-Nothing leaves a replica before what it claims is on the disk: while quorum-state is being written, every command but
-`Persist` is held back, in order. So a crash can make it forget neither a vote that was given, asked for or counted, nor
-an epoch in which a record was written.
+No output may depend on state that is not on disk: while quorum-state is being written, all commands
+except `Persist` are held back, in order. So a crash cannot lose a vote that was granted, requested
+or counted, nor an epoch in which a record was written.
 """
 
 from pykafka_core.quorum.events import Answer, Command, Failed, Persist, ReplicaOutput, Send
@@ -13,9 +13,9 @@ from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey, 
 
 
 class Turn:
-    """The fields of a `Replica` (described there), to be changed, and what this turn puts out.
+    """The fields of a `Replica` (described there), mutable, and the outputs of this event.
 
-    ``came_ms`` is when its event came, which may be before ``now_ms`` if it waited in a queue.
+    ``came_ms`` is the arrival time of the event, which is before ``now_ms`` if it was queued.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class Turn:
 
     @property
     def voters(self) -> tuple[ReplicaKey, ...]:
-        """The voter set that counts: the newest one of the log, committed or not."""
+        """The effective voter set: the newest one in the log, committed or not."""
         return self.log.voter_set.keys
 
     @property
@@ -93,10 +93,11 @@ class Turn:
 
     @property
     def stands(self) -> bool:
-        """Whether this replica stands for election: as a voter, or as one whose removal may not be committed.
+        """Whether this replica can start elections: as a voter, or if its removal is uncommitted.
 
-        A leader that appended its own removal may have the longest log; without its record nobody else might win, and
-        where two voters were left nobody could (Ongaro 2014, 4.2.2).
+        A leader that appended its own removal may have the longest log. If it could not be elected,
+        the others might not be able to win either, and certainly not if there were two voters
+        (Ongaro 2014, 4.2.2).
         """
         sets = self.log.voter_sets
         is_settled = sets[-1].end <= self.high_watermark
@@ -109,25 +110,25 @@ class Turn:
 
     @property
     def majority(self) -> int:
-        """How many voters decide."""
+        """The number of voters that form a majority."""
         return len(self.voters) // 2 + 1
 
     @property
     def leader_id(self) -> int:
-        """The leader to name to others."""
+        """The leader to name in responses."""
         return leader_to_name(self.key, self.election, self.role)
 
-    # What goes out.
+    # Outputs.
 
     def emit(self, command: Command) -> None:
-        """A command, now or when quorum-state is written."""
+        """Output a command, after quorum-state is written if a write is pending."""
         if self.persisting:
             self.held += (command,)
         else:
             self.outputs.append(command)
 
     def elect(self, election: ElectionState) -> None:
-        """Change quorum-state; epochs never go back, and nor does a vote within one."""
+        """Change quorum-state. Epochs never decrease, and a vote within an epoch never changes."""
         before = self.election
         assert election.epoch >= before.epoch, "epochs never go back"
         assert election.epoch > before.epoch or before.voted in (None, election.voted), "one vote"
@@ -137,7 +138,7 @@ class Turn:
             self.outputs.append(Persist(election))
 
     def persisted(self) -> None:
-        """The oldest `Persist` is on the disk; with the last one goes what was held back."""
+        """Handle a completed `Persist`; after the last one, release the held commands."""
         assert self.persisting, "quorum-state is written as often as asked for"
         self.persisting -= 1
         if not self.persisting:
@@ -145,15 +146,15 @@ class Turn:
             self.held = ()
 
     def fail(self, error_code: int) -> None:
-        """Nothing is done from now on."""
+        """Stop handling events."""
         self.is_failed = True
         self.held = ()
         self.outputs.append(Failed(error_code))
 
-    # Requests to others: one at a time to each node.
+    # Requests to other nodes: at most one in flight per node.
 
     def send(self, node_id: int, body: Body) -> None:
-        """Ask a node, unless it has a request of ours, or failed to answer one just now."""
+        """Send a request to a node, unless one is in flight or the node is in its backoff."""
         if any(busy == node_id for _, busy, _ in self.sent):
             return
         if any(node == node_id and self.now_ms < until for node, until in self.backoffs):
@@ -163,7 +164,7 @@ class Turn:
         self.emit(Send(self.correlation, node_id, body, self.config.request_timeout_ms))
 
     def take_sent(self, correlation: int) -> tuple[int, Body] | None:
-        """Node and body of a request that is waited for, which ends with this; None for an older one."""
+        """Complete a request; return its node and body, or None if it is not expected."""
         for entry in self.sent:
             if entry[0] == correlation:
                 self.sent = tuple(other for other in self.sent if other is not entry)
@@ -171,20 +172,20 @@ class Turn:
         return None
 
     def back_off(self, node_id: int, pause_ms: int | None = None) -> None:
-        """Leave a node alone for a while, by default for ``retry_backoff_ms``."""
+        """Send no requests to a node for a while, by default for ``retry_backoff_ms``."""
         until = self.now_ms + (self.config.retry_backoff_ms if pause_ms is None else pause_ms)
         kept = (one for one in self.backoffs if one[0] != node_id and one[1] > self.now_ms)
         self.backoffs = (*kept, (node_id, until))
 
     def forget_requests(self) -> None:
-        """No answer to what another state asked is waited for, and nothing that it promised is read."""
+        """Drop the requests of the previous state, and records in responses that are held back."""
         self.sent = ()
         self.backoffs = ()
         self.held = tuple(held for held in self.held if not isinstance(held, Send))
         self.withhold_records(self.log.end)
 
     def withhold_records(self, below: int) -> None:
-        """Answers that are held back go without records, if these would begin below an offset."""
+        """Remove records from held responses if they start below an offset."""
         self.held = tuple(
             held._replace(read_from=None)
             if isinstance(held, Answer) and held.read_from is not None and held.read_from < below
@@ -192,10 +193,10 @@ class Turn:
             for held in self.held
         )
 
-    # Chance.
+    # Randomness.
 
     def drawn(self, bound: int) -> int:
-        """A number below ``bound`` (SplitMix64)."""
+        """Return a random number below ``bound`` (SplitMix64)."""
         self.seed = (self.seed + 0x9E3779B97F4A7C15) & _MASK
         mixed = self.seed
         mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -203,7 +204,7 @@ class Turn:
         return (mixed ^ (mixed >> 31)) % bound
 
     def election_deadline(self) -> int:
-        """When an election that begins now is late."""
+        """Return the timeout of an election that starts now."""
         timeout = self.config.election_timeout_ms
         return self.now_ms + timeout + self.drawn(timeout)
 
@@ -212,6 +213,6 @@ _MASK = 2**64 - 1
 
 
 def leader_to_name(key: ReplicaKey, election: ElectionState, role: Role) -> int:
-    """The leader of an epoch, or -1; one that resigned, or led before a restart, does not name itself."""
+    """Return the leader of an epoch, or -1. A replica names itself only while it leads."""
     named = election.leader_id
     return named if named != key.node_id or isinstance(role, Leader) else -1

@@ -1,4 +1,4 @@
-"""Votes, and the begin and end of epochs: what is answered, and what answers lead to."""
+"""Votes, and the start and end of epochs: responses to requests, and handling of responses."""
 
 from pykafka_core.errors import (
     FencedLeaderEpochError,
@@ -38,7 +38,7 @@ from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 
 
 def on_vote(turn: Turn, number: int, vote: Vote) -> None:
-    """Vote, refuse, or say why the question is none."""
+    """Grant or refuse a vote, or respond with an error."""
     error = _vote_error(turn, vote)
     if (
         error
@@ -46,7 +46,8 @@ def on_vote(turn: Turn, number: int, vote: Vote) -> None:
         and is_removed(turn, vote.candidate)
         and vote.epoch > turn.election.epoch
     ):
-        # It would not follow a leader of an earlier epoch, and hear of its removal nowhere else.
+        # A removed replica would not follow a leader of an earlier epoch, and would not learn of
+        # its removal in any other way.
         to_unattached(turn, vote.epoch)
     granted = False
     if not error:
@@ -78,12 +79,12 @@ def _vote_error(turn: Turn, vote: Vote) -> int:
 
 
 def is_up_to_date(turn: Turn, last: OffsetAndEpoch) -> bool:
-    """Whether another's log has at least what this one has."""
+    """Return whether another replica's log has at least the records of this one."""
     return last.recency >= turn.log.last.recency
 
 
 def may_vote(turn: Turn, vote: Vote) -> bool:
-    """Whether to vote for a candidate of the current epoch."""
+    """Return whether to vote for a candidate of the current epoch."""
     election = turn.election
     if not isinstance(turn.role, Unattached | Prospective):
         return False
@@ -93,7 +94,7 @@ def may_vote(turn: Turn, vote: Vote) -> bool:
 
 
 def hears_leader(turn: Turn) -> bool:
-    """Whether a leader is at work, as far as this replica knows."""
+    """Return whether there is an active leader, as far as this replica knows."""
     match turn.role:
         case Follower(has_fetched=True):
             return True
@@ -103,28 +104,28 @@ def hears_leader(turn: Turn) -> bool:
 
 
 def has_open_set(turn: Turn) -> bool:
-    """Whether the voter set can be another one by records that this replica has not (KIP-853)."""
+    """Return whether records that this replica lacks could change the voter set (KIP-853)."""
     return turn.log.voter_set.kraft_version >= 1
 
 
 def may_be_voter(turn: Turn) -> bool:
-    """Whether to believe of a replica that this one's voter set does not name that it is a voter, or the leader.
+    """Return whether to accept a replica as voter or leader that is not in this voter set.
 
-    Not as long as a leader is at work here: whoever reaches the listener could end its epoch else.
+    Not while there is an active leader: otherwise any client of the listener could end its epoch.
     """
     return has_open_set(turn) and not hears_leader(turn)
 
 
 def is_removed(turn: Turn, replica: ReplicaKey) -> bool:
-    """Whether a replica was a voter and is none any more, as far as this log tells."""
+    """Return whether a replica was removed from the voter set, according to this log."""
     was_voter = any(replica in voter_set.keys for voter_set in turn.log.voter_sets)
     return was_voter and replica not in turn.voters
 
 
 def would_vote(turn: Turn, vote: Vote) -> bool:
-    """Whether to encourage a replica: its log has all, and nothing here says that a leader is at work.
+    """Return whether to grant a pre-vote: the log is up to date, and there is no active leader.
 
-    While a snapshot is being installed nobody is: the log is about to have more than it has now.
+    No pre-vote is granted while a snapshot is being installed, because the log is about to grow.
     """
     return not turn.installing and not hears_leader(turn) and is_up_to_date(turn, vote.last)
 
@@ -136,7 +137,7 @@ def _vote_for(turn: Turn, vote: Vote) -> None:
 
 
 def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> None:
-    """A leader says that it leads."""
+    """Handle the announcement of a leader."""
     error = _epoch_error(turn, begin.leader_id, begin.epoch)
     if not error and begin.voter != turn.key:
         error = InvalidVoterKeyError.code
@@ -146,7 +147,7 @@ def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> N
 
 
 def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
-    """A leader says that it does not lead any more: its followers stand for election, one after the other."""
+    """Handle a leader's resignation: its followers start elections, one after another."""
     error = _epoch_error(turn, end.leader_id, end.epoch)
     if not error:
         _follow(turn, end.leader_id, end.epoch)
@@ -158,7 +159,7 @@ def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
 
 
 def on_gone(turn: Turn, node_id: int) -> None:
-    """A process is gone. If it led, its followers stand for election in turn, and observers look for another."""
+    """Handle the end of a leader's process: followers start elections in turn, observers search."""
     role = turn.role
     if not isinstance(role, Follower) or role.leader_id != node_id or turn.installing:
         return
@@ -207,7 +208,7 @@ def _answer_epoch(turn: Turn, number: int, error: int) -> None:
 
 
 def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) -> None:
-    """Count it, if this replica still asks. Who is not the voter that was meant gives no vote."""
+    """Count a vote if this replica still requests votes. Errors count as refusals."""
     hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
     if asked.epoch != turn.election.epoch or not isinstance(role, _ASKING[asked.pre_vote]):
@@ -225,13 +226,13 @@ def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) ->
 
 
 _ASKING: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
-"""Who asks for pre-votes, and who for votes."""
+"""State that requests votes, by whether they are pre-votes."""
 
 
 def on_epoch_answer(
     turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, answer: EpochAnswer
 ) -> None:
-    """A voter knows who leads, or that nobody does; or its node is another replica now, and need not know."""
+    """Record that a voter received the message; an error means that it is another replica now."""
     hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
     if asked.epoch != turn.election.epoch:

@@ -1,1 +1,1 @@
-"""The metadata log as a replica sees it: numbers of its batches, and the quorum's own records."""
+"""The replica's view of the metadata log: offsets of batches, and the quorum's control records."""

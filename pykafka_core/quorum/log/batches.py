@@ -1,6 +1,6 @@
-"""Record batches as bytes: cut at their headers, which say where each belongs.
+"""Splits bytes into record batches by their headers.
 
-What they hold is not looked at, but for control records that change the voter set.
+Their content is not decoded, except for control records that change the voter set.
 """
 
 import struct
@@ -19,11 +19,11 @@ _CONTROL: Final = 1 << 5
 
 
 def cut(records: bytes) -> tuple[Batch, ...]:
-    """Whole batches; a part of one at the end, where an answer was full, is left out.
+    """Return whole batches; a partial one at the end, from a full response, is dropped.
 
     Raises:
-        CorruptMessageError: One is no batch of version 2, its checksum is wrong, or its control records are not
-            understood; nothing of the records is used.
+        CorruptMessageError: A batch is not of magic 2, has a wrong checksum, or has invalid control
+            records; all of the records are rejected.
     """
     whole = check_batches(records)
     batches = []
@@ -40,7 +40,7 @@ def cut(records: bytes) -> tuple[Batch, ...]:
 
 
 def _change(batch: bytes) -> VoterSetChange | None:
-    """What a batch of control records says of the voter set."""
+    """Return the changes to the voter set by a batch of control records."""
     if VOTERS_KEY not in batch and KRAFT_VERSION_KEY not in batch:
         return None
     try:

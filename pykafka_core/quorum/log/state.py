@@ -1,10 +1,10 @@
-"""What a replica knows of its metadata log without reading it: ends, epochs, and the writes that are under way.
+"""A replica's in-memory state of its metadata log: ends, epochs, and pending writes.
 
-``0 <= start <= synced_end <= end``, always. ``end`` includes what the log was asked to write and has not synced;
-``synced_end`` is what a crash leaves, and all that may be counted.
+``0 <= start <= synced_end <= end``, always. ``end`` includes pending writes; ``synced_end`` is what
+survives a crash, and the only end that may be reported.
 
-The voter set is part of the log: the newest one counts from its append on, committed or not, and a truncation gives it
-up again (KIP-853).
+The voter set is part of the log: the newest one is effective from its append on, committed or not,
+and a truncation reverts it (KIP-853).
 """
 
 from collections.abc import Iterable
@@ -14,10 +14,10 @@ from pykafka_core.quorum.log.voters import after
 from pykafka_core.quorum.values import Batch, OffsetAndEpoch, VoterSet
 
 TRUNCATION = -1
-"""In place of an offset."""
+"""Value of ``base_offset`` for a truncation."""
 
 NO_VOTERS = VoterSet(0, ())
-"""Of a node that knows nobody yet."""
+"""The set of a node that has no voters yet."""
 
 
 class EpochStart(NamedTuple):
@@ -28,21 +28,22 @@ class EpochStart(NamedTuple):
 
 
 class UnderWay(NamedTuple):
-    """A write that the log was asked for: where it begins, -1 for a truncation, and where the log ends then."""
+    """A pending write: its base offset, or -1 for a truncation, and the log end after it."""
 
     base_offset: int
     end: int
 
 
 class LogState(NamedTuple):
-    """The metadata log as numbers.
+    """The state of the metadata log.
 
     Attributes:
-        epochs: Both numbers increase, but an epoch all of whose records are before ``start`` begins there too.
-        snapshot_id: What is before ``start``; None if that is 0.
-        writes: The writes under way, in order.
-        newest: The snapshot with the highest end, which may be behind ``start``; None if there is none.
-        voter_sets: The first is that at the end of the newest snapshot or before, or of the start; ``end`` increases.
+        epochs: Both numbers increase. An epoch whose records are all before ``start`` starts there.
+        snapshot_id: The snapshot of the records before ``start``; None if ``start`` is 0.
+        writes: Pending writes, in order.
+        newest: The snapshot with the highest end, which may be after ``start``; None without one.
+        voter_sets: The first is the set at the end of the newest snapshot or before it, or the
+            initial one; ``end`` increases.
     """
 
     end: int = 0
@@ -62,18 +63,18 @@ class LogState(NamedTuple):
         newest: OffsetAndEpoch | None = None,
         voter_sets: tuple[VoterSet, ...] = (NO_VOTERS,),
     ) -> Self:
-        """As a disk holds it; what the log begins with is the newest snapshot if no other one is named."""
+        """Return the state of a log on disk; `snapshot_id` is the default for ``newest``."""
         if snapshot_id is not None:
             epochs = _from_snapshot(epochs, snapshot_id)
         return cls(end, end, epochs, snapshot_id, (), newest or snapshot_id, voter_sets)
 
     @property
     def voter_set(self) -> VoterSet:
-        """That of the log's end, which counts."""
+        """The set at the end of the log, which is effective."""
         return self.voter_sets[-1]
 
     def voter_set_at(self, end: int) -> VoterSet:
-        """That of all records before ``end``, which is not before the newest snapshot's end."""
+        """Return the set after all records before ``end``, from the newest snapshot's end on."""
         before = (one for one in reversed(self.voter_sets) if one.end <= end)
         return next(before, self.voter_sets[0])
 
@@ -84,16 +85,16 @@ class LogState(NamedTuple):
 
     @property
     def last_epoch(self) -> int:
-        """Of the last record, 0 for an empty log."""
+        """Epoch of the last record, 0 for an empty log."""
         return self.epochs[-1].epoch if self.epochs else 0
 
     @property
     def last(self) -> OffsetAndEpoch:
-        """The end, and the epoch of what is before it."""
+        """The end of the log, and the epoch of the last record."""
         return OffsetAndEpoch(self.end, self.last_epoch)
 
     def end_of(self, epoch: int) -> OffsetAndEpoch:
-        """The latest epoch that is not later than ``epoch``, and where it ends; (start, 0) if there is none."""
+        """Return the latest epoch up to ``epoch`` and its end; (start, 0) if there is none."""
         end = self.end
         for entry in reversed(self.epochs):
             if entry.epoch <= epoch:
@@ -102,19 +103,19 @@ class LogState(NamedTuple):
         return OffsetAndEpoch(self.start, 0)
 
     def id_at(self, end: int) -> OffsetAndEpoch:
-        """The id of a snapshot of all before ``end``; start <= ``end`` <= the log's, and not 0."""
+        """Return the id of a snapshot of all records before ``end``: 1, start <= end <= log end."""
         assert max(1, self.start) <= end <= self.end
         before = (entry for entry in reversed(self.epochs) if entry.start_offset < end)
         first = self.epochs[0]
         return OffsetAndEpoch(end, next(before, first).epoch)
 
-    # What changes it.
+    # Changes.
 
     def appending(self, batches: tuple[Batch, ...]) -> Self:
-        """With a write under way.
+        """Add a pending write.
 
         Raises:
-            AssertionError: The batches do not follow each other and the log.
+            AssertionError: The batches are not consecutive, or do not continue the log.
         """
         end, epochs, sets = self.end, self.epochs, self.voter_sets
         for batch in batches:
@@ -129,7 +130,7 @@ class LogState(NamedTuple):
         return self._replace(end=end, epochs=epochs, writes=writes, voter_sets=sets)
 
     def truncating(self, end: int) -> Self:
-        """With a truncation under way; start <= ``end`` <= the log's."""
+        """Add a pending truncation; start <= ``end`` <= log end."""
         assert self.start <= end <= self.end
         return self._replace(
             end=end,
@@ -143,7 +144,7 @@ class LogState(NamedTuple):
         )
 
     def written(self, base_offset: int) -> Self:
-        """After the oldest write under way was synced."""
+        """Complete the oldest pending write, which is synced."""
         assert self.writes, "a write completes once"
         first, *later = self.writes
         assert base_offset == first.base_offset, (
@@ -152,13 +153,13 @@ class LogState(NamedTuple):
         return self._replace(synced_end=max(self.synced_end, first.end), writes=tuple(later))
 
     def cleaned(self, snapshot_id: OffsetAndEpoch) -> Self:
-        """Without the records before a snapshot's end."""
+        """Remove the records before a snapshot's end."""
         assert self.start <= snapshot_id.offset <= self.synced_end
         epochs = _from_snapshot(self.epochs, snapshot_id)
         return self.with_snapshot(snapshot_id)._replace(epochs=epochs, snapshot_id=snapshot_id)
 
     def with_snapshot(self, snapshot_id: OffsetAndEpoch) -> Self:
-        """With a snapshot of synced records."""
+        """Add a snapshot of synced records."""
         assert snapshot_id.offset <= self.synced_end
         known = self.newest
         if known is not None and known.offset >= snapshot_id.offset:
@@ -169,13 +170,13 @@ class LogState(NamedTuple):
 
     @classmethod
     def of_snapshot(cls, snapshot_id: OffsetAndEpoch, voters: VoterSet = NO_VOTERS) -> Self:
-        """A snapshot and no records; ``voters`` are those at its end."""
+        """Return the state of a snapshot without records; ``voters`` is the set at its end."""
         sets = (voters._replace(end=snapshot_id.offset),)
         return cls.loaded(snapshot_id.offset, (), snapshot_id, voter_sets=sets)
 
 
 class Recovered(NamedTuple):
-    """The log of a disk, and whether it is still to be emptied, to begin at its snapshot's end."""
+    """The log on disk, and whether it must be emptied to start at its snapshot's end."""
 
     log: LogState
     is_replaced: bool = False
@@ -188,20 +189,21 @@ def recovered(
     snapshots: Iterable[OffsetAndEpoch],
     voter_sets: tuple[VoterSet, ...] = (NO_VOTERS,),
 ) -> Recovered:
-    """The log of a disk on which something may have ended half way.
+    """Return the state of a log on disk, where an operation may have been interrupted.
 
-    A snapshot holds what is committed. A log that ends before the newest one, or has records of another epoch there,
-    was about to be replaced by it, and is to be. One that begins before the oldest snapshot, and not at 0, was about to
-    lose what is before: it counts from there on.
+    A snapshot only contains committed records. A log that ends before the newest snapshot, or has
+    another epoch there, was about to be replaced by it, and must be. A log that starts before the
+    oldest snapshot, but not at 0, was about to be cleaned up to it: it starts at that snapshot.
 
     Args:
-        start, end: Of the log as it was found.
-        epochs: Of its records.
-        snapshots: That are whole, in any order.
-        voter_sets: First that of the newest snapshot, or what the node was formatted with, then those of the records.
+        start, end: Offsets of the log as found.
+        epochs: Epochs of its records.
+        snapshots: Complete snapshots, in any order.
+        voter_sets: First the set of the newest snapshot, or the one that the node was formatted
+            with, then those in the records.
 
     Raises:
-        ValueError: No snapshot stands for what is before ``start``.
+        ValueError: No snapshot covers the records before ``start``.
     """
     held = sorted(one for one in snapshots if one.offset >= max(1, start))
     newest = held[-1] if held else None
@@ -214,7 +216,7 @@ def recovered(
 
 
 def _has(start: int, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether a log holds, or begins behind, the last record that a snapshot stands for."""
+    """Return whether a log contains, or starts after, the last record of a snapshot."""
     if snapshot_id.offset == start:
         return True
     before = [entry.epoch for entry in epochs if entry.start_offset < snapshot_id.offset]
@@ -224,11 +226,11 @@ def _has(start: int, end: int, epochs: tuple[EpochStart, ...], snapshot_id: Offs
 def _from_snapshot(
     epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch
 ) -> tuple[EpochStart, ...]:
-    """The snapshot's epoch begins at its end, for the fetch that names it; then the epochs after it."""
+    """Start the snapshot's epoch at its end, for fetches that name it; keep later epochs."""
     later = tuple(entry for entry in epochs if entry.epoch > snapshot_id.epoch)
     return (EpochStart(snapshot_id.epoch, snapshot_id.offset), *later)
 
 
 def _up_to(sets: tuple[VoterSet, ...], end: int) -> tuple[VoterSet, ...]:
-    """Those that the records before ``end`` say, and the first in any case."""
+    """Return the sets of the records before ``end``, and always the first set."""
     return sets[:1] + tuple(one for one in sets[1:] if one.end <= end)

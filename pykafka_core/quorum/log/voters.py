@@ -1,6 +1,6 @@
-"""The voter set as the log has it: KRaftVersionRecord and VotersRecord (KIP-853), and what a change makes of a set.
+"""The voter set in the log: KRaftVersionRecord and VotersRecord (KIP-853), and changes of a set.
 
-Formats: ``KRaftVersionRecord.json`` and ``VotersRecord.json`` of Kafka, both in version 0.
+Formats: Kafka's ``KRaftVersionRecord.json`` and ``VotersRecord.json``, both in version 0.
 """
 
 from collections.abc import Iterable
@@ -19,19 +19,19 @@ KRAFT_VERSION_RECORD: Final = 5
 """Type of the control record (``ControlRecordType``)."""
 
 KRAFT_VERSION: Final = 1
-"""The highest ``kraft.version`` of this version: voters are in the log and can be changed."""
+"""The highest supported ``kraft.version``: voters are in the log and can be changed."""
 
 
 # Records.
 
 
 def encode_kraft_version(version: int) -> bytes:
-    """Value of a KRaftVersionRecord."""
+    """Return the value of a KRaftVersionRecord."""
     return bytes(encode_message(KRaftVersionRecord(k_raft_version=version), 0))
 
 
 def encode_voters(voters: Iterable[Voter]) -> bytes:
-    """Value of a VotersRecord."""
+    """Return the value of a VotersRecord."""
     of = VotersRecord
     record = of(
         voters=[
@@ -54,10 +54,10 @@ def encode_voters(voters: Iterable[Voter]) -> bytes:
 
 
 def decode_voters(value: bytes) -> tuple[Voter, ...]:
-    """The voters of a VotersRecord.
+    """Return the voters of a VotersRecord.
 
     Raises:
-        ValueError: It cannot be understood.
+        ValueError: The value is invalid.
     """
     record = cast("VotersRecord", decode_message("VotersRecord", 0, value))
     return tuple(
@@ -74,10 +74,10 @@ def decode_voters(value: bytes) -> tuple[Voter, ...]:
 
 
 def change_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> VoterSetChange | None:
-    """What control records, as keys and values, say of the voter set; None if they say nothing.
+    """Return the changes to the voter set by control records (keys and values), or None.
 
     Raises:
-        ValueError: One of them cannot be understood.
+        ValueError: A record is invalid.
     """
     change = VoterSetChange(None, None)
     for key, value in records:
@@ -92,20 +92,20 @@ def change_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> VoterSetC
 
 
 def after(before: VoterSet, change: VoterSetChange, end: int) -> VoterSet:
-    """The voter set from a batch on that ends before ``end``."""
+    """Return the voter set after a change by a batch that ends before ``end``."""
     voters = before.voters if change.voters is None else change.voters
     version = before.kraft_version if change.kraft_version is None else change.kraft_version
     return VoterSet(end, voters, version)
 
 
 def reached_at(voter: Voter, listeners: Iterable[str]) -> VoterEndpoint | None:
-    """Where a voter is reached: at the first of some listeners, named in upper case, that it has."""
+    """Return the endpoint to reach a voter: the first of ``listeners`` (upper case) that it has."""
     at = {endpoint.listener.upper(): endpoint for endpoint in voter.endpoints}
     return next((at[name] for name in listeners if name in at), None)
 
 
 def append_voters(epoch: int, kraft_version: int, voters: Iterable[Voter]) -> Append:
-    """The control batch that puts the voters in the log."""
+    """Return the control batch that puts the voters into the log."""
     values = encode_kraft_version(kraft_version), encode_voters(voters)
     return Append(epoch, values, (KRAFT_VERSION_KEY, VOTERS_KEY), KRAFT_VERSION_RECORD)
 
@@ -114,15 +114,15 @@ def append_voters(epoch: int, kraft_version: int, voters: Iterable[Voter]) -> Ap
 
 
 def recorded(voters: Iterable[Voter], key: ReplicaKey) -> Voter | None:
-    """A replica as the set has it; None if it is not in it."""
+    """Return a replica's entry in the set; None if it is not in it."""
     return next((voter for voter in voters if voter.key == key), None)
 
 
 def without(voters: Iterable[Voter], key: ReplicaKey) -> tuple[Voter, ...]:
-    """The set without a replica."""
+    """Return the set without a replica."""
     return tuple(voter for voter in voters if voter.key != key)
 
 
 def updated(voters: Iterable[Voter], changed: Voter) -> tuple[Voter, ...]:
-    """The set with other endpoints or versions of one of its replicas."""
+    """Return the set with other endpoints or versions of one replica."""
     return tuple(changed if voter.key == changed.key else voter for voter in voters)

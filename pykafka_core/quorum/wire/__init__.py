@@ -1,1 +1,1 @@
-"""What replicas say to each other, as Kafka's messages."""
+"""Conversion of messages between replicas to and from Kafka's messages."""

@@ -1,4 +1,4 @@
-"""Answers of replicas as messages, and what a message answers."""
+"""Conversion of replicas' responses to and from Kafka's messages."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, assert_never
@@ -53,12 +53,13 @@ NamedResponseT = TypeVar(
 def encode_answer(
     asked: Body, answer: AnswerBody, leader: Endpoint | None, records: bytes = b""
 ) -> QuorumResponse:
-    """The message of an answer.
+    """Return the message of a response.
 
     Args:
-        asked: The request; its kind decides.
-        leader: Where the leader is that the answer names, if that is known, on the listener that was asked.
-        records: What was read of the log for it.
+        asked: The request, which determines the message.
+        leader: Endpoint of the leader that the response names, on the listener of the request;
+            None if it is unknown.
+        records: Records that were read from the log for it.
     """
     match asked, answer:
         case Vote(), VoteAnswer():
@@ -142,15 +143,15 @@ def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | N
 
 
 def is_of_other_cluster(response: QuorumResponse) -> bool:
-    """Whether a replica said that it is not of the cluster that the request names."""
+    """Return whether a replica rejected the request's cluster id."""
     return response.error_code == InconsistentClusterIdError.code
 
 
 def decode_answer(response: QuorumResponse) -> Heard:
-    """What was answered.
+    """Return the content of a response.
 
     Raises:
-        CorruptMessageError: Of records that were fetched.
+        CorruptMessageError: Fetched records are corrupt.
     """
     match response:
         case ApiVersionsResponse():
@@ -184,7 +185,7 @@ def decode_answer(response: QuorumResponse) -> Heard:
 
 
 def _versions(response: ApiVersionsResponse) -> tuple[int, int] | None:
-    """Which ``kraft.version`` a node supports."""
+    """Return the range of ``kraft.version`` that a node supports."""
     found = (one for one in response.supported_features if one.name == "kraft.version")
     return next(((one.min_version, one.max_version) for one in found), None)
 
@@ -224,5 +225,5 @@ def _snapshot_answer(found: FetchSnapshotResponse.PartitionSnapshot) -> Snapshot
 
 
 def _end(offset: int, epoch: int) -> OffsetAndEpoch | None:
-    """Absent where both are -1."""
+    """Return None if both are -1."""
     return None if (offset, epoch) == (-1, -1) else OffsetAndEpoch(offset, epoch)

@@ -1,7 +1,8 @@
-"""What replicas say to each other, as Kafka's messages: cluster id, topic, endpoints and versions around ``rpc.py``.
+"""The common parts of messages between replicas: cluster id, topic, endpoints and versions.
 
-Pure. All messages have a directory id for each replica (KIP-853), so the versions begin there, with those of Apache
-Kafka 3.9; a request of an older version is read, and answered as one of a replica that is no voter.
+Pure. All messages contain directory ids of replicas (KIP-853), so the versions start there, with
+those of Apache Kafka 3.9. A request of an older version is decoded and handled like that of a
+replica that is not a voter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ from pykafka_core.quorum.values import ReplicaKey
 from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 EPOCH_MAX: Final = 2**30
-"""Believed of others: epochs are raised by one, so none comes here by itself, and what is left has to last."""
+"""Highest accepted epoch: epochs increase by one, so a higher one is invalid."""
 
 AnyT = TypeVar("AnyT")
 VoterRequestMessage = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
@@ -56,7 +57,7 @@ ReplicaRequest = (
     | FetchRequest
     | FetchSnapshotRequest
 )
-"""What names topic and partition."""
+"""Requests that contain topic and partition."""
 QuorumRequest = ReplicaRequest | VoterRequestMessage | ApiVersionsRequest
 ReplicaResponse = (
     VoteResponse
@@ -71,18 +72,18 @@ QuorumResponse = ReplicaResponse | VoterResponseMessage | ApiVersionsResponse
 
 
 class Endpoint(NamedTuple):
-    """Where a replica is reached by the others."""
+    """Address of a replica for other replicas."""
 
     host: str
     port: int
 
 
 class Envelope(NamedTuple):
-    """What a replica puts around all that it says.
+    """Common content of all messages that a replica sends.
 
     Attributes:
-        listeners: Its own, by name: a leader tells them to voters that may not know it.
-        names: Of the listeners of controllers, in upper case, the first one first.
+        listeners: Its own listeners by name, which a leader sends to voters that may not know them.
+        names: Names of controller listeners, in upper case, in order of preference.
     """
 
     cluster_id: str
@@ -92,7 +93,7 @@ class Envelope(NamedTuple):
 
 
 class ApiVersions(NamedTuple):
-    """An API and the versions that can carry a request; the highest that the peer has, too, is to be used."""
+    """An API and the versions that can carry a request; use the highest that the peer supports."""
 
     api_key: int
     min: int
@@ -100,14 +101,14 @@ class ApiVersions(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """An answer, or None if it says nothing that a replica could use; and where the leader is, if it tells."""
+    """A response, or None if it is not usable; and the leader's endpoint, if it is included."""
 
     answer: AnswerBody | None
     leader: Endpoint | None
 
 
 def api_versions(body: Body) -> ApiVersions:
-    """By which API and versions a request goes. A pre-vote needs Vote 2 (KIP-996)."""
+    """Return the API and versions for a request. A pre-vote needs Vote 2 (KIP-996)."""
     match body:
         case Vote():
             return ApiVersions(52, 2 if body.pre_vote else 1, 2)
@@ -126,14 +127,14 @@ def api_versions(body: Body) -> ApiVersions:
         case UpdateVoter():
             return ApiVersions(82, 0, 0)
         case AskVersions():
-            # Older versions leave out features of which version 0 is supported (KAFKA-17011).
+            # Older versions omit features whose lowest version is 0 (KAFKA-17011).
             return ApiVersions(18, 4, 4)
         case _:
             assert_never(body)
 
 
 def only_partition(topics: Sequence[Any]) -> Any:
-    """What a message has of the metadata log; None if another one is there, or none."""
+    """Return the metadata partition of a message; None if it has none, or other partitions."""
     match topics:
         case [FetchRequest.FetchTopic(topic_id=topic, partitions=[found])]:
             place = topic, found.partition

@@ -1,4 +1,4 @@
-"""Requests of replicas as messages, and what a message asks."""
+"""Conversion of replicas' requests to and from Kafka's messages."""
 
 from collections.abc import Callable
 from typing import Any, assert_never
@@ -58,7 +58,7 @@ from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
 
 
 def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
-    """The message of a request."""
+    """Return the message of a request."""
     match body:
         case Vote():
             return _vote_request(envelope, body)
@@ -118,7 +118,7 @@ def _told(of: Callable[..., AnyT], voter: Voter) -> list[AnyT]:
 
 
 def _own_directory(envelope: Envelope, own: ReplicaKey) -> bytes:
-    """That of the replica that asks, which is said where voters are static, too."""
+    """Return the directory id of the sender, which is also sent by static voters."""
     return envelope.key.directory_id if own.directory_id == ZERO_ID else own.directory_id
 
 
@@ -208,7 +208,7 @@ def _snapshot_request(envelope: Envelope, fetch: FetchSnapshot) -> FetchSnapshot
 
 
 def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumResponse:
-    """What is asked; or the answer, where it is no question to this quorum."""
+    """Return the content of a request, or an error response if it is not for this quorum."""
     assert not isinstance(request, ApiVersionsRequest), "a node answers it by itself"
     if request.cluster_id not in (None, envelope.cluster_id):
         return _refusal(request, InconsistentClusterIdError.code)
@@ -285,7 +285,7 @@ def _vote(key: ReplicaKey, voter_id: int, asked: VoteRequest.PartitionData) -> V
 
 
 def _fetch(request: FetchRequest, asked: FetchRequest.FetchPartition) -> Fetch:
-    # The version decides which of them is there; the other is -1.
+    # The version determines which one is set; the other is -1.
     node_id = max(request.replica_id, request.replica_state.replica_id)
     return Fetch(
         ReplicaKey(node_id, asked.replica_directory_id),
@@ -311,7 +311,7 @@ def _fetch_snapshot(
 
 
 def _voter(key: ReplicaKey, node_id: int, directory_id: bytes) -> ReplicaKey:
-    """Whom a request is for; whoever receives it where it does not say (version 0)."""
+    """Return the target of a request; version 0 does not contain it, so it is this replica."""
     return key if node_id < 0 else ReplicaKey(node_id, directory_id)
 
 
