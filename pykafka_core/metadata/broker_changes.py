@@ -1,8 +1,9 @@
-"""What becomes of partitions when a broker fails, stops, comes back or leaves for good.
+"""Partition changes when a broker is fenced, stops, restarts or is unregistered.
 
-``ReplicationControlManager.generateLeaderAndIsrUpdates`` in Kafka. There is no index of partitions by broker: these
-events are rare, and a partition that stays as it is costs a thirtieth of one that changes. The functions yield a
-record, or None for a partition that stays as it is, so that the work can be done in slices.
+``ReplicationControlManager.generateLeaderAndIsrUpdates`` in Kafka. There is no index of partitions
+by broker: these events are rare, and an unaffected partition costs a thirtieth of a changed one.
+The functions yield a record, or None for an unaffected partition, so that the work can be done in
+slices.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping
@@ -18,19 +19,19 @@ Changes = Iterator[PartitionChangeRecord | None]
 
 
 def fenced(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
-    """The broker is in no ISR and leads nothing: its session ended, or it asks for it."""
+    """Remove a fenced broker from leadership and all ISRs: its session expired, or on request."""
     brokers = {**image.brokers, broker.node_id: broker._replace(fenced=True)}
     return _left(image, settings, brokers, broker.node_id)
 
 
 def shutting_down(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
-    """As `fenced`, while the broker is alive and serves who has not noticed."""
+    """Do the same as `fenced` for a broker in controlled shutdown, which is still alive."""
     brokers = {**image.brokers, broker.node_id: broker._replace(in_controlled_shutdown=True)}
     return _left(image, settings, brokers, broker.node_id)
 
 
 def unregistered(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
-    """As `fenced`, of a broker that is none any longer."""
+    """Yield the partition changes for a broker that was unregistered; see `fenced`."""
     brokers = {node: found for node, found in image.brokers.items() if node != broker.node_id}
     return _left(image, settings, brokers, broker.node_id)
 
@@ -38,13 +39,13 @@ def unregistered(image: MetadataImage, settings: BrokerConfigs, broker: Broker) 
 def restarted(
     image: MetadataImage, settings: BrokerConfigs, node_id: int, *, clean: bool
 ) -> Changes:
-    """A new process has the broker's id: it is in no ISR, and eligible only if the one before it stopped cleanly.
+    """Remove a restarted broker from all ISRs; it stays eligible only after a clean shutdown.
 
     Args:
         image: The image before the registration.
-        settings: Where unclean elections are allowed.
-        node_id: The broker's; it need not be registered.
-        clean: Whether the logs have all that the broker ever acknowledged.
+        settings: Settings that allow unclean elections.
+        node_id: The broker's id, which need not be registered.
+        clean: Whether the logs contain everything that the broker ever acknowledged.
     """
     brokers = dict(image.brokers)
     if node_id in brokers:
@@ -53,7 +54,7 @@ def restarted(
 
 
 def unfenced(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
-    """The broker may lead: somebody is elected for partitions of its that nobody leads."""
+    """Elect leaders for leaderless partitions of a broker that is unfenced."""
     back = broker._replace(fenced=False)
     rules = PartitionRules(image, settings, {**image.brokers, broker.node_id: back})
     for topic in image.topics.by_id.values():
@@ -67,7 +68,7 @@ def unfenced(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> C
 def directories_lost(
     image: MetadataImage, settings: BrokerConfigs, broker: Broker, lost: Collection[bytes]
 ) -> Changes:
-    """Log directories of a broker went offline (KIP-858): it is out of sync in the partitions that were there."""
+    """Remove a broker from the ISRs of partitions in log directories that failed (KIP-858)."""
     rest = tuple(directory for directory in broker.directories if directory not in lost)
     brokers = {**image.brokers, broker.node_id: broker._replace(directories=rest)}
     rules = PartitionRules(image, settings, brokers)
@@ -83,7 +84,7 @@ def directories_lost(
 
 
 def leads_any(image: MetadataImage, node_id: int) -> Generator[None, None, bool]:
-    """Whether a broker leads a partition; yields after each that it does not lead."""
+    """Return whether a broker leads a partition; yield after each partition that is checked."""
     for topic in image.topics.by_id.values():
         for partition in topic.partitions.values():
             if partition.leader == node_id:

@@ -1,19 +1,22 @@
-"""Sessions of brokers at the active controller: who was heard of when, and what a heartbeat makes of its broker.
+"""Sessions of brokers at the active controller: their last contact, and the effect of heartbeats.
 
 ``BrokerHeartbeatManager`` and ``BrokerHeartbeatTracker`` in Kafka; KIP-631, KIP-841.
 
-Theory of operation. Whether a broker is fenced or shuts down is committed, and read from its registration. What is kept
-here is in no record: when a broker was last heard of, how far it has applied the metadata log, and which offset the
-others have to reach before it may stop. So a controller that takes over begins with nothing but the time: every broker
-that is unfenced counts as heard of then. A session belongs to a broker epoch; one of another process is none.
+Theory of operation. Whether a broker is fenced or in controlled shutdown is committed, and part of
+its registration. The state here is not committed: the time of a broker's last contact, its offset
+in the metadata log, and the offset that other brokers must reach before it may stop. So a new
+controller starts without it, and treats its own start as the last contact of all unfenced brokers.
+A session belongs to a broker epoch; a session of another epoch is ignored.
 
-State of a broker, and what a heartbeat makes of it:
+Transitions by heartbeat:
 
-- FENCED: to SHUTDOWN_NOW if it asks for its stop; to UNFENCED if it asks for that and has applied its own registration.
-- UNFENCED: to FENCED if it asks; if it asks for its stop, to CONTROLLED_SHUTDOWN while it leads partitions, else to
-  SHUTDOWN_NOW. FENCED too when its session ends.
-- CONTROLLED_SHUTDOWN: it is in no ISR. To SHUTDOWN_NOW when it leads nothing and every active broker has applied that.
-- SHUTDOWN_NOW: what a heartbeat is answered; the broker is fenced.
+- FENCED: to SHUTDOWN_NOW if it requests shutdown; to UNFENCED if it requests that and has applied
+  its own registration.
+- UNFENCED: to FENCED on request. If it requests shutdown, to CONTROLLED_SHUTDOWN while it leads
+  partitions, else to SHUTDOWN_NOW. Also to FENCED when its session expires.
+- CONTROLLED_SHUTDOWN: it is in no ISR. To SHUTDOWN_NOW when it leads no partition and all active
+  brokers have applied that.
+- SHUTDOWN_NOW: only the response to a heartbeat; the broker is fenced.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +27,7 @@ from pykafka_core.metadata.image.image import Broker
 
 
 class BrokerState(Enum):
-    """See the module."""
+    """State of a broker; the module lists the transitions."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -33,17 +36,17 @@ class BrokerState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """As an answer to a heartbeat says it."""
+        """Value of the field in the heartbeat response."""
         return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
 
 
 class Wish(NamedTuple):
-    """What a heartbeat asks for, and what it depends on.
+    """The requests in a heartbeat, and their conditions.
 
     Attributes:
         is_caught_up: The broker has applied its own registration.
-        leads_any: It leads a partition.
-        others_know: Every active broker has applied that it leads none.
+        leads_any: The broker leads a partition.
+        others_know: All active brokers have applied that it leads no partition.
     """
 
     fence: bool
@@ -54,7 +57,7 @@ class Wish(NamedTuple):
 
 
 def state_of(broker: Broker) -> BrokerState:
-    """The state that is committed."""
+    """Return the committed state."""
     if broker.fenced:
         return BrokerState.FENCED
     if broker.in_controlled_shutdown:
@@ -63,7 +66,7 @@ def state_of(broker: Broker) -> BrokerState:
 
 
 def next_state(state: BrokerState, wish: Wish) -> BrokerState:
-    """What a heartbeat makes of a broker."""
+    """Return the state after a heartbeat."""
     return _NEXT[state](wish)
 
 
@@ -95,14 +98,15 @@ _NEXT = {
 
 
 class BrokerSession(NamedTuple):
-    """What is known of one process of a broker.
+    """The session of one process of a broker.
 
     Attributes:
         epoch: The broker epoch of its registration.
-        contact_ns: When it was last heard of, monotonic.
-        metadata_offset: The last offset it has applied, inclusive; -1 when it has not said.
-        shutdown_offset: What the other brokers have to apply before it stops, inclusive; None unless it shuts down.
-        doubted_ns: When its connection ended last, monotonic; -1 when none did.
+        contact_ns: Time of the last contact, monotonic.
+        metadata_offset: The last offset it has applied, inclusive; -1 if unknown.
+        shutdown_offset: The offset that other brokers must apply before it stops, inclusive; None
+            unless it is in controlled shutdown.
+        doubted_ns: Time when its connection last ended, monotonic; -1 if none did.
     """
 
     epoch: int
@@ -113,17 +117,17 @@ class BrokerSession(NamedTuple):
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether its connection has ended since it was last heard of: it may be gone, and another process come."""
+        """Whether its connection ended after the last contact: it may have been replaced."""
         return self.doubted_ns > self.contact_ns
 
 
 class BrokerSessions(NamedTuple):
-    """All sessions, as a value: each method gives the next one.
+    """All sessions, as a value: each method returns the next one.
 
     Attributes:
         timeout_ns: ``broker.session.timeout.ms``.
         began_ns: When the controller became active; all times are monotonic.
-        by_id: By broker id. Those of brokers that are not registered mean nothing.
+        by_id: Sessions by broker id; those of unregistered brokers are ignored.
     """
 
     timeout_ns: int
@@ -133,65 +137,66 @@ class BrokerSessions(NamedTuple):
     def touched(
         self, node_id: int, epoch: int, now_ns: int, metadata_offset: int
     ) -> "BrokerSessions":
-        """The broker sent a heartbeat that arrived at ``now_ns``."""
+        """Handle a heartbeat that arrived at ``now_ns``."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         contact_ns = max(old.contact_ns, now_ns)
         heard = old._replace(contact_ns=contact_ns, metadata_offset=metadata_offset)
         return self._with(node_id, heard)
 
     def doubted(self, node_id: int, epoch: int, now_ns: int) -> "BrokerSessions":
-        """The connection to the broker ended. Until a heartbeat arrives another process may take its place."""
+        """Handle a lost connection: until the next heartbeat, another process may register."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         return self._with(node_id, old._replace(doubted_ns=now_ns))
 
     def registered(self, node_id: int, epoch: int, now_ns: int) -> "BrokerSessions":
-        """A registration is committed; the session of an earlier process is forgotten."""
+        """Handle a committed registration; the session of an earlier process is dropped."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         return self._with(node_id, old._replace(contact_ns=max(old.contact_ns, now_ns)))
 
     def shutting_down(self, node_id: int, epoch: int, offset: int) -> "BrokerSessions":
-        """The broker's last partition was taken from it at ``offset``, which the others have to apply."""
+        """Set the offset where the broker lost its last partition; other brokers must apply it."""
         old = self._of_epoch(node_id, epoch) or BrokerSession(epoch, self.began_ns)
         return self._with(node_id, old._replace(shutdown_offset=offset))
 
     def ended(self, node_id: int, epoch: int) -> "BrokerSessions":
-        """The broker is fenced and nothing is expected of it: another process may have its id at once."""
+        """Drop the session of a fenced broker that stops, so that another process may register."""
         if self._of_epoch(node_id, epoch) is None:
             return self
         rest = {node: found for node, found in self.by_id.items() if node != node_id}
         return self._replace(by_id=rest)
 
     def is_valid(self, broker: Broker, now_ns: int) -> bool:
-        """Whether the process that is registered may be alive: it was heard of within the timeout."""
+        """Return whether the last contact with the registered process is within the timeout."""
         contact_ns = self._contact_ns(broker)
         return contact_ns is not None and now_ns - contact_ns <= self.timeout_ns
 
     def may_be_succeeded(self, broker: Broker, now_ns: int) -> bool:
-        """Whether another process may register: the one that is registered is gone, or may be."""
+        """Return whether another process may register, because this one has or may have ended."""
         found = self._of_epoch(broker.node_id, broker.epoch)
         is_in_doubt = found is not None and found.is_in_doubt
         return is_in_doubt or not self.is_valid(broker, now_ns)
 
     def is_hearsay(self, broker: Broker, now_ns: int, heartbeat_ns: int) -> bool:
-        """Whether another controller let in the process that is registered, and this one has never heard of it.
+        """Return whether this controller never had contact with a process registered elsewhere.
 
-        It had the time for two heartbeats, which come every ``heartbeat_ns``.
+        The process has had time for two heartbeats, which are sent every ``heartbeat_ns``.
         """
         is_unheard = self._of_epoch(broker.node_id, broker.epoch) is None
         return is_unheard and now_ns >= self.began_ns + 2 * heartbeat_ns
 
     def deadline_ns(self, brokers: Iterable[Broker]) -> int | None:
-        """When the next session of an unfenced broker ends: later than this it is stale. None when all are fenced."""
+        """Return the time after which the next unfenced broker is stale; None if all are fenced."""
         contacts = (self._contact_ns(broker) for broker in brokers if not broker.fenced)
         ends = [contact + self.timeout_ns for contact in contacts if contact is not None]
         return min(ends, default=None)
 
     def stale(self, brokers: Iterable[Broker], now_ns: int) -> Broker | None:
-        """The unfenced broker not heard of for longest, if its session has ended.
+        """Return the unfenced broker with the oldest contact, if its session has expired.
 
         Args:
-            brokers: All that are registered.
-            now_ns: Not later than the arrival of any request that has not been decided: a heartbeat that waits counts.
+            brokers: All registered brokers.
+            now_ns: At most the arrival time of any pending request, so that waiting heartbeats
+                count.
         """
         found = None
         for broker in brokers:
@@ -203,12 +208,12 @@ class BrokerSessions(NamedTuple):
         return found[1] if found else None
 
     def shutdown_offset(self, broker: Broker) -> int | None:
-        """See `BrokerSession`."""
+        """Return the broker's `BrokerSession.shutdown_offset`."""
         found = self._of_epoch(broker.node_id, broker.epoch)
         return found.shutdown_offset if found else None
 
     def has_applied(self, brokers: Iterable[Broker], offset: int) -> bool:
-        """Whether every active broker has applied the metadata log up to and with ``offset``."""
+        """Return whether every active broker has applied the metadata log up to ``offset``."""
         found = (self._of_epoch(b.node_id, b.epoch) for b in brokers if b.is_active)
         return all(session is not None and session.metadata_offset >= offset for session in found)
 

@@ -1,4 +1,4 @@
-"""Elections that no change of brokers makes: at the start of a lone broker, asked for, and of preferred leaders."""
+"""Elections without a change of brokers: at a lone broker's start, on request, or periodic."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,18 +15,18 @@ from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import Message, PartitionChangeRecord
 
 ELECTIONS_MAX: Final = 1_000
-"""Of one pass over all partitions, as Kafka's ``MAX_ELECTIONS_PER_IMBALANCE``: the next pass makes the others."""
+"""Limit per pass, like Kafka's ``MAX_ELECTIONS_PER_IMBALANCE``; the next pass continues."""
 
 
 def elections(image: MetadataImage, node_id: int, *, clean: bool) -> list[Message]:
-    """Records that make ``node_id`` lead each partition it may lead.
+    """Return records that make ``node_id`` the leader of each partition that it may lead.
 
     Args:
         image: Loaded from the log.
-        node_id: The only broker that is alive.
-        clean: It stopped cleanly. If not, records at the end of its logs may be lost and
-            their offsets given out again, so even a partition it led gets a new leader epoch:
-            that is how consumers notice (KIP-320).
+        node_id: The only live broker.
+        clean: Whether it stopped cleanly. If not, records at the end of its logs may be lost and
+            their offsets reused, so even a partition that it led gets a new leader epoch, by which
+            consumers detect the loss (KIP-320).
     """
     rules = PartitionRules(image, brokers={node_id: _alone(node_id)})
     made = (
@@ -43,7 +43,7 @@ def elections(image: MetadataImage, node_id: int, *, clean: bool) -> list[Messag
 def elected(
     topic: Topic, index: int, rules: PartitionRules, election: Election
 ) -> PartitionChangeRecord | None:
-    """The record of an election that somebody asks for; None when it makes nobody a leader."""
+    """Return the record of a requested election; None if it does not change the leader."""
     partition = topic.partitions[index]
     found = changed(partition, partition, rules.asked(topic, election))
     if found.leader in (partition.leader, NO_LEADER):
@@ -54,12 +54,12 @@ def elected(
 def preferred(
     image: MetadataImage, rules: PartitionRules, limit: int = ELECTIONS_MAX
 ) -> Iterator[PartitionChangeRecord | None]:
-    """Make the first replica lead where it may and another one does, at most ``limit`` times.
+    """Elect the preferred leader where it may lead but does not, at most ``limit`` times.
 
     ``ReplicationControlManager.maybeBalancePartitionLeaders`` in Kafka.
 
     Yields:
-        A record, or None for a partition that needs none, so that the work can be done in slices.
+        A record, or None for an unaffected partition, so that the work can be done in slices.
     """
     for topic, index, partition in _partitions(image):
         first = partition.replicas[0]
@@ -76,10 +76,11 @@ def preferred(
 def leaderless(
     image: MetadataImage, rules: PartitionRules, limit: int = ELECTIONS_MAX
 ) -> Iterator[PartitionChangeRecord | None]:
-    """Elect where nobody leads and somebody may, uncleanly only where the topic's settings allow it; as `preferred`.
+    """Elect leaders of leaderless partitions where possible; yields like `preferred`.
 
-    ``ReplicationControlManager.maybeElectUncleanLeaders`` in Kafka. It makes up for settings that changed, and for
-    elections that were too many for the request that let a broker lead.
+    ``ReplicationControlManager.maybeElectUncleanLeaders`` in Kafka. Elections are unclean only if
+    the topic's settings allow it. This handles changed settings, and elections that exceeded the
+    limit of the request that unfenced a broker.
     """
     for topic, index, partition in _partitions(image):
         made = None
@@ -98,12 +99,12 @@ def _partitions(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
 
 
 def _alone(node_id: int) -> Broker:
-    """A broker that is alive, whose registration is not committed yet; each of its directories is taken for online."""
+    """Return a live broker that is not registered yet; all its directories count as online."""
     return Broker(node_id, -1, b"", (), None, False, False, (), {})
 
 
 def _led(partition: Partition, node_id: int, rules: Rules, *, clean: bool) -> Partition:
-    """The partition with nobody in sync but this broker, or as it is when the broker may not lead it."""
+    """Return the partition with this broker as the only ISR, or unchanged if it may not lead it."""
     isr = (node_id,) if node_id in partition.isr else ()
     found = changed(partition, partition._replace(isr=isr), rules)
     if found.leader != node_id or (clean and partition.leader == node_id):

@@ -1,4 +1,4 @@
-"""Which changes of feature levels are possible: KIP-584, KIP-778; ``FeatureControlManager`` in Kafka."""
+"""Validation of feature level changes: KIP-584, KIP-778; ``FeatureControlManager`` in Kafka."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -19,11 +19,11 @@ A cluster cannot return to a level before its last change, nor to one before 4.0
 """
 
 _NEEDS = {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
-"""What a level of a feature needs: another feature's level."""
+"""Dependencies of feature levels: the required level of another feature."""
 
 
 _NOT_BUILT = {"share.version": "share groups", "streams.version": "streams groups"}
-"""Features of groups that are not built; ``kafka-features --release-version`` asks for both."""
+"""Unsupported features of groups; ``kafka-features --release-version`` requests both."""
 
 
 class UnsupportedFeatures(NamedTuple):
@@ -39,7 +39,7 @@ class UnsupportedFeatures(NamedTuple):
 
 
 def unsupported(finalized: Mapping[str, int]) -> UnsupportedFeatures | None:
-    """The finalized levels that this version does not support, None if it supports all of them."""
+    """Return the finalized levels that this version does not support; None if there are none."""
     highest = {name: SUPPORTED_FEATURES.get(name, (0, 0))[1] for name in sorted(finalized)}
     foreign = [name for name in highest if finalized[name] > highest[name]]
     if not foreign:
@@ -54,7 +54,7 @@ def unsupported(finalized: Mapping[str, int]) -> UnsupportedFeatures | None:
 
 
 class UpgradeType(Enum):
-    """What a client allows; the numbers are those of UpdateFeatures."""
+    """The change that a client allows, by the numbers in UpdateFeatures."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -63,14 +63,14 @@ class UpgradeType(Enum):
 
     @classmethod
     def of(cls, code: int) -> "UpgradeType":
-        """The type of a number that a client may make up."""
+        """Return the type of a number from a client; `UNKNOWN` if it is invalid."""
         return cls(code) if 0 <= code <= cls.UNSAFE_DOWNGRADE.value else cls.UNKNOWN
 
 
 class Supporter(NamedTuple):
-    """A node of the cluster, as errors name it, and the levels of each feature that it supports, both inclusive.
+    """A node's name in errors, and its supported levels of each feature, both inclusive.
 
-    A voter that has not registered supports None.
+    ``features`` is None for a voter that has not registered.
     """
 
     name: str
@@ -78,12 +78,12 @@ class Supporter(NamedTuple):
 
 
 class FeatureLevels:
-    """The levels that are finalized, and those that are to be.
+    """The finalized levels, and the requested ones.
 
     Args:
-        nodes: This controller first, then all that have to support a level.
-        finalized: What is finalized; a feature that is off has no entry.
-        wanted: Of all the features that are changed together.
+        nodes: This controller first, then all nodes that must support a level.
+        finalized: The finalized levels; a disabled feature has no entry.
+        wanted: The requested levels of all features in the request.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class FeatureLevels:
         self._wanted = wanted
 
     def check(self, name: str, upgrade_type: UpgradeType) -> None:
-        """Refuse the change of one feature that cannot be made.
+        """Check the requested change of one feature.
 
         Raises:
-            InvalidUpdateVersionError: Says why, as Kafka words it.
+            InvalidUpdateVersionError: The change is not possible; the text is Kafka's.
         """
         level, current = self._wanted[name], self._finalized.get(name, 0)
         problem = self._problem(name, level, current, upgrade_type)
@@ -136,7 +136,7 @@ class FeatureLevels:
         return self._missing(name, level)
 
     def _advice(self, name: str) -> str:
-        """How to make the other changes without a feature that is not built."""
+        """Return advice on how to change the other features without an unsupported one."""
         if name not in _NOT_BUILT:
             return ""
         supported = sorted(SUPPORTED_FEATURES.keys() & self._wanted.keys())

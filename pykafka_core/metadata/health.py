@@ -125,22 +125,22 @@ class Directory(StrEnum):
 
     @property
     def state(self) -> State | None:
-        """As part of the health; None if nothing is wrong."""
+        """The state in the health; None if the directory is ok."""
         return {Directory.FULL: State.FULL_DIRECTORY, Directory.FAILED: State.FAILED_DIRECTORY}.get(
             self
         )
 
 
 _OF_LOGS: Mapping[str, State] = {"offline": State.OFFLINE_REPLICA}
-"""The core's names of faults that are not those of a state."""
+"""The core's names of faults that differ from names of states."""
 
 
 class Replicas:
     """The states of this node, its replicas and its directory. Only the control thread writes them.
 
     Attributes:
-        directory: It has failed until the restart, and it is full until a write finds free space.
-        lacks_controller: No controller has answered this broker's last request for a session.
+        directory: `FAILED` until the restart; `FULL` until a write finds free space.
+        lacks_controller: No controller has answered this broker's requests for a session timeout.
     """
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class Replicas:
         self.lacks_controller = False
 
     def note(self, partition: PartitionId, faults: Iterable[str]) -> None:
-        """Record a level of the core: all faults of a log, the gravest first."""
+        """Record the faults of a log as reported by the core, most severe first."""
         states = [_OF_LOGS.get(fault) or State(fault) for fault in faults]
         if states:
             self._logs[partition] = states
@@ -158,30 +158,30 @@ class Replicas:
             self._logs.pop(partition, None)
 
     def coordinator_failed(self, partition: PartitionId) -> None:
-        """Record that what this partition coordinates cannot be loaded."""
+        """Record that the coordinator of this partition cannot be loaded."""
         self._unloaded.add(partition)
 
     def coordinator_closed(self, partition: PartitionId) -> None:
-        """Record that this node does not coordinate by this partition any more."""
+        """Record that this node no longer coordinates this partition."""
         self._unloaded.discard(partition)
 
     def note_directory(self, state: Directory) -> None:
-        """Record a level of the core. Space that returns repairs no failed directory."""
+        """Record the state that the core reported. A failed directory stays failed."""
         if self.directory is not Directory.FAILED:
             self.directory = state
 
     def state_of(self, partition: PartitionId) -> State | None:
-        """Return the gravest fault of a replica's log here, None for one that serves all it has."""
+        """Return the most severe fault of a replica's log, None if it serves all its records."""
         states = self._logs.get(partition, ())
         return next((state for state in states if state is not State.UNCLEANABLE), None)
 
     @property
     def are_whole(self) -> bool:
-        """Whether each log here serves all it has."""
+        """Whether all logs serve all their records."""
         return all(self.state_of(partition) is None for partition in self._logs)
 
     def broken(self) -> Mapping[PartitionId, Sequence[State]]:
-        """A copy, for any thread: the states of the replicas that have any."""
+        """Return a copy, for any thread: the faults of replicas that have any."""
         found = {partition: [*states] for partition, states in self._logs.copy().items()}
         for partition in self._unloaded.copy():
             found.setdefault(partition, []).append(State.UNLOADED_COORDINATOR)
@@ -189,10 +189,10 @@ class Replicas:
 
 
 class NodeRole(NamedTuple):
-    """The node that is judged.
+    """The assessed node.
 
     Attributes:
-        is_controller: It is the active controller, or alone.
+        is_controller: Whether it is the active controller, or the only node.
     """
 
     node_id: int
@@ -203,13 +203,13 @@ class NodeRole(NamedTuple):
 def assess(
     image: MetadataImage, replicas: Replicas, min_isr: Callable[[Topic], int], node: NodeRole
 ) -> Health:
-    """Judge a node as Kafka's metrics do: leaders count followers, the controller counts leaders.
+    """Assess a node like Kafka's metrics: leaders count followers, the controller counts leaders.
 
     Args:
-        image: As the node has it.
-        replicas: Of this node.
-        min_isr: The ``min.insync.replicas`` by which this node refuses records of a topic.
-        node: Of which the health is asked.
+        image: The node's image.
+        replicas: The node's replicas.
+        min_isr: The ``min.insync.replicas`` by which this node rejects records of a topic.
+        node: The node to assess.
     """
     return health_of(_found(image, replicas, min_isr, node))
 
@@ -247,7 +247,7 @@ def _of_partition(
 
 
 def judge_isr(in_sync: int, replicas: int, min_isr: int) -> Iterator[State]:
-    """Judge the ISR of a partition that has a leader, by counts."""
+    """Assess the ISR of a partition with a leader, by counts."""
     if in_sync < replicas:
         yield State.UNDER_REPLICATED
     if in_sync < min(min_isr, replicas):
@@ -255,15 +255,15 @@ def judge_isr(in_sync: int, replicas: int, min_isr: int) -> Iterator[State]:
 
 
 SHOWN_MAX = 20
-"""Names of one state in a line for people."""
+"""Maximum number of names of one state in a line of text."""
 
 
 def named(names: Sequence[str]) -> str:
-    """Names for people, `SHOWN_MAX` at most; the text ``none`` if there are no names."""
+    """Return names for display, at most `SHOWN_MAX`; the text ``none`` if there are no names."""
     more = len(names) - SHOWN_MAX
     return ", ".join(names[:SHOWN_MAX]) + f" and {more:,} more" * (more > 0) or "none"
 
 
 def problems(health: Health) -> list[str]:
-    """A line for each state that anything is in."""
+    """Return a line for each state with entries."""
     return [f"{MEASURES[state].label}: {named(names)}" for state, names in health.items() if names]

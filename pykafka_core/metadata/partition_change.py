@@ -1,19 +1,23 @@
-"""What a change of one partition does to it: who leads, who is in sync and eligible, which epochs begin.
+"""The result of a change of one partition: its leader, ISR, ELR and epochs.
 
-``PartitionChangeBuilder`` in Kafka; KIP-966, KIP-455. Every record that changes a partition is made here.
+``PartitionChangeBuilder`` in Kafka; KIP-966, KIP-455. All records that change partitions are made
+here.
 
-Theory of operation. A caller gives the partition as it is, as it is wanted (another ISR, other replicas) and the
-brokers as they will be. `changed` gives the partition that comes of it:
+Theory of operation. The caller gives the current partition, the wanted one (another ISR, other
+replicas) and the future state of the brokers. `changed` returns the resulting partition:
 
-1. A reassignment ends if all its new replicas are in the wanted ISR.
-2. Who leaves the ISR while that is smaller than ``min.insync.replicas`` becomes eligible (the ELR): nothing is
-   committed without it, for the high watermark stands still below that size.
-3. Somebody is elected: the leader stays if it may; else the first replica of the ISR that is alive; of the ELR, if the
-   ISR is empty; the last known leader, if both are; any replica that is alive, where unclean elections are allowed.
-4. A leader from outside the ISR is the whole ISR. Unless it was eligible, it may lack committed records and recovers.
-5. The leader epoch grows when the leader changes or a replica is removed, the partition epoch with every change.
+1. A reassignment completes if all its new replicas are in the wanted ISR.
+2. A replica that leaves an ISR smaller than ``min.insync.replicas`` becomes eligible (the ELR):
+   no record is committed without it, because the high watermark does not advance below that size.
+3. A leader is elected: the current leader if it may lead; else the first live replica of the ISR;
+   of the ELR, if the ISR is empty; the last known leader, if both are empty; any live replica if
+   unclean elections are allowed.
+4. A leader from outside the ISR becomes the only ISR. Unless it was eligible, it may lack committed
+   records and recovers.
+5. The leader epoch increases if the leader changes or a replica is removed, the partition epoch
+   with every change.
 
-`record` is the difference of the two partitions, so that what a record does is what was decided.
+`record` returns the difference of the two partitions, so that a record has exactly this result.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -28,7 +32,7 @@ from pykafka_core.protocol.messages import PartitionChangeRecord
 
 
 class Election(Enum):
-    """Whom a change may make the leader."""
+    """Replicas that a change may elect."""
 
     ONLINE = "a replica in sync or eligible; the leader stays if it may"
     PREFERRED = "as ONLINE, but the first replica rather than the leader"
@@ -36,12 +40,12 @@ class Election(Enum):
 
 
 class Rules(NamedTuple):
-    """What a change of a partition is judged by.
+    """The rules for a partition change.
 
     Attributes:
-        brokers: As they will be once the change is committed.
-        min_isr: The topic's ``min.insync.replicas``; a partition with fewer replicas needs all of them.
-        elr: Whether eligible leader replicas are kept (KIP-966).
+        brokers: State of the brokers after the change is committed.
+        min_isr: The topic's ``min.insync.replicas``; limited by the number of replicas.
+        elr: Whether eligible leader replicas are enabled (KIP-966).
     """
 
     brokers: Mapping[int, Broker]
@@ -63,21 +67,22 @@ def change_record(
     rules: Rules,
     lost: Collection[int] = (),
 ) -> PartitionChangeRecord | None:
-    """The record that makes of a partition what `changed` says, or None when nothing changes."""
+    """Return the record for the result of `changed`, or None if nothing changes."""
     return record(topic_id, index, partition, changed(partition, wanted, rules, lost))
 
 
 def changed(
     partition: Partition, wanted: Partition, rules: Rules, lost: Collection[int] = ()
 ) -> Partition:
-    """The partition that comes of a change; the same one if nothing does.
+    """Return the partition after a change; the same object if nothing changes.
 
     Args:
-        partition: As it is.
-        wanted: With the ISR, replicas, reassignment and recovery state that it is to have; its leader, ELR and
-            epochs are not looked at.
-        rules: See there.
-        lost: Brokers that may have lost records, as after an unclean shutdown: they are not eligible.
+        partition: The current partition.
+        wanted: The partition with the wanted ISR, replicas, reassignment and recovery state; its
+            leader, ELR and epochs are ignored.
+        rules: The rules for the change.
+        lost: Brokers that may have lost records, as after an unclean shutdown: they do not become
+            eligible.
     """
     found = completed(wanted)
     min_isr = min(rules.min_isr, len(found.replicas))
@@ -100,7 +105,7 @@ def changed(
 def record(
     topic_id: bytes, index: int, old: Partition, new: Partition
 ) -> PartitionChangeRecord | None:
-    """The record that changes one partition into the other, or None when they are equal."""
+    """Return the record that changes one partition into the other, or None if they are equal."""
     if new == old:
         return None
     made = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
@@ -126,7 +131,7 @@ def record(
 
 
 def may_lead(partition: Partition, node_id: int, brokers: Mapping[int, Broker]) -> bool:
-    """Whether a broker is active, and the directory of its replica online."""
+    """Return whether a broker is active and the directory of its replica is online."""
     broker = brokers.get(node_id)
     if broker is None or not broker.is_active:
         return False
@@ -137,10 +142,11 @@ def may_lead(partition: Partition, node_id: int, brokers: Mapping[int, Broker]) 
 def check_resignation(
     partition: Partition, node_id: int, min_isr: int, brokers: Mapping[int, Broker]
 ) -> None:
-    """Refuse that a member of the ISR leaves it because its broker cannot write the replica.
+    """Check that a member may leave the ISR because its broker cannot write the replica.
 
-    The members that can lead must be at least ``min_isr``, and two if the ISR has two: replicas
-    that fill up one after another otherwise leave one behind, with the only reachable copy.
+    The remaining members that can lead must be at least ``min_isr``, and two if the ISR has two or
+    more: otherwise, if replicas fill up one after another, the last one would be the only reachable
+    copy.
 
     Raises:
         EligibleLeadersNotAvailableError: Too few members would remain.
@@ -155,7 +161,7 @@ def check_resignation(
 def _eligible(
     partition: Partition, found: Partition, min_isr: int, rules: Rules, lost: Collection[int]
 ) -> tuple[int, ...]:
-    """The ELR before the election: replicas that were in it or in the ISR, and are not in the wanted ISR."""
+    """Return the ELR before the election: members of the ELR or ISR that left the wanted ISR."""
     if len(found.isr) >= min_isr:
         return ()
     before = (*partition.elr, *partition.isr) if rules.elr else partition.elr
@@ -172,7 +178,7 @@ def _elect(partition: Partition, found: Partition, rules: Rules) -> _Elected:
         if last in found.replicas and may_lead(partition, last, rules.brokers):
             return _Elected(last, is_clean=False)
     if rules.election is Election.UNCLEAN:
-        # A replica that is being added may have nothing yet.
+        # A replica that is being added may still be empty.
         for node in sorted(
             found.replicas, key=lambda node: (node not in found.elr, node in found.adding)
         ):
@@ -182,7 +188,7 @@ def _elect(partition: Partition, found: Partition, rules: Rules) -> _Elected:
 
 
 def _candidates(partition: Partition, found: Partition, rules: Rules) -> Iterator[int]:
-    """Who may be elected cleanly if it is alive, best first."""
+    """Return the replicas that may be elected cleanly if they are alive, best first."""
     first = found.replicas[:1] if rules.election is Election.PREFERRED else ()
     clean = found.isr or found.elr
     return (node for node in (*first, partition.leader, *found.replicas) if node in clean)
@@ -193,7 +199,7 @@ def _led(partition: Partition, found: Partition, elected: _Elected, rules: Rules
     if not elected.is_clean:
         return found._replace(leader=leader, isr=(leader,), elr=(), recovering=True)
     if leader == NO_LEADER and not found.isr and not rules.elr:
-        # Without an ELR the last replicas in sync stay in the ISR: only they have all records.
+        # Without ELR, the last in-sync replicas stay in the ISR: only they have all records.
         kept = tuple(node for node in partition.isr if node in found.replicas)
         return found._replace(leader=leader, isr=kept)
     if leader == NO_LEADER or leader in found.isr:
@@ -202,7 +208,7 @@ def _led(partition: Partition, found: Partition, elected: _Elected, rules: Rules
 
 
 def _last_known(partition: Partition, found: Partition) -> tuple[int, ...]:
-    """The last leader of a partition whose ISR is empty."""
+    """Return the last leader of a partition whose ISR is empty."""
     if found.leader != NO_LEADER:
         return ()
     if not found.isr and partition.leader != NO_LEADER:
@@ -211,7 +217,10 @@ def _last_known(partition: Partition, found: Partition) -> tuple[int, ...]:
 
 
 def _begins_leader_epoch(partition: Partition, found: Partition) -> bool:
-    """A removed replica must not follow this leader any longer, so a removal begins an epoch; a larger ISR does not."""
+    """Return whether a leader epoch starts: for a new leader, or to fence removed replicas.
+
+    A larger ISR does not start one.
+    """
     is_removed = not set(partition.replicas) <= set(found.replicas)
     return is_removed or found.leader != partition.leader
 

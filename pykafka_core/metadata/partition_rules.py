@@ -1,4 +1,4 @@
-"""The rules that changes of partitions are judged by, as the image and the settings give them."""
+"""The rules for partition changes, from the image and the settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,12 +14,12 @@ UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 class PartitionRules:
-    """Rules by topic; those of the topic asked for last are kept, for partitions are gone through topic by topic.
+    """Rules by topic. Those of the last topic are cached, because callers iterate topic by topic.
 
     Args:
-        image: Has brokers, settings of topics and the feature's level.
-        settings: Says where unclean elections are allowed; nowhere without them.
-        brokers: As they will be, if not as in ``image``.
+        image: Brokers, settings of topics and feature levels.
+        settings: Settings that allow unclean elections; without them none is allowed.
+        brokers: Future state of the brokers, if it differs from ``image``.
     """
 
     def __init__(
@@ -36,24 +36,24 @@ class PartitionRules:
         self._last_min_isr: tuple[bytes, int] | None = None
 
     def of(self, topic: Topic) -> Rules:
-        """Rules for changes that an event makes: unclean elections where the topic's settings allow them."""
+        """Return rules for changes by events; topic settings may allow unclean elections."""
         if self._last is None or self._last[0] != topic.topic_id:
             self._last = topic.topic_id, self._made(topic)
         return self._last[1]
 
     def asked(self, topic: Topic, election: Election) -> Rules:
-        """Rules for a change with an election of a kind that somebody asks for."""
+        """Return rules for a change with a requested kind of election."""
         return self.of(topic)._replace(election=election)
 
     def allows_unclean(self, topic: Topic) -> bool:
-        """Whether a replica that may lack records may lead rather than nobody."""
+        """Return whether a replica that may lack records can be elected if there is no other."""
         if self._settings is None:
             return False
         own = self._image.configs.of(RESOURCE_TOPIC, topic.name)
         return self._settings.topic_value(UNCLEAN_ELECTION, own) == "true"
 
     def min_isr(self, topic: Topic) -> int:
-        """``min.insync.replicas`` of the cluster or of this broker's settings, the larger one."""
+        """Return the larger ``min.insync.replicas`` of the cluster and this broker's settings."""
         if self._last_min_isr is None or self._last_min_isr[0] != topic.topic_id:
             known = min_isr(self._image, topic.name)
             self._last_min_isr = topic.topic_id, max(known, self.own_min_isr(topic))
@@ -80,7 +80,7 @@ class PartitionRules:
 
 
 def min_isr(image: MetadataImage, topic: str) -> int:
-    """A topic's ``min.insync.replicas`` where eligible leader replicas are kept: then no broker has one of its own."""
+    """Return a topic's ``min.insync.replicas`` in the log; brokers do not override it with ELR."""
     setting = topic_settings()[MIN_ISR]
     for kind, name in ((RESOURCE_TOPIC, topic), (RESOURCE_BROKER, "")):
         text = image.configs.of(kind, name).get(MIN_ISR)

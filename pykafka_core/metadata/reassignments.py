@@ -1,8 +1,8 @@
-"""What a change of a partition's replicas does: KIP-455; ``PartitionReassignmentReplicas`` in Kafka.
+"""Changes of a partition's replicas: KIP-455; ``PartitionReassignmentReplicas`` in Kafka.
 
-A reassignment goes through a middle state: the replicas are the new ones and, behind them, those being removed.
-It ends when every new replica is in the ISR; one that needs no replica to catch up ends in the record that begins it.
-The functions give the partition as it is wanted; `partition_change` says what comes of it.
+During a reassignment, the replicas are the new ones followed by those being removed. It completes
+when every new replica is in the ISR; if none must catch up, the record that starts it completes it.
+The functions return the wanted partition; `partition_change` computes the result.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,15 +11,16 @@ from pykafka_core.metadata.image.image import Partition
 
 
 def in_progress(partition: Partition) -> bool:
-    """Replicas of the partition leave or join."""
+    """Return whether replicas of the partition are being removed or added."""
     return bool(partition.removing or partition.adding)
 
 
 def assigned(partition: Partition, target: Sequence[int]) -> Partition:
-    """The partition with the reassignment to ``target`` in progress.
+    """Return the partition with a reassignment to ``target`` in progress.
 
-    What an earlier one in progress was adding is added still, so that `reverted` does not leave it. What it was
-    removing stays if ``target`` names it; Apache Kafka removes it all the same.
+    Replicas that an earlier reassignment was adding still count as added, so that `reverted`
+    removes them. Replicas that it was removing stay if they are in ``target``; Apache Kafka removes
+    them nevertheless.
     """
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(without(partition.replicas, partition.adding))))
@@ -27,7 +28,7 @@ def assigned(partition: Partition, target: Sequence[int]) -> Partition:
 
 
 def reverted(partition: Partition) -> Partition:
-    """The partition as it was before the reassignment in progress; see `loses_records`."""
+    """Return the partition without the reassignment in progress; see `loses_records`."""
     return partition._replace(
         replicas=without(partition.replicas, partition.adding),
         isr=without(partition.isr, partition.adding),
@@ -37,13 +38,13 @@ def reverted(partition: Partition) -> Partition:
 
 
 def loses_records(partition: Partition, wanted: Partition) -> bool:
-    """Whether no replica stays that is in sync, or eligible where none is: the next election is unclean."""
+    """Return whether all in-sync (if none: all eligible) replicas leave, so that data is lost."""
     complete = partition.isr or partition.elr
     return bool(complete) and not set(complete) & set(wanted.replicas)
 
 
 def completed(partition: Partition) -> Partition:
-    """The partition after its reassignment, if every replica that stays is in the ISR (KAFKA-15665)."""
+    """Complete the reassignment if every remaining replica is in the ISR (KAFKA-15665)."""
     if not in_progress(partition):
         return partition
     replicas = without(partition.replicas, partition.removing)
@@ -54,5 +55,5 @@ def completed(partition: Partition) -> Partition:
 
 
 def without(nodes: Sequence[int], gone: Collection[int]) -> tuple[int, ...]:
-    """Those of ``nodes`` that are not gone, in order."""
+    """Return ``nodes`` without those in ``gone``, in order."""
     return tuple(node for node in nodes if node not in gone)

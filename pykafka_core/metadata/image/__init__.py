@@ -1,1 +1,1 @@
-"""The metadata as values: the image, its drafts and what each record changes."""
+"""The metadata as values: images, drafts and the effect of each record."""

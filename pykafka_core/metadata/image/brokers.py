@@ -1,4 +1,4 @@
-"""Registration records of brokers and controllers: how each changes an image."""
+"""Registration records of brokers and controllers: their effects on an image."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def apply_register_broker(draft: Draft, record: "RegisterBrokerRecord") -> None:
-    """A broker's process begins; its earlier registration is forgotten."""
+    """Register a broker's process; an earlier registration is replaced."""
     _brokers(draft)[record.broker_id] = Broker(
         node_id=record.broker_id,
         epoch=record.broker_epoch,
@@ -36,19 +36,19 @@ def apply_register_broker(draft: Draft, record: "RegisterBrokerRecord") -> None:
 
 
 def apply_unregister_broker(draft: Draft, record: "UnregisterBrokerRecord") -> None:
-    """A broker leaves the cluster for good."""
+    """Remove a broker from the cluster."""
     _registered(draft, record.broker_id, record.broker_epoch, "UnregisterBrokerRecord")
     del draft.image.brokers[record.broker_id]
 
 
 def apply_fence_broker(draft: Draft, record: "FenceBrokerRecord") -> None:
-    """A broker may not lead any longer."""
+    """Set the flag ``fenced`` of a registration, which must have the record's epoch."""
     broker = _registered(draft, record.id, record.epoch, "FenceBrokerRecord")
     draft.image.brokers[record.id] = broker._replace(fenced=True)
 
 
 def apply_unfence_broker(draft: Draft, record: "UnfenceBrokerRecord") -> None:
-    """A broker may lead."""
+    """Clear the flag ``fenced`` of a registration, which must have the record's epoch."""
     broker = _registered(draft, record.id, record.epoch, "UnfenceBrokerRecord")
     draft.image.brokers[record.id] = broker._replace(fenced=False)
 
@@ -56,7 +56,7 @@ def apply_unfence_broker(draft: Draft, record: "UnfenceBrokerRecord") -> None:
 def apply_broker_registration_change(
     draft: Draft, record: "BrokerRegistrationChangeRecord"
 ) -> None:
-    """Fields that are set replace the old ones; for flags 1 sets, -1 clears, 0 leaves."""
+    """Change the fields that are set; in flags 1 sets, -1 clears, 0 leaves unchanged."""
     what = "BrokerRegistrationChangeRecord"
     broker = _registered(draft, record.broker_id, record.broker_epoch, what)
     if record.fenced:
@@ -71,7 +71,7 @@ def apply_broker_registration_change(
 
 
 def apply_register_controller(draft: Draft, record: "RegisterControllerRecord") -> None:
-    """A controller's process begins."""
+    """Register a controller's process."""
     image = draft.image
     image.controllers = table = draft.own("controllers", image.controllers)
     table[record.controller_id] = Controller(
@@ -83,7 +83,7 @@ def apply_register_controller(draft: Draft, record: "RegisterControllerRecord") 
 
 
 def apply_unregister_controller(draft: Draft, record: "UnregisterControllerRecord") -> None:
-    """A controller leaves the cluster for good."""
+    """Remove a controller from the cluster."""
     image = draft.image
     if record.controller_id not in image.controllers:
         raise MetadataError(

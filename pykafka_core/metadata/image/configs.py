@@ -1,4 +1,4 @@
-"""ConfigRecord: how it changes an image."""
+"""ConfigRecord: its effect on an image."""
 
 from typing import TYPE_CHECKING
 

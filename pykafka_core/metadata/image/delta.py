@@ -1,4 +1,4 @@
-"""The step the core has to make when a draft is committed: a pure value, computed from changes."""
+"""The core's next step when a draft is committed: a pure value, computed from changes."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,41 +11,41 @@ from pykafka_core.metadata.image.image import Broker, MetadataImage, QuotaKey, T
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 PIECE_MAX = 250
-"""Topics and partitions that one step of the core may change: a few milliseconds' work."""
+"""Maximum number of topics and partitions in one step of the core: a few milliseconds of work."""
 
 
 class Delta(NamedTuple):
-    """One committed metadata step. ``None`` leaves a part as it was."""
+    """One committed metadata step. ``None`` means that a part is unchanged."""
 
     offset: int
     overrides: Mapping[str, Mapping[str, str]]
-    """Settings of each of ``topics``, by name."""
+    """Settings of ``topics``, by name."""
     topics: tuple[Topic, ...] = ()
-    """Created or changed, or named for their settings alone."""
+    """Topics that were created or changed, or whose settings changed."""
     partial: Mapping[bytes, tuple[int, ...]] = MappingProxyType({})
-    """Of ``topics`` that existed: which of their partitions changed. The others are new, or changed whole."""
+    """Changed partitions of existing ``topics``. Other topics are new, or changed as a whole."""
     reconfigured: AbstractSet[bytes] = frozenset()
-    """Those of ``topics`` in ``partial`` whose settings concern all of their partitions."""
+    """Those of ``topics`` in ``partial`` whose settings changed, which affects all partitions."""
     unfinished: AbstractSet[bytes] = frozenset()
-    """Those of ``topics`` of which later pieces have more: they are new, or their settings change."""
+    """Those of ``topics`` that later pieces continue: new ones, or ones with changed settings."""
     deleted: Mapping[bytes, int] = MappingProxyType({})
-    """Topics that are gone, and how many partitions each had."""
+    """Deleted topics, with their number of partitions."""
     brokers: tuple[Broker, ...] | None = None
     features: tuple[int, Mapping[str, int]] | None = None
-    """Epoch, and the finalised levels that this version offers."""
+    """Epoch, and the finalised levels that this version supports."""
     client_quotas: Mapping[QuotaKey, float] | None = None
-    """All limits of clients."""
+    """All client quotas."""
     settings_changed: bool = False
-    """Broker settings have to be resolved again."""
+    """Whether broker settings must be resolved again."""
     piece: int = 0
-    """Place of this piece among those of one step."""
+    """Number of this piece within a step."""
 
     def pieces(self) -> "Iterator[Delta]":
-        """Steps that lead to the same together, in order: about `PIECE_MAX` topics and partitions each.
+        """Split the step into consecutive pieces of about `PIECE_MAX` topics and partitions each.
 
-        A topic that exists changes, grows and gets other settings in several pieces. It is deleted in one: the core
-        takes its partitions out of service on other threads. A new topic is unfinished until its last piece: nobody may
-        see it with less partitions than it was created with.
+        Changes of an existing topic may be split. Its deletion is not, because the core closes its
+        partitions on other threads. A new topic is unfinished until its last piece, so that it is
+        never visible with fewer partitions than it was created with.
         """
         place, parts, size = 0, list[_Part](), 0
         for part in self._parts():
@@ -98,11 +98,11 @@ class Delta(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """What one piece does to one topic. ``topic`` is None for one that is deleted."""
+    """One piece's change of one topic. ``topic`` is None if it is deleted."""
 
     topic_id: bytes
     size: int
-    """Topics and partitions that it costs."""
+    """Number of topics and partitions that count towards `PIECE_MAX`."""
     topic: Topic | None = None
     indexes: tuple[int, ...] | None = None
     is_unfinished: bool = False
@@ -121,7 +121,7 @@ def _chunks(indexes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 class _Overrides(Mapping[str, Mapping[str, str]]):
-    """Settings of topics by name, looked up when they are needed."""
+    """Settings of topics by name, looked up on access."""
 
     def __init__(self, image: MetadataImage, topics: Sequence[Topic]) -> None:
         self._configs = image.configs
@@ -138,12 +138,12 @@ class _Overrides(Mapping[str, Mapping[str, str]]):
 
 
 def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
-    """What leads from the base of ``changes`` to ``image``.
+    """Return the step from the base of ``changes`` to ``image``.
 
     Args:
-        image: The committed image, its offset set.
-        changes: What its draft touched.
-        node_id: This broker, whose settings count.
+        image: The committed image, with its offset.
+        changes: The changes of its draft.
+        node_id: This broker, whose settings are included.
     """
     slices = delta_in_slices(image, changes, node_id)
     while True:
@@ -156,7 +156,7 @@ def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
 def delta_in_slices(
     image: MetadataImage, changes: Changes, node_id: int
 ) -> Generator[None, None, Delta]:
-    """As `delta_of`, yielding after each topic."""
+    """Do the same as `delta_of`, and yield after each topic."""
     changed = dict(changes.topics)
     reconfigured: set[bytes] = set()
     settings_changed = False
@@ -192,7 +192,7 @@ def delta_in_slices(
 
 
 def with_all_topics(delta: Delta, image: MetadataImage) -> Generator[None, None, Delta]:
-    """``delta`` with every topic of ``image`` named, as the defaults that they inherit change with it; in slices."""
+    """Add all topics to ``delta``, because inherited defaults changed; in slices."""
     named = {topic.topic_id for topic in delta.topics}
     topics, partial = list(delta.topics), dict(delta.partial)
     for topic_id, topic in image.topics.by_id.items():
@@ -209,7 +209,7 @@ def with_all_topics(delta: Delta, image: MetadataImage) -> Generator[None, None,
 
 
 def whole(image: MetadataImage) -> Delta:
-    """What leads from nothing to ``image``."""
+    """Return the step from an empty image to ``image``."""
     topics = tuple(image.topics.by_id.values())
     return Delta(
         offset=image.offset,
@@ -223,14 +223,14 @@ def whole(image: MetadataImage) -> Delta:
 
 
 def registered_brokers(image: MetadataImage) -> tuple[Broker, ...]:
-    """Brokers by id, the fenced ones too."""
+    """Return all brokers by id, including fenced ones."""
     return tuple(image.brokers[node] for node in sorted(image.brokers))
 
 
 def offered_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:
-    """Finalised levels as ApiVersions may tell them, with their epoch.
+    """Return the finalised levels for ApiVersions, with their epoch.
 
-    A directory of Apache Kafka may have features finalised that this version does not offer.
+    A directory from Apache Kafka may have finalised features that this version does not support.
     """
     levels = {name: level for name, level in image.features.items() if name in SUPPORTED_FEATURES}
     return image.features_epoch, levels

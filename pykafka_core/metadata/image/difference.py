@@ -1,4 +1,4 @@
-"""What differs between two images, neither of which was made of the other: what a snapshot changes."""
+"""The changes between two unrelated images, as when a snapshot is installed."""
 
 from collections.abc import Generator
 
@@ -7,9 +7,9 @@ from pykafka_core.metadata.image.image import MetadataImage, Topic
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> Generator[None, None, Changes]:
-    """The changes that lead from one image to another, as a draft would have noted them; in slices.
+    """Return the changes from one image to another, as a draft would record them; in slices.
 
-    A topic whose id is another one was deleted and made again, even if it has the same name.
+    A topic with another id was deleted and recreated, even if the name is the same.
     """
     changes = Changes()
     known = before.topics.by_id
@@ -35,7 +35,7 @@ def difference(before: MetadataImage, after: MetadataImage) -> Generator[None, N
 
 
 def _changed_partitions(before: Topic, after: Topic) -> set[int]:
-    """Partitions are never removed from a topic."""
+    """Return the changed and new partitions; partitions are never removed from a topic."""
     known = before.partitions
     return {index for index, one in after.partitions.items() if known.get(index) != one}
 

@@ -1,10 +1,10 @@
-"""A proposed image, the only place where an image changes.
+"""A proposed image, and the only place where an image changes.
 
-Theory of operation. A `Draft` begins as a copy that shares every table with its base; it copies a
-table the first time it writes to it, so a batch costs the tables it touches and the base stays as
-it was. `mutators.apply` is the only caller of its methods, for new records as for replay. The draft
-also notes *what* it touched (`Changes`), from which `delta.py` computes the step that the core has to make.
-A draft whose records are not committed is dropped: there is no rollback.
+Theory of operation. A `Draft` starts as a copy that shares every table with its base. It copies a
+table before the first write to it, so a batch costs as much as the tables it changes, and the base
+stays unchanged. `mutators.apply` is the only caller of its methods, for new records and for replay.
+The draft also records *what* changed (`Changes`), from which `delta.py` computes the core's next
+step. A draft whose records are not committed is dropped: there is no rollback.
 """
 
 from collections.abc import MutableMapping
@@ -19,16 +19,16 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 _SETTINGS_COPIED_MAX = 256
-"""Resources with more settings are forked: nearly all have a few, which a dict reads faster."""
+"""Resources with more settings are forked. Most have only a few, for which a dict is faster."""
 
 
 class Changes:
-    """What a draft touched since its base.
+    """The changes of a draft since its base.
 
     Attributes:
-        topics: Ids of topics made or changed, in order, and which of their partitions, None for
-            all; not those deleted again.
-        deleted_topics: Topics of the base that are gone, as they were.
+        topics: Ids of created or changed topics, in order, with their changed partitions (None for
+            all); without topics that were deleted again.
+        deleted_topics: Deleted topics of the base, in their last state.
     """
 
     __slots__ = "brokers", "client_quotas", "configs", "deleted_topics", "features", "topics"
@@ -43,7 +43,7 @@ class Changes:
 
 
 class Draft:
-    """An image in the making.
+    """An image under construction.
 
     Args:
         base: A committed image, or that of an earlier draft; it is not changed.
@@ -55,19 +55,19 @@ class Draft:
         self._owned_topics: dict[bytes, Topic] = {}
         self._owned_configs: set[ConfigResource] = set()
         self.partitions: dict[Partition, Partition] = {}
-        """Those that this draft made: equal ones, as of a large topic, are one object."""
+        """Partitions that this draft created; equal ones, as in a large topic, share one object."""
         self.changes = Changes()
         self.image = _shallow_copy(base)
 
     def own(self, name: str, table: dict[_K, _V]) -> dict[_K, _V]:
-        """``table``, or on the first call for ``name`` a copy of it: free to be changed."""
+        """Return ``table``, or on the first call for ``name`` a copy, which may be changed."""
         if name in self._owned:
             return table
         self._owned.add(name)
         return dict(table)
 
     def own_topics(self) -> Topics:
-        """The topic tables, free to be changed; the topics in them are not."""
+        """Return the topic tables, which may be changed; the topics in them may not."""
         image = self.image
         if "topics" not in self._owned:
             self._owned.add("topics")
@@ -75,14 +75,14 @@ class Draft:
         return image.topics
 
     def begin_topic(self, topic: Topic) -> None:
-        """Take in a topic that was just made, and is free to be changed."""
+        """Add a new topic, which may be changed."""
         tables = self.own_topics()
         tables.by_id[topic.topic_id] = tables.by_name[topic.name] = topic
         self._owned_topics[topic.topic_id] = topic
         self.changes.topics[topic.topic_id] = None
 
     def end_topic(self, topic_id: bytes, what: str) -> Topic:
-        """Drop a topic; what it was."""
+        """Remove a topic and return it."""
         tables = self.own_topics()
         topic = tables.by_id.pop(topic_id, None)
         if topic is None:
@@ -95,7 +95,7 @@ class Draft:
         return topic
 
     def own_topic(self, topic_id: bytes, what: str, index: int | None = None) -> Topic:
-        """The topic of an id, free to be changed, and noted as changed: its partition ``index``, or all of it."""
+        """Return a topic that may be changed; record a change of partition ``index``, or of all."""
         topic = self._owned_topics.get(topic_id) or self._copy_topic(topic_id, what)
         changed = self.changes.topics
         if index is None:
@@ -116,14 +116,14 @@ class Draft:
         return topic
 
     def own_configs(self) -> MutableMapping[ConfigResource, MutableMapping[str, str]]:
-        """The table of resources, free to be changed; the settings in it are not."""
+        """Return the table of resources, which may be changed; the settings in it may not."""
         if "configs" not in self._owned:
             self._owned.add("configs")
             self.image.configs = Configs(fork(self.image.configs.by_resource))
         return self.image.configs.by_resource
 
     def own_config(self, resource: ConfigResource) -> MutableMapping[str, str]:
-        """A resource's settings, free to be changed, and noted as changed."""
+        """Return a resource's settings, which may be changed, and record the change."""
         table = self.own_configs()
         if resource not in self._owned_configs:
             self._owned_configs.add(resource)
@@ -133,7 +133,7 @@ class Draft:
         return table[resource]
 
     def forget_config(self, resource: ConfigResource) -> None:
-        """Drop all settings of a resource."""
+        """Remove all settings of a resource."""
         if self.own_configs().pop(resource, None) is not None:
             self.changes.configs.add(resource)
         self._owned_configs.discard(resource)

@@ -1,4 +1,4 @@
-"""Records of the cluster as a whole: feature levels, producer ids, the ZooKeeper migration."""
+"""Cluster-wide records: feature levels, producer ids, the ZooKeeper migration."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ CORDONED_DIRECTORIES_LEVEL = 30
 CONTROLLER_REMOVAL_LEVEL = 33
 """4.4-IV2: registrations of controllers can be removed."""
 DIRECTORY_ASSIGNMENT_LEVEL = 17
-"""3.7-IV2: brokers say which of their log directories a replica is in (KIP-858)."""
+"""3.7-IV2: brokers report the log directory of each replica (KIP-858)."""
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
@@ -29,7 +29,7 @@ GROUP_VERSION_LEVEL = 1
 """Consumer groups of KIP-848."""
 TRANSACTION_VERSION = "transaction.version"
 TRANSACTION_VERSION_LEVEL = 2
-"""Each transaction has a producer epoch of its own (KIP-890)."""
+"""Each transaction has its own producer epoch (KIP-890)."""
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
@@ -38,12 +38,12 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, METADATA_VERSION_MAX),
     TRANSACTION_VERSION: (0, TRANSACTION_VERSION_LEVEL),
 }
-"""What ApiVersions offers. ``share.version`` and ``streams.version`` join with their coordinators: a client takes
-them as a promise."""
+"""Features in ApiVersions. ``share.version`` and ``streams.version`` will be added with their
+coordinators: clients rely on the features that are listed."""
 
 
 def apply_feature_level(draft: Draft, record: "FeatureLevelRecord") -> None:
-    """Finalise a level; 0 means the feature is off."""
+    """Finalise a level; 0 disables the feature."""
     image = draft.image
     image.features = table = draft.own("features", image.features)
     if record.feature_level:
@@ -54,10 +54,10 @@ def apply_feature_level(draft: Draft, record: "FeatureLevelRecord") -> None:
 
 
 def apply_producer_ids(draft: Draft, record: "ProducerIdsRecord") -> None:
-    """Every producer id below ``next_producer_id`` belongs to somebody."""
+    """Reserve all producer ids below ``next_producer_id``."""
     draft.image.next_producer_id = record.next_producer_id
 
 
 def apply_zk_migration_state(draft: Draft, record: "ZkMigrationStateRecord") -> None:
-    """Left in logs that began with ZooKeeper; kept, and without effect since Kafka 4.0."""
+    """Keep the state in logs from ZooKeeper clusters; it has had no effect since Kafka 4.0."""
     draft.image.zk_migration_state = record.zk_migration_state

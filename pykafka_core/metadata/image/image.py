@@ -1,4 +1,4 @@
-"""The metadata image: what the committed records say, as one value."""
+"""The metadata image: the state after all committed records, as one value."""
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Partition(NamedTuple):
-    """One partition as committed. ``leader`` is `NO_LEADER` when nobody leads it."""
+    """One partition as committed. ``leader`` is `NO_LEADER` if it has no leader."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -36,7 +36,7 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic; ``partitions`` by index. Changed only by the draft that made this object."""
+    """A topic; ``partitions`` by index. Only the draft that created this object may change it."""
 
     name: str
     topic_id: bytes
@@ -44,7 +44,7 @@ class Topic(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a broker or controller listens. ``security_protocol`` is 0 for PLAINTEXT."""
+    """Address of a broker's or controller's listener. ``security_protocol`` is 0 for PLAINTEXT."""
 
     name: str
     host: str
@@ -65,16 +65,16 @@ class Broker(NamedTuple):
     directories: tuple[bytes, ...]
     features: Mapping[str, tuple[int, int]]
     cordoned: tuple[bytes, ...] | None = None
-    """Directories that take no new replicas (KIP-1066); None until the broker reports them."""
+    """Directories that accept no new replicas (KIP-1066); None until the broker reports them."""
 
     @property
     def is_cordoned(self) -> bool:
-        """Whether it takes no new replicas, as each of its directories is cordoned."""
+        """Whether it accepts no new replicas, because each of its directories is cordoned."""
         return bool(self.cordoned) and set(self.directories) <= set(self.cordoned or ())
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead and be in sync: unfenced, and not shutting down (KIP-841)."""
+        """Whether it may lead and be in an ISR: unfenced, and not shutting down (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -88,39 +88,39 @@ class Controller(NamedTuple):
 
 
 class QuotaKey(NamedTuple):
-    """Who is limited (``((entity type, name; None is the default), …)``, sorted), and in what."""
+    """A quota's entity and limit; entity: sorted ``((type, name or None for the default), …)``."""
 
     entity: tuple[tuple[str, str | None], ...]
     limit: str
 
 
 class Topics(NamedTuple):
-    """The same topics under both their names."""
+    """The topics, by id and by name."""
 
     by_id: MutableMapping[bytes, Topic]
     by_name: MutableMapping[str, Topic]
 
 
 class Configs(NamedTuple):
-    """Settings made by ConfigRecords, by resource. A resource without any has no entry."""
+    """Settings from ConfigRecords, by resource. A resource without settings has no entry."""
 
     by_resource: MutableMapping[ConfigResource, MutableMapping[str, str]]
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
-        """Settings of one resource, empty when it has none; read only."""
+        """Return the settings of one resource, empty if it has none; read-only."""
         return self.by_resource.get(ConfigResource(kind, name), _NOTHING)
 
     def names(self, kind: int) -> list[str]:
-        """Resources of a kind that have settings, sorted."""
+        """Return the resources of a kind that have settings, sorted."""
         return sorted(resource.name for resource in self.by_resource if resource.kind == kind)
 
 
 class MetadataImage:
-    """Everything the metadata log says up to and with ``offset``. Read only: see `draft.Draft`.
+    """The state of the metadata log up to and including ``offset``. Read-only: see `draft.Draft`.
 
     Attributes:
-        features_epoch: Offset of the step that last changed ``features``; ApiVersions calls it
-            their epoch.
+        features_epoch: Offset of the last change of ``features``; ApiVersions returns it as their
+            epoch.
         scram_credentials: By user and mechanism.
     """
 
@@ -162,7 +162,7 @@ class MetadataImage:
         self.zk_migration_state = 0
 
     def __eq__(self, other: object) -> bool:
-        """By value; offsets count."""
+        """Compare by value, including offsets."""
         if not isinstance(other, MetadataImage):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -170,6 +170,6 @@ class MetadataImage:
     __hash__ = None  # type: ignore[assignment]  # drafts change theirs
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """The partition of a topic's name, or None."""
+        """Return a partition by topic name and index, or None."""
         found = self.topics.by_name.get(topic)
         return found.partitions.get(index) if found else None

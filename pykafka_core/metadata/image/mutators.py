@@ -1,4 +1,4 @@
-"""How each record type changes a draft: the table, and the only way in."""
+"""The table of record types and their effects on a draft, which only change through it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,11 +11,11 @@ from pykafka_core.protocol.messages import Message
 
 
 def apply(draft: Draft, record: Message) -> None:
-    """Take one record in.
+    """Apply one record.
 
     Raises:
-        MetadataError: Its type is unknown, or it names a topic, partition or broker that does
-            not exist. The draft has to be dropped.
+        MetadataError: Its type is unknown, or it refers to a topic, partition or broker that does
+            not exist. The draft must be dropped.
     """
     name = type(record).__name__
     mutate = MUTATORS.get(name)
@@ -25,7 +25,7 @@ def apply(draft: Draft, record: Message) -> None:
 
 
 def draft_of(image: MetadataImage, records: Iterable[Message]) -> Draft:
-    """A draft of ``image`` with ``records`` applied."""
+    """Return a draft of ``image`` with ``records`` applied."""
     draft = Draft(image)
     for record in records:
         apply(draft, record)
@@ -33,10 +33,10 @@ def draft_of(image: MetadataImage, records: Iterable[Message]) -> Draft:
 
 
 def _no_change(draft: Draft, record: Message) -> None:
-    """NoOpRecord, and the brackets of a metadata transaction, which `replay.py` resolves."""
+    """Ignore NoOpRecord and the records of a metadata transaction, which `replay.py` resolves."""
 
 
-# Every record type of Kafka 4.4, by class name; each function knows its own record's class.
+# All record types of Kafka 4.4, by class name; each function expects its own record class.
 MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
     "AbortTransactionRecord": _no_change,
     "AccessControlEntryRecord": security.apply_access_control_entry,

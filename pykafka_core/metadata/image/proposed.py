@@ -1,8 +1,8 @@
-"""The image as it would be: what requests are judged by whose predecessors are not committed yet.
+"""The image with uncommitted records, against which later requests are checked.
 
-A proposed image never becomes the committed one. When its records are committed, the publisher applies them to the
-committed image, as every other node does; when they are not, it is dropped. So nothing that is only proposed can be
-served, and what this node serves is what a replay of its log gives.
+A proposed image never becomes the committed one. When its records are committed, the publisher
+applies them to the committed image, as on every other node; otherwise it is dropped. So uncommitted
+state is never served, and the served state always equals a replay of the log.
 """
 
 from collections.abc import Generator, Sequence
@@ -14,7 +14,7 @@ from pykafka_core.protocol.messages import Message
 
 
 class ProposedImage:
-    """A committed image with proposed records upon it.
+    """A committed image with proposed records applied.
 
     Args:
         committed: The base; it is not changed.
@@ -25,26 +25,26 @@ class ProposedImage:
     def __init__(self, committed: MetadataImage) -> None:
         self._committed = committed
         self._draft: Draft | None = (
-            None  # most batches of a busy broker propose nothing: a draft costs 5 us
+            None  # created late: most batches of a busy broker propose nothing, and it costs 5 us
         )
         self.records: list[Message] = []
-        """All that were added, in order."""
+        """All added records, in order."""
 
     @property
     def image(self) -> MetadataImage:
-        """Read only, and not to be kept: it changes with the next record."""
+        """Read-only, and not to be kept: it changes with the next record."""
         return self._committed if self._draft is None else self._draft.image
 
     @property
     def changes(self) -> Changes:
-        """What differs from the committed image."""
+        """The changes since the committed image."""
         return Changes() if self._draft is None else self._draft.changes
 
     def add(self, records: Sequence[Message]) -> Generator[None, None, None]:
-        """Apply records, all of them or none, yielding after each.
+        """Apply records atomically, and yield after each.
 
         Raises:
-            MetadataError: They contradict those before them.
+            MetadataError: They contradict earlier records.
         """
         draft = self._draft or Draft(self._committed)
         self._draft = draft

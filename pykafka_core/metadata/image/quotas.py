@@ -1,4 +1,4 @@
-"""ClientQuotaRecord: how it changes an image."""
+"""ClientQuotaRecord: its effect on an image."""
 
 from typing import TYPE_CHECKING
 

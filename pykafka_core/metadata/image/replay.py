@@ -1,6 +1,6 @@
-"""From committed records to images: metadata transactions resolved, unknown types refused.
+"""Applies committed records to images: resolves metadata transactions, rejects unknown types.
 
-A start, a leader and a follower make their images here alone, so that the same batches give the same image.
+Startup, leaders and followers all build their images here, so that equal batches give equal images.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ class Replay:
     """Applies records in log order.
 
     Records between BeginTransactionRecord and EndTransactionRecord (KIP-868) are held back until
-    the end is seen; AbortTransactionRecord drops them. A log may end inside a transaction: its
-    records then never happened.
+    the end; AbortTransactionRecord drops them. If a log ends inside a transaction, its records have
+    no effect.
     """
 
     def __init__(self, base: MetadataImage | None = None) -> None:
@@ -26,39 +26,39 @@ class Replay:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the log so far ends inside a transaction; a new leader has to abort it."""
+        """Whether the log so far ends inside a transaction, which a new leader must abort."""
         return self._transaction is not None
 
     def apply(self, records: Iterable[tuple[int, Message]]) -> None:
-        """Take in records with their offsets.
+        """Apply records with their offsets.
 
         Raises:
-            MetadataError: A record's type is unknown to this version, or it contradicts those
-                before it; the message names type and offset.
+            MetadataError: A record's type is not supported, or it contradicts earlier records; the
+                message contains type and offset.
         """
         for offset, record in records:
             self._apply(offset, record)
             self._draft.image.offset = offset
 
     def apply_snapshot(self, records: Iterable[Message], end_offset: int) -> None:
-        """Take in a snapshot's records, which stand for the log up to ``end_offset`` (exclusive)."""
+        """Apply a snapshot's records, which replace the log up to ``end_offset`` (exclusive)."""
         self.apply((end_offset - 1, record) for record in records)
 
     def apply_batch(self, first_offset: int, last_offset: int, records: Iterable[Message]) -> None:
-        """Take in a batch of the log; one of the quorum's own has offsets, both inclusive, and no records.
+        """Apply a batch with inclusive offsets; a control batch of the quorum has no records.
 
         Raises:
-            MetadataError: As of `apply`.
+            MetadataError: See `apply`.
         """
         self.apply(enumerate(records, first_offset))
         self._draft.image.offset = last_offset
 
     def image(self) -> MetadataImage:
-        """The image after all records so far; not to be kept while more are applied."""
+        """Return the current image; it changes with later records, so it must not be kept."""
         return self._draft.image
 
     def take(self) -> tuple[MetadataImage, Changes]:
-        """The image after all records so far, never to be changed, and what differs from the one taken before."""
+        """Return the current image, which never changes, and the changes since the last call."""
         taken = self._draft
         self._draft = Draft(taken.image)
         return taken.image, taken.changes

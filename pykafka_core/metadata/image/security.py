@@ -1,4 +1,4 @@
-"""Records of credentials and rights: kept as they are, by their identity."""
+"""Records of credentials and ACLs, which are stored unchanged by their identity."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def apply_access_control_entry(draft: Draft, record: "AccessControlEntryRecord") -> None:
-    """An ACL begins."""
+    """Add an ACL."""
     draft.image.acls = table = draft.own("acls", draft.image.acls)
     table[record.id] = record
 
@@ -24,13 +24,13 @@ def apply_access_control_entry(draft: Draft, record: "AccessControlEntryRecord")
 def apply_remove_access_control_entry(
     draft: Draft, record: "RemoveAccessControlEntryRecord"
 ) -> None:
-    """An ACL ends."""
+    """Remove an ACL."""
     draft.image.acls = table = draft.own("acls", draft.image.acls)
     table.pop(record.id, None)
 
 
 def apply_user_scram_credential(draft: Draft, record: "UserScramCredentialRecord") -> None:
-    """A user's credential for one mechanism, new or replaced."""
+    """Add or replace a user's credential for one mechanism."""
     image = draft.image
     image.scram_credentials = table = draft.own("scram_credentials", image.scram_credentials)
     table[record.name, record.mechanism] = record
@@ -39,21 +39,21 @@ def apply_user_scram_credential(draft: Draft, record: "UserScramCredentialRecord
 def apply_remove_user_scram_credential(
     draft: Draft, record: "RemoveUserScramCredentialRecord"
 ) -> None:
-    """A user's credential for one mechanism ends."""
+    """Remove a user's credential for one mechanism."""
     image = draft.image
     image.scram_credentials = table = draft.own("scram_credentials", image.scram_credentials)
     table.pop((record.name, record.mechanism), None)
 
 
 def apply_delegation_token(draft: Draft, record: "DelegationTokenRecord") -> None:
-    """A delegation token, new or renewed."""
+    """Add or renew a delegation token."""
     image = draft.image
     image.delegation_tokens = table = draft.own("delegation_tokens", image.delegation_tokens)
     table[record.token_id] = record
 
 
 def apply_remove_delegation_token(draft: Draft, record: "RemoveDelegationTokenRecord") -> None:
-    """A delegation token ends."""
+    """Remove a token by its id; an unknown id is ignored."""
     image = draft.image
     image.delegation_tokens = table = draft.own("delegation_tokens", image.delegation_tokens)
     table.pop(record.token_id, None)

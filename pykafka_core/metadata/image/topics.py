@@ -1,4 +1,4 @@
-"""Topic and partition records: how each changes an image."""
+"""Topic and partition records: their effects on an image."""
 
 import re
 from typing import TYPE_CHECKING
@@ -21,13 +21,13 @@ LEADER_UNCHANGED = -2
 RECOVERY_UNCHANGED = -1
 
 NAME_LENGTH_MAX = 249
-"""The partition's directory ``name-partition`` and its suffixes have to fit into a file name."""
+"""The directory name ``name-partition`` with its suffixes must be a valid file name."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Which rule of Kafka the name of a topic breaks; names become directories."""
+    """Return the rule of Kafka that a topic name violates; names are used for directories."""
     if not name:
         return "it must not be empty"
     if name in (".", ".."):
@@ -40,7 +40,7 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def apply_topic(draft: Draft, record: "TopicRecord") -> None:
-    """A topic begins, without partitions."""
+    """Create a topic without partitions."""
     problem = topic_name_problem(record.name)
     if problem is not None:
         raise MetadataError(f"TopicRecord has a name that Kafka does not allow: {problem}")
@@ -52,11 +52,11 @@ def apply_topic(draft: Draft, record: "TopicRecord") -> None:
 
 
 def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
-    """A partition begins, or is stated again (in snapshots)."""
+    """Create a partition, or replace it (in snapshots)."""
     topic = draft.own_topic(record.topic_id, "PartitionRecord", record.partition_id)
     if record.partition_id < 0:
         raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")
-    # By position, which takes half the time: a start, and each creation, goes through here for every partition.
+    # Positional arguments take half the time: this runs for every partition at start and creation.
     partition = Partition(
         tuple(record.replicas),
         tuple(record.isr),
@@ -74,7 +74,7 @@ def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
 
 
 def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> None:
-    """Fields that are not null replace the old; naming a leader, even the same, is an election."""
+    """Replace the fields that are not null; any leader in the record, even the same, is elected."""
     topic = draft.own_topic(record.topic_id, "PartitionChangeRecord", record.partition_id)
     old = topic.partitions.get(record.partition_id)
     if old is None:
@@ -99,7 +99,7 @@ def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> Non
 
 
 def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
-    """Forget the eligible leaders of one topic, or of all when no name is given; it is a change of each partition."""
+    """Clear the ELR of one topic, or of all without a name; this changes each partition."""
     by_name = draft.own_topics().by_name
     if record.topic_name and record.topic_name not in by_name:
         raise MetadataError(
@@ -115,7 +115,7 @@ def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
 
 
 def apply_remove_topic(draft: Draft, record: "RemoveTopicRecord") -> None:
-    """A topic ends, and its settings with it."""
+    """Delete a topic and its settings."""
     topic = draft.end_topic(record.topic_id, "RemoveTopicRecord")
     draft.forget_config(ConfigResource(RESOURCE_TOPIC, topic.name))
 

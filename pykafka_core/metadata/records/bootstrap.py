@@ -1,4 +1,4 @@
-"""Records with which a new cluster begins: what ``kafka-storage format`` leaves, and what the first controller adds."""
+"""The first records of a cluster: from ``kafka-storage format`` and from the first controller."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from pykafka_core.types import RESOURCE_BROKER
 
 
 def bootstrap_records() -> list[Message]:
-    """Feature levels: a reader has to know the metadata version before anything else."""
+    """Return the feature levels: a reader needs the metadata version before all other records."""
     return [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL),
         FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
@@ -27,13 +27,13 @@ def bootstrap_records() -> list[Message]:
 
 
 def with_min_isr(records: Sequence[Message], min_isr: int) -> list[Message]:
-    """Add the cluster's ``min.insync.replicas``, if eligible leader replicas are kept and it is not there.
+    """Add the cluster's ``min.insync.replicas`` if ELR is enabled and it is missing.
 
-    Kafka keeps it as a setting of the cluster then, so that it can be the same for every broker (KIP-966).
+    Kafka then requires it as a cluster setting, so that it is the same for every broker (KIP-966).
 
     Args:
-        records: Of a new cluster.
-        min_isr: What the first controller was given at its start: from now on this record goes before that.
+        records: The records of a new cluster.
+        min_isr: The first controller's setting at its start; from then on the record overrides it.
     """
     added = list(records)
     levels = {one.name: one.feature_level for one in added if isinstance(one, FeatureLevelRecord)}

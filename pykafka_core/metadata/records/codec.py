@@ -1,4 +1,4 @@
-"""Metadata records as the log holds them: bytes ↔ messages."""
+"""Metadata records in the log: bytes ↔ messages."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -17,10 +17,10 @@ VERSIONS = {
     "RegisterBrokerRecord": 3,
     "BrokerRegistrationChangeRecord": 2,
 }
-"""In which version a record is written at metadata.version 29; all others have only 0."""
+"""Versions of records at metadata.version 29; others have only version 0."""
 
 CORDONED_VERSIONS = {"RegisterBrokerRecord": 4, "BrokerRegistrationChangeRecord": 3}
-"""In which version a record with cordoned directories is written: from metadata.version 30 on."""
+"""Versions of records with cordoned directories: from metadata.version 30 on."""
 
 _BATCH_HEADER_SIZE = 61
 _LENGTH_AT = 8
@@ -29,14 +29,14 @@ _LAST_OFFSET_DELTA_AT = 23
 
 
 class Decoded(NamedTuple):
-    """Records with their offsets; control records are left out. ``next_offset`` is exclusive."""
+    """Records with their offsets, without control records. ``next_offset`` is exclusive."""
 
     records: list[tuple[int, Message]]
     next_offset: int
 
 
 def encode(record: Message) -> bytes:
-    """A record's value: frame version, type, version, body."""
+    """Return a record's value: frame version, type, version, body."""
     name = type(record).__name__
     is_cordoned = getattr(record, "cordoned_log_dirs", None) is not None
     version = CORDONED_VERSIONS[name] if is_cordoned else VERSIONS.get(name, 0)
@@ -44,11 +44,11 @@ def encode(record: Message) -> bytes:
 
 
 def decode_batches(batches: bytes) -> Decoded:
-    """The metadata records in whole record batches, of a log or a snapshot.
+    """Return the metadata records in whole record batches of a log or a snapshot.
 
     Raises:
-        MetadataError: A record's type or version is unknown to this version, or it is damaged; the
-            message names its offset.
+        MetadataError: A record is damaged, or its type or version is not supported; the message
+            contains its offset.
     """
     try:
         return Decoded(decode_metadata_records(batches), _next_offset(batches))
@@ -57,13 +57,13 @@ def decode_batches(batches: bytes) -> Decoded:
 
 
 def decoded(read: Callable[[int], bytes], offset: int) -> Iterator[Decoded]:
-    """The records of a metadata log from ``offset`` on.
+    """Yield the records of a metadata log from ``offset`` on.
 
     Args:
-        read: Returns whole batches from an offset on, empty at the log's end.
+        read: Returns whole batches from an offset on; empty at the log's end.
 
     Raises:
-        MetadataError: They are damaged, or not known to this version.
+        MetadataError: Records are damaged or not supported.
     """
     while data := read(offset):
         batches = decode_batches(data)
@@ -74,7 +74,7 @@ def decoded(read: Callable[[int], bytes], offset: int) -> Iterator[Decoded]:
 
 
 def split_batches(batches: bytes) -> Iterator[bytes]:
-    """One batch after the other; the last may be a part of one, or garbage."""
+    """Yield the batches one by one; the last may be incomplete or garbage."""
     position = 0
     while position < len(batches):
         size_at = position + _LENGTH_AT
@@ -85,8 +85,8 @@ def split_batches(batches: bytes) -> Iterator[bytes]:
 
 
 def _refusal(batches: bytes) -> str | None:
-    """Which record cannot be decoded and why; None if the batches themselves are damaged."""
-    from pykafka_core._records import RecordBatchReader  # not before: a start has no use for it
+    """Return the first undecodable record and the reason; None if the batches are damaged."""
+    from pykafka_core._records import RecordBatchReader  # imported late: a normal start skips it
 
     try:
         for record in RecordBatchReader(batches):
@@ -100,7 +100,7 @@ def _refusal(batches: bytes) -> str | None:
 
 
 def _next_offset(batches: bytes) -> int:
-    """The offset after the last batch: control batches count too, which hold no metadata record."""
+    """Return the offset after the last batch, which may be a control batch."""
     offset = 0
     for batch in split_batches(batches):
         if len(batch) >= _BATCH_HEADER_SIZE:

@@ -1,7 +1,7 @@
-"""The quorum's own control records: the KRaft version and the voters (KIP-853).
+"""The quorum's control records: the KRaft version and the voters (KIP-853).
 
-They decide nothing here yet. But Apache Kafka does not start on a directory whose newest snapshot has lost them, so
-a snapshot keeps the last ones of what it replaces, byte for byte.
+They have no effect here. But Apache Kafka does not start on a directory whose newest snapshot lacks
+them, so a snapshot keeps the last ones of the log that it replaces, byte for byte.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pykafka_core.metadata.records.codec import split_batches
 
 KRAFT_VERSION_KEY = b"\0\0\0\x05"
-"""Version 0 and the type, as in ``ControlRecordType``."""
+"""Version 0 and the type of the control record (``ControlRecordType``)."""
 VOTERS_KEY = b"\0\0\0\x06"
 
 _ATTRIBUTES_AT = 21
@@ -18,13 +18,13 @@ _CONTROL = 1 << 5
 
 
 class QuorumRecords(NamedTuple):
-    """Values of the last records; None where there was none, as in a quorum with static voters."""
+    """Values of the last records; None if there is none, as in a quorum with static voters."""
 
     kraft_version: bytes | None = None
     voters: bytes | None = None
 
     def after(self, batches: bytes) -> "QuorumRecords":
-        """What holds after the whole ``batches`` of a log or a snapshot."""
+        """Return the state after the whole ``batches`` of a log or a snapshot."""
         found = self
         for key, value in _control_records(batches):
             if key == KRAFT_VERSION_KEY:
@@ -34,7 +34,7 @@ class QuorumRecords(NamedTuple):
         return found
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """Keys and values, in the order in which Kafka writes them behind a snapshot's header."""
+        """Return keys and values, in the order in which Kafka writes them after the header."""
         pairs = (KRAFT_VERSION_KEY, self.kraft_version), (VOTERS_KEY, self.voters)
         return [(key, value) for key, value in pairs if value is not None]
 
@@ -43,7 +43,7 @@ def _control_records(batches: bytes) -> Iterator[tuple[bytes | None, bytes | Non
     for batch in split_batches(batches):
         if not _may_hold_them(batch):
             continue
-        from pykafka_core._records import RecordBatchReader  # not before: few directories have any
+        from pykafka_core._records import RecordBatchReader  # imported late: it is rarely needed
 
         for record in RecordBatchReader(batch, control=True):
             yield record.key, record.value

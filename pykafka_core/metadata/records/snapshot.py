@@ -1,8 +1,8 @@
-"""Snapshots of the metadata: an image as records again, in the form of Kafka's ``.checkpoint`` files.
+"""Snapshots of the metadata: an image as records, in the format of Kafka's ``.checkpoint`` files.
 
-A snapshot stands for the metadata log below its end offset. Between a header and a footer, which are
-control records (KIP-630), stand the records that lead from an empty image to this one, in the order
-of Kafka's image writer: a reader has to know the feature levels before anything else.
+A snapshot replaces the metadata log below its end offset. Between a header and a footer, which are
+control records (KIP-630), it has the records that build this image from an empty one. They are in
+the order of Kafka's image writer, because a reader needs the feature levels first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,16 +31,16 @@ from pykafka_core.protocol.messages import (
 )
 
 HEADER_KEY = b"\0\0\0\x03"
-"""Version 0 and the type, as in ``ControlRecordType``."""
+"""Version 0 and the type of the control record (``ControlRecordType``)."""
 FOOTER_KEY = b"\0\0\0\x04"
 BATCH_RECORDS_MAX = 2000
-"""Records of one batch: of partitions some 200 KiB."""
+"""Maximum number of records in a batch; with partition records it has about 200 KiB."""
 NO_NODE = -1
 NO_QUORUM_RECORDS = QuorumRecords()
 
 
 def records_of(image: MetadataImage) -> Iterator[Message]:
-    """The records that make ``image`` from an empty one."""
+    """Yield the records that build ``image`` from an empty one."""
     for name, level in image.features.items():
         yield FeatureLevelRecord(name=name, feature_level=level)
     yield from map(_broker, image.brokers.values())
@@ -147,13 +147,13 @@ def encode_snapshot(
     time_ms: int,
     quorum: QuorumRecords = NO_QUORUM_RECORDS,
 ) -> bytes:
-    """A snapshot file's bytes.
+    """Return the bytes of a snapshot file.
 
     Args:
-        records: What it holds.
-        leader_epoch: Of the last record that it stands for; every batch carries it.
-        time_ms: When that record was appended.
-        quorum: The quorum's own records; they stand behind the header, in its batch.
+        records: The content.
+        leader_epoch: Leader epoch of the last record below the end offset; all batches have it.
+        time_ms: Append time of that record.
+        quorum: The quorum's control records, which follow the header in its batch.
     """
     header = encode_message(SnapshotHeaderRecord(last_contained_log_timestamp=time_ms), 0)
     first_records = [(HEADER_KEY, header), *quorum.records()]
@@ -174,10 +174,10 @@ def encode_snapshot(
 
 
 def decode_snapshot(content: bytes) -> list[Message]:
-    """The metadata records of a snapshot file, or of the ``bootstrap.checkpoint`` of a new cluster.
+    """Return the metadata records of a snapshot file or of a cluster's ``bootstrap.checkpoint``.
 
     Raises:
-        MetadataError: It is not whole, damaged, or holds a record that this version does not know.
+        MetadataError: The file is incomplete, damaged, or contains an unsupported record.
     """
     records = [record for _, record in decode_batches(content).records]
     batches = list(split_batches(content))
@@ -190,7 +190,7 @@ def decode_snapshot(content: bytes) -> list[Message]:
 
 
 def _control_keys(batch: bytes) -> list[bytes | None]:
-    """Keys of a batch's control records; one that is None if there are none."""
+    """Return the keys of a batch's control records; one None if there are no records."""
     try:
         return [record.key for record in RecordBatchReader(batch, control=True)] or [None]
     except KafkaError as error:
