@@ -34,8 +34,9 @@ class Disk:
         }
 
     @contextmanager
-    def slow(self, ms: int) -> Iterator[None]:
-        """Each write and sync takes ``ms`` longer within the block."""
+    def slow(self, ms: int, path_part: str = "") -> Iterator[None]:
+        """Each write and sync of such files takes ``ms`` longer, at most until the block ends."""
+        self._name(path_part)
         struct.pack_into("i", self._state, 0, ms)
         try:
             yield

@@ -1,8 +1,8 @@
 /* Preloaded into a broker: makes its disk slow while it runs.
  *
- * SLOW_DISK names a file that holds a `struct disk`, which another process changes (disk.py). Each write and sync of a
- * regular file takes every_ms longer. The next write to a file whose path contains `stalled` takes stall_ms longer. If
- * `fails` is set each write and sync of such a file ends with EIO.
+ * SLOW_DISK names a file that holds a `struct disk`, which another process changes (disk.py). It is about regular files
+ * whose path contains `stalled`. Each write and sync takes every_ms longer, or until every_ms is 0. The next one takes
+ * stall_ms longer. If `fails` is set each one ends with EIO.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,6 +19,8 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { STEP_MS = 10 };
 
 struct disk {
     _Atomic int every_ms;
@@ -46,6 +48,12 @@ static void wait_ms(int ms)
     nanosleep(&time, NULL);
 }
 
+static void wait_while_slow(int ms)
+{
+    for (; ms > 0 && disk->every_ms; ms -= STEP_MS)
+        wait_ms(ms < STEP_MS ? ms : STEP_MS);
+}
+
 static int is_stalled(int fd)
 {
     char link[32], path[PATH_MAX];
@@ -59,13 +67,11 @@ static int wait_for_disk(int fd)
 {
     struct stat status;
     if (!disk || (!disk->every_ms && !disk->stall_ms && !disk->fails) || fstat(fd, &status) ||
-        !S_ISREG(status.st_mode))
+        !S_ISREG(status.st_mode) || !is_stalled(fd))
         return 0;
-    int ms = disk->every_ms, is_named = is_stalled(fd);
-    if (disk->stall_ms && is_named)
-        ms += atomic_exchange(&disk->stall_ms, 0);
-    wait_ms(ms);
-    return disk->fails && is_named;
+    wait_while_slow(disk->every_ms);
+    wait_ms(atomic_exchange(&disk->stall_ms, 0));
+    return disk->fails;
 }
 
 #define SLOW(result, name, parameters, arguments)                          \

@@ -1,5 +1,6 @@
 """Nodes of a cluster of ours, each with a data directory of its own, in this process or in processes of their own."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -139,11 +140,13 @@ class Processes(Formatted):
 
     Attributes:
         up: Those that run, by node id.
+        environments: Additional variables of each node that starts.
     """
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
         super().__init__(folder, ports)
         self.up: dict[int, subprocess.Popen[str]] = {}
+        self.environments: dict[int, Mapping[str, str]] = {}
 
     def start(self, *node_ids: int) -> None:
         """Return when each has joined."""
@@ -158,6 +161,7 @@ class Processes(Formatted):
                     stdout=subprocess.PIPE,
                     stderr=log,
                     text=True,
+                    env={**os.environ, **self.environments.get(node_id, {})},
                 )
         for node_id in node_ids:
             output = self.up[node_id].stdout
