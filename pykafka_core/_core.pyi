@@ -900,7 +900,7 @@ def fingerprints(*columns: ArrowArrayLike, seed: int) -> ArrowColumn:
 
 @final
 class Log:
-    """One partition's log. Every method raises ForkedError in a forked child and ClosedError once closed."""
+    """One partition's log. Methods raise ForkedError in a forked child, except close, and ClosedError once closed."""
 
     @staticmethod
     def open(

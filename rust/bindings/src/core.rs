@@ -9,7 +9,6 @@ mod image;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use pykafka_broker::{
     KafkaError, KeyValue, Marker, PartitionId, ProbeNeeds, StorageOpenError, Unreachable,
 };
 use pykafka_client::{Destination, Request as PeerRequest};
+use pykafka_forks::OfProcess;
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
 use pykafka_record::{EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::ApiKey;
@@ -206,16 +206,15 @@ impl PyCoreOptions {
 
 #[pyclass(frozen, name = "Core", module = "pykafka_core._core")]
 struct PyCore {
-    core: Option<Arc<Core>>,
-    process: u32,
+    core: OfProcess<Core>,
 }
 
 impl PyCore {
-    fn core(&self, py: Python<'_>) -> PyResult<&Arc<Core>> {
-        match &self.core {
-            Some(core) if self.process == std::process::id() => Ok(core),
-            _ => Err(local_error(py, "ForkedError", "this broker belongs to the parent process")),
+    fn core(&self, py: Python<'_>) -> PyResult<&Core> {
+        if self.core.is_own() {
+            return Ok(&self.core);
         }
+        Err(local_error(py, "ForkedError", "this broker belongs to the parent process"))
     }
 
     /// Runs `work` with the interpreter released.
@@ -229,14 +228,6 @@ impl PyCore {
     }
 }
 
-impl Drop for PyCore {
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            mem::forget(self.core.take());
-        }
-    }
-}
-
 #[pymethods]
 impl PyCore {
     #[new]
@@ -244,7 +235,7 @@ impl PyCore {
     fn new(py: Python<'_>, options: &PyCoreOptions) -> PyResult<PyCore> {
         let options = options.options();
         let core = py.detach(|| Core::new(options)).map_err(|error| core_error(py, &error))?;
-        Ok(PyCore { core: Some(Arc::new(core)), process: std::process::id() })
+        Ok(PyCore { core: OfProcess::new(core) })
     }
 
     #[pyo3(signature = (deadline_ns, events_max=256))]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pykafka_forks::OfProcess;
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log,
     LogConfig, ManualClock, OpenError, ProducerError, ReadError, StorageError, SystemClock,
@@ -28,16 +29,15 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, name = "Log", module = "pykafka_core._core")]
 struct PyLog {
     /// The log of [`LibraryLog::log`], which stays when the library is closed.
-    log: Mutex<Arc<Log>>,
+    log: OfProcess<Mutex<Arc<Log>>>,
     refreshes: AtomicUsize,
     clock: Arc<dyn Clock>,
     /// Before the library, which gives the lock up.
-    flusher: Option<Arc<Flusher>>,
+    flusher: OfProcess<Option<Arc<Flusher>>>,
     /// Taken by `close`.
-    library: Mutex<Option<LibraryLog>>,
+    library: OfProcess<Mutex<Option<LibraryLog>>>,
     /// Base offset of the segment in which an append was synced and checkpointed last; −1 for none.
     checkpointed_segment: AtomicI64,
-    process: u32,
 }
 
 /// Offset and description of damage.
@@ -88,13 +88,12 @@ impl PyLog {
         });
         let (library, recovery) = opened.map_err(|error| open_error(py, &error))?;
         let log = PyLog {
-            log: Mutex::new(library.log()),
+            log: OfProcess::new(Mutex::new(library.log())),
             refreshes: AtomicUsize::new(0),
             clock,
-            flusher: library.flusher().cloned(),
-            library: Mutex::new(Some(library)),
+            flusher: OfProcess::new(library.flusher().cloned()),
+            library: OfProcess::new(Mutex::new(Some(library))),
             checkpointed_segment: AtomicI64::new(-1),
-            process: std::process::id(),
         };
         let damage = recovery.damage.map(|damage| (damage.offset(), damage.to_string()));
         Ok((log, damage, recovery.truncated_bytes, recovery.warnings))
@@ -174,8 +173,9 @@ impl PyLog {
     }
 
     /// Offset and description of the damage of the log that is read.
-    fn damage(&self) -> Option<Damaged> {
-        self.log().damage().map(|damage| (damage.offset(), damage.to_string()))
+    fn damage(&self, py: Python<'_>) -> PyResult<Option<Damaged>> {
+        self.check_process(py)?;
+        Ok(self.log().damage().map(|damage| (damage.offset(), damage.to_string())))
     }
 
     /// Log start offset, log end offset and recovery point, at one moment.
@@ -232,8 +232,11 @@ impl PyLog {
         Ok((log.segments_count(), log.size_bytes()))
     }
 
+    /// In a forked child it does nothing, so that a `with` block ends there, too.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.check_process(py)?;
+        if !self.library.is_own() {
+            return Ok(());
+        }
         let library = self.library.lock().map(|mut library| library.take()).ok().flatten();
         let Some(library) = library else { return Ok(()) };
         self.run(py, || library.close())
@@ -321,7 +324,7 @@ impl PyLog {
     }
 
     fn check_process(&self, py: Python<'_>) -> PyResult<()> {
-        if self.process == std::process::id() {
+        if self.log.is_own() {
             return Ok(());
         }
         Err(error(

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use pykafka_forks::OfProcess;
 use pykafka_log::{CleanupPolicy, Cut, LogConfig, OpenError, Repair, SystemClock};
 use pyo3::prelude::*;
 
@@ -15,7 +16,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, name = "Repair", module = "pykafka_core._core")]
 struct PyRepair {
     /// Taken by `close`, which gives the lock back.
-    repair: Mutex<Option<Repair>>,
+    repair: OfProcess<Mutex<Option<Repair>>>,
 }
 
 /// Offset, segment, position, bytes, removed segments, the new log start, where a gap ends, and what is damaged; see [`Cut`].
@@ -29,7 +30,7 @@ impl PyRepair {
         let repair = py
             .detach(|| Repair::open(&path, Arc::new(SystemClock::new())))
             .map_err(|error| open_error(py, &error))?;
-        Ok(PyRepair { repair: Mutex::new(Some(repair)) })
+        Ok(PyRepair { repair: OfProcess::new(Mutex::new(Some(repair))) })
     }
 
     fn partitions(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {

@@ -54,7 +54,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{
     Clock, Dirtiness, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError,
 };

@@ -1,6 +1,6 @@
 //! A table whose keys carry a generation: the key of a removed entry never names a later one.
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 struct Entries<T> {
     entries: Vec<(u32, Option<T>)>,

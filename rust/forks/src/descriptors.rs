@@ -1,30 +1,26 @@
 //! Owners of descriptors.
 
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, AsRawFd};
 
-use crate::generation::Generation;
 use crate::numbers;
+use crate::process::OfProcess;
 
 /// The owner of a descriptor, which `fork` closes in the child.
 #[derive(Debug)]
-pub struct ForkClosed<T: AsFd> {
-    owner: ManuallyDrop<T>,
-    generation: Generation,
-}
+pub struct ForkClosed<T: AsFd>(OfProcess<T>);
 
 impl<T: AsFd> ForkClosed<T> {
     /// Takes over the owner. Until it is dropped, its descriptor must not change.
     pub fn new(owner: T) -> ForkClosed<T> {
-        let generation = Generation::current();
+        let owner = OfProcess::new(owner);
         numbers::insert(owner.as_fd().as_raw_fd());
-        ForkClosed { owner: ManuallyDrop::new(owner), generation }
+        ForkClosed(owner)
     }
 
     /// Whether this process opened it, so that the descriptor is open.
     pub fn is_open(&self) -> bool {
-        self.generation.is_current()
+        self.0.is_own()
     }
 }
 
@@ -32,26 +28,20 @@ impl<T: AsFd> Deref for ForkClosed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.owner
+        &self.0
     }
 }
 
 impl<T: AsFd> DerefMut for ForkClosed<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.owner
+        &mut self.0
     }
 }
 
 impl<T: AsFd> Drop for ForkClosed<T> {
     fn drop(&mut self) {
-        if !self.is_open() {
-            return;
-        }
-        numbers::remove(self.owner.as_fd().as_raw_fd());
-        #[expect(unsafe_code, reason = "a child leaves the owner alone")]
-        // SAFETY: the owner is not used after this.
-        unsafe {
-            ManuallyDrop::drop(&mut self.owner);
+        if self.is_open() {
+            numbers::remove(self.as_fd().as_raw_fd());
         }
     }
 }

@@ -19,7 +19,12 @@ impl Generation {
         Generation(CURRENT.load(Ordering::Relaxed))
     }
 
-    /// Whether this process has read it, not an ancestor.
+    /// One that no process has, for tests.
+    pub fn foreign() -> Generation {
+        Generation(u32::MAX)
+    }
+
+    /// True in the process that called [`Generation::current`], false in its forked children.
     pub fn is_current(self) -> bool {
         self == Generation::current()
     }

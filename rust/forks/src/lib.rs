@@ -1,4 +1,4 @@
-//! Descriptors of one process, which its forked children do not keep.
+//! Descriptors, values and locks for processes that fork.
 //!
 //! # Theory of operation
 //! A forked child has its parent's memory and descriptors, but none of its threads. A socket ends
@@ -12,14 +12,22 @@
 //! - A [`Socket`] also shuts its connection down before it closes: the peer sees the end even if
 //!   another process has a copy. A fork in the moment between the open of a socket and its entry
 //!   in the bitmap makes such a copy.
-//! - Each fork begins a new [`Generation`] in the child. Values from another generation are not
-//!   dropped: their descriptors have been closed, so the numbers may be of other files now.
+//! - Each fork begins a new [`Generation`] in the child. Values of the parent are leaked there
+//!   ([`OfProcess`]): their descriptors have been closed, and their threads do not run.
+//! - The child can make its own broker. For that the state of the whole process is made again in
+//!   each ([`PerProcess`]), and all locks are those of the standard library ([`Mutex`]). Another
+//!   thread of the parent may have held any lock, which stays locked in the child.
 
 mod descriptors;
 mod generation;
+mod locks;
 mod numbers;
+mod process;
 mod socket;
 
 pub use descriptors::ForkClosed;
 pub use generation::Generation;
+pub use locks::{Condvar, Mutex, RwLock};
+pub use process::{OfProcess, PerProcess};
 pub use socket::Socket;
+pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 use pykafka_record::Limits;
 
 use crate::log::append::validate::{Scratch, ValidateError};
@@ -128,7 +128,7 @@ impl BufferPool {
 
     fn lend(&self) -> Lent<'_> {
         let mut scratches = self.scratches.lock();
-        self.returned.wait_while(&mut scratches, |scratches| scratches.left == 0);
+        scratches = self.returned.wait_while(scratches, |scratches| scratches.left == 0);
         scratches.left -= 1;
         Lent { pool: self, scratch: scratches.kept.pop().unwrap_or_default() }
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use self::checkpoint::{CleanShutdown, PartitionIdentity};
 use self::checkpoints::{CheckpointFiles, Checkpoints};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 
 use crate::log::Log;
 
@@ -103,8 +103,8 @@ impl Shared {
     fn serve(&self) {
         let mut wishes = self.wishes.lock();
         loop {
-            self.wake.wait_while(&mut wishes, |wishes| !wishes.sync && !wishes.close);
-            self.wake.wait_while_for(&mut wishes, |wishes| !wishes.close, self.interval);
+            wishes = self.wake.wait_while(wishes, |wishes| !wishes.sync && !wishes.close);
+            wishes = self.wake.wait_while_for(wishes, |wishes| !wishes.close, self.interval);
             if wishes.close {
                 return;
             }

@@ -42,7 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_record::{LeaderEpoch, ProducerId};
 
 pub use compaction::{CompactionOptions, CompactionReport, Dirtiness};

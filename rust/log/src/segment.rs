@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use self::offset_index::OffsetEntry;
 use self::time_index::TimeEntry;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 
 use crate::perturb::hand_over;
 
@@ -85,7 +85,7 @@ impl Syncer {
     pub fn wait_idle(&self) {
         let mut state = self.shared.state.lock();
         while state.running > 0 || !state.tasks.is_empty() {
-            self.shared.quiet.wait(&mut state);
+            state = self.shared.quiet.wait(state);
         }
     }
 }
@@ -134,7 +134,7 @@ impl Shared {
                 return;
             } else {
                 state.idle += 1;
-                self.work.wait(&mut state);
+                state = self.work.wait(state);
                 state.idle -= 1;
             }
         }

@@ -20,16 +20,23 @@ def exit_code(work: Callable[[], object]) -> int:
 @contextmanager
 def living_child() -> Iterator[int]:
     """Fork a child that does nothing until the block ends; yield its process id."""
-    reading, writing = os.pipe()
+    begun, begins = os.pipe()
+    ends, end = os.pipe()
+
+    def live() -> None:
+        os.close(end)
+        os.write(begins, b"!")
+        os.read(ends, 1)
+
     child = os.fork()
     if child == 0:
-        os.close(writing)
-        _run(lambda: os.read(reading, 1))
-    os.close(reading)
+        _run(live)
+    assert os.read(begun, 1) == b"!"
     try:
         yield child
     finally:
-        os.close(writing)
+        for number in (end, ends, begins, begun):
+            os.close(number)
         os.waitpid(child, 0)
 
 

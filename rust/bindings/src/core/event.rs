@@ -8,6 +8,7 @@ use pykafka_broker::{
     TopicId, VerifyTransaction as Question, code_of,
 };
 use pykafka_client::SendError;
+use pykafka_forks::OfProcess;
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
@@ -42,14 +43,14 @@ struct Request {
     asker: ConnectionInfo,
     header: Header,
     /// Given back by `release`, or when Python drops the request.
-    room: Mutex<Room>,
+    room: OfProcess<Mutex<Room>>,
 }
 
 impl Request {
     fn of(py: Python<'_>, event: RequestEvent) -> Request {
         let RequestEvent { id, connection, header, body, room } = event;
         let body = PyBytes::new(py, &body).unbind();
-        Request { id, body, asker: connection, header, room: Mutex::new(room) }
+        Request { id, body, asker: connection, header, room: OfProcess::new(Mutex::new(room)) }
     }
 }
 
@@ -90,7 +91,7 @@ impl Request {
             received_ns,
             received_ms,
         };
-        Request { id, body, asker, header, room: Mutex::default() }
+        Request { id, body, asker, header, room: OfProcess::new(Mutex::default()) }
     }
 
     /// Gives back the room that it has among the parked bytes.

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_record::LeaderEpoch;
 
 use crate::kafka_error::KafkaError;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use self::rate::{Rate, Windows};
 use crate::api::context::{ConnectionInfo, Context, Header};

@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use crate::api::context::Context;
 use crate::api::quota::rate::{Rate, Windows};

@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::Clock;
 use tokio::time::timeout;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 

@@ -4,10 +4,9 @@
 //! (never dropped: its drop would wait for threads that are not there), and a broker made in the child gets a new one.
 
 use std::io;
-use std::mem;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::{Mutex, PerProcess};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::network::spares::Spares;
@@ -19,7 +18,7 @@ const WORKERS: std::ops::RangeInclusive<usize> = 2..=4;
 /// default of 61 would add up to 30 ms.
 const TASKS_BETWEEN_POLLS: u32 = 8;
 
-static SHARED: Mutex<Option<(u32, Arc<Engine>)>> = Mutex::new(None);
+static SHARED: PerProcess<Mutex<Option<Arc<Engine>>>> = PerProcess::new(Mutex::default);
 
 /// The threads that move bytes.
 #[derive(Debug)]
@@ -30,18 +29,11 @@ pub struct Engine {
 impl Engine {
     /// The engine of this process, started by the first call.
     pub fn shared() -> io::Result<Arc<Engine>> {
-        let process = std::process::id();
-        let mut shared = SHARED.lock();
-        if let Some((owner, engine)) = shared.as_ref()
-            && *owner == process
-        {
+        let mut shared = SHARED.get().lock();
+        if let Some(engine) = &*shared {
             return Ok(engine.clone());
         }
-        let engine = Arc::new(Engine::start()?);
-        if let Some(parents) = shared.replace((process, engine.clone())) {
-            mem::forget(parents);
-        }
-        Ok(engine)
+        Ok(shared.insert(Arc::new(Engine::start()?)).clone())
     }
 
     fn start() -> io::Result<Engine> {

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BufMut;
-use parking_lot::Mutex;
 use pykafka_client::{Connector, Destination, Tcp};
+use pykafka_forks::Mutex;
 use pykafka_forks::Socket;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;

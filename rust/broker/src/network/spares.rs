@@ -18,7 +18,7 @@ use std::sync::{Arc, Once, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 use tokio::task::{block_in_place, spawn_blocking};
 
 use crate::partition::threads::pool::MayWait;
@@ -188,7 +188,7 @@ impl Spares {
             self.is_awake.store(true, Ordering::SeqCst);
         }
         while !self.is_awake.load(Ordering::SeqCst) {
-            self.woken.wait(&mut sleep);
+            sleep = self.woken.wait(sleep);
         }
     }
 }

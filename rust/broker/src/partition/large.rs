@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
 use super::Partition;

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use super::threads::lane::Urgency;
 use super::{Host, LogSlot, Partition};

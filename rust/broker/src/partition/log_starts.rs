@@ -7,7 +7,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{Log, StorageError};
 
 use super::threads::contained::contained;

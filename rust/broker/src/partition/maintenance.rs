@@ -91,7 +91,7 @@ pub async fn begin(ctx: Arc<Context>) {
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
+    use pykafka_forks::Mutex;
     use pykafka_log::Durability;
 
     use super::*;

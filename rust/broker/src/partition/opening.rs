@@ -49,7 +49,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use bytes::{BufMut, BytesMut};
-    use parking_lot::Mutex;
+    use pykafka_forks::Mutex;
     use pykafka_wire::{ApiKey, list_offsets};
 
     use std::sync::Arc;

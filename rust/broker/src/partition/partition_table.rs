@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 

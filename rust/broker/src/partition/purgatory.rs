@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::Clock;
 use tokio::sync::Notify;
 

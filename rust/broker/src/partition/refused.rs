@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{AppendError, AppendInfo, AppendOrigin, Clock};
 use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parking_lot::{Mutex, MutexGuard};
+use pykafka_forks::{Mutex, MutexGuard};
 use pykafka_log::{Log, StorageError};
 use pykafka_record::{Cancellation, LeaderEpoch};
 use tokio::sync::oneshot;

@@ -247,7 +247,7 @@ fn insert(queue: &mut VecDeque<Ack>, ack: Ack) {
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
+    use pykafka_forks::Mutex;
 
     use super::*;
     use crate::partition::AppendRefusal;

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use parking_lot::Mutex;
 use pykafka_client::{Destination, Request, SendError};
+use pykafka_forks::Mutex;
 use pykafka_forks::Socket;
 use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
 use pykafka_record::LeaderEpoch;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::Clock;
 
 /// Lines that wait; the oldest go first.

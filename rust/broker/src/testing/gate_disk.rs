@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 use pykafka_log::MemoryDisk;
 pub(crate) use pykafka_log::disk::FileOp as Op;
 use pykafka_log::disk::{Hook, HookedDisk};
@@ -54,7 +54,7 @@ impl Gate {
         state.passes += 1;
         self.changed.notify_all();
         while state.passes > 0 {
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state);
         }
     }
 
@@ -97,7 +97,7 @@ impl Gate {
     pub(crate) fn until_waiting(&self, count: usize) {
         let mut state = self.state.lock();
         while state.waiting < count {
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state);
         }
     }
 
@@ -133,7 +133,7 @@ impl Hook for Gate {
                 self.changed.notify_all();
                 break;
             }
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state);
         }
         state.waiting -= 1;
         let failing = |rule: &&(Op, PathBuf, _)| rule.0 == op && path.starts_with(&rule.1);

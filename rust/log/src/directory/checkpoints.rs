@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
+use pykafka_forks::MutexGuard;
 
 use super::checkpoint::{self, CheckpointError, PartitionOffsets};
 use super::library::partition_key;

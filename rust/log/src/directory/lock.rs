@@ -7,15 +7,13 @@
 //! A forked child has neither the lock nor the right to use what its parent opened: [`DirectoryLock::check_process`]
 //! tells it so. Its copy of the registry is void, since entries count only in the process that made them.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::LazyLock;
 
-use parking_lot::Mutex;
+use pykafka_forks::{ForkClosed, Generation, Mutex, PerProcess};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType};
@@ -26,8 +24,8 @@ pub const LOCK_FILE: &str = ".lock";
 /// Device and inode of a directory: the same however its path is written.
 type DirectoryId = (u64, u64);
 
-/// Directories that are open, and the process that opened them.
-static OPEN: LazyLock<Mutex<HashMap<DirectoryId, u32>>> = LazyLock::new(Mutex::default);
+/// Directories that this process has open.
+static OPEN: PerProcess<Mutex<HashSet<DirectoryId>>> = PerProcess::new(Mutex::default);
 
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,9 +60,9 @@ pub enum LockError {
 pub struct DirectoryLock {
     dir: PathBuf,
     id: DirectoryId,
-    process: u32,
+    generation: Generation,
     /// Holds the lock by being open; `None` only while it is dropped.
-    file: Option<File>,
+    file: Option<ForkClosed<File>>,
 }
 
 impl DirectoryLock {
@@ -73,30 +71,30 @@ impl DirectoryLock {
         let failed = |error| LockError::Io { dir: dir.to_owned(), error };
         let metadata = fs::metadata(dir).map_err(failed)?;
         let id = (metadata.dev(), metadata.ino());
-        let process = process::id();
         // Held throughout: a second opener must not touch the file while the first locks it.
-        let mut open = OPEN.lock();
-        if open.get(&id) == Some(&process) {
+        let mut open = OPEN.get().lock();
+        if open.contains(&id) {
             return Err(LockError::Held { dir: dir.to_owned(), here: true });
         }
-        let file = open_lock_file(dir).map_err(failed)?;
-        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let file = ForkClosed::new(open_lock_file(dir).map_err(failed)?);
+        match rustix::fs::fcntl_lock(&*file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::ACCESS) => {
                 return Err(LockError::Held { dir: dir.to_owned(), here: false });
             }
             Err(error) => return Err(failed(error.into())),
         }
-        open.insert(id, process);
-        Ok(DirectoryLock { dir: dir.to_owned(), id, process, file: Some(file) })
+        open.insert(id);
+        let generation = Generation::current();
+        Ok(DirectoryLock { dir: dir.to_owned(), id, generation, file: Some(file) })
     }
 
     /// Whether somebody holds the lock of `dir`, as far as the system tells. Takes nothing and writes nothing.
     pub(crate) fn is_held(dir: &Path) -> bool {
         let Ok(metadata) = fs::metadata(dir) else { return false };
         // Held throughout: a lock that this process takes meanwhile would go with the descriptor here.
-        let open = OPEN.lock();
-        if open.get(&(metadata.dev(), metadata.ino())) == Some(&process::id()) {
+        let open = OPEN.get().lock();
+        if open.contains(&(metadata.dev(), metadata.ino())) {
             return true;
         }
         let Ok(file) = open_options().read(true).open(dir.join(LOCK_FILE)) else { return false };
@@ -111,7 +109,7 @@ impl DirectoryLock {
 
     /// Fails in a forked child, which must not touch what its parent opened.
     pub fn check_process(&self) -> Result<(), LockError> {
-        if self.process == process::id() {
+        if self.generation.is_current() {
             return Ok(());
         }
         Err(LockError::Forked { dir: self.dir.clone() })
@@ -132,19 +130,19 @@ fn open_options() -> OpenOptions {
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closed under the registry's lock: a close after somebody else has locked would free theirs.
-        let mut open = OPEN.lock();
-        drop(self.file.take());
-        // In a forked child the entry is the parent's, and closing the copied descriptor freed nothing.
-        if self.process == process::id() {
-            open.remove(&self.id);
+        if !self.generation.is_current() {
+            return;
         }
+        // Closed under the registry's lock: a close after somebody else has locked would free theirs.
+        let mut open = OPEN.get().lock();
+        drop(self.file.take());
+        open.remove(&self.id);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -195,8 +193,8 @@ mod tests {
         let mut child = Command::new("python3")
             .args(["-c", hold])
             .arg(dir.path().join(LOCK_FILE))
-            .stdin(process::Stdio::piped())
-            .stdout(process::Stdio::piped())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut said = String::new();
@@ -217,11 +215,11 @@ mod tests {
     fn a_handle_of_another_process_is_refused_and_frees_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let mut inherited = DirectoryLock::acquire(dir.path()).unwrap();
-        inherited.process += 1;
+        inherited.generation = Generation::foreign();
         assert!(matches!(inherited.check_process(), Err(LockError::Forked { .. })));
         let id = inherited.id;
         drop(inherited);
-        assert_eq!(OPEN.lock().remove(&id), Some(process::id()));
+        assert!(OPEN.get().lock().remove(&id));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use pykafka_forks::{Mutex, MutexGuard};
 
 use super::{
     Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,

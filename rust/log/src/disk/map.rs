@@ -21,6 +21,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
+use pykafka_forks::ForkClosed;
 
 use super::{Reserved, Window};
 
@@ -73,14 +74,14 @@ impl AsRef<[u8]> for ReadMap {
 #[derive(Debug)]
 pub(super) struct MappedWindow {
     map: MmapMut,
-    file: Arc<File>,
+    file: Arc<ForkClosed<File>>,
     end: u64,
 }
 
 impl MappedWindow {
     /// Maps `reserved` from `position` on for writing. `position` need not be aligned to pages.
     pub(super) fn new(
-        file: &Arc<File>,
+        file: &Arc<ForkClosed<File>>,
         reserved: &Reserved,
         position: u64,
     ) -> io::Result<MappedWindow> {
@@ -88,7 +89,7 @@ impl MappedWindow {
         check_length(file, end)?;
         // SAFETY: rules 1 and 2: the range was reserved, lies within the file, and this window is the
         // only writer until it is dropped. No reference into the map leaves this type.
-        let map = unsafe { MmapOptions::new().offset(position).len(size).map_mut(&**file)? };
+        let map = unsafe { MmapOptions::new().offset(position).len(size).map_mut(&***file)? };
         Ok(MappedWindow { map, file: Arc::clone(file), end })
     }
 }

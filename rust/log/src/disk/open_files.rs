@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use rustix::process::{Resource, getrlimit};
 
 /// Logs get half of what a process may open; the rest is for connections and for the host program.

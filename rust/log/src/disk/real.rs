@@ -8,6 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use pykafka_forks::{ForkClosed, PerProcess};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 
 use super::map::MappedWindow;
@@ -24,7 +25,7 @@ const XFS: i64 = 0x5846_5342;
 const TMPFS: i64 = 0x0102_1994;
 
 /// The limit of descriptors is one for the process, and so is this.
-static OPEN_FILES: OpenFiles = OpenFiles::new(None);
+static OPEN_FILES: PerProcess<OpenFiles> = PerProcess::new(|| OpenFiles::new(None));
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,11 +42,14 @@ impl Disk for RealDisk {
             .create(mode == OpenMode::Create)
             .create_new(mode == OpenMode::New)
             .custom_flags(flags.bits().cast_signed());
-        let file = OPEN_FILES.open(|| options.open(path))?;
+        let file = OPEN_FILES.get().open(|| options.open(path))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(Arc::new(RealFile { file: Arc::new(file), _open: OPEN_FILES.count() }))
+        Ok(Arc::new(RealFile {
+            file: Arc::new(ForkClosed::new(file)),
+            _open: OPEN_FILES.get().count(),
+        }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -54,7 +58,7 @@ impl Disk for RealDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
-        for entry in OPEN_FILES.open(|| fs::read_dir(dir))? {
+        for entry in OPEN_FILES.get().open(|| fs::read_dir(dir))? {
             let entry = entry?;
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
@@ -82,7 +86,7 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        OPEN_FILES.open(|| File::open(dir))?.sync_all()
+        OPEN_FILES.get().open(|| File::open(dir))?.sync_all()
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -116,7 +120,7 @@ impl Disk for RealDisk {
     }
 
     fn open_files(&self) -> Option<&'static OpenFiles> {
-        Some(&OPEN_FILES)
+        Some(OPEN_FILES.get())
     }
 }
 
@@ -128,13 +132,13 @@ fn existing_ancestor(dir: &Path) -> &Path {
 
 #[derive(Debug)]
 struct RealFile {
-    file: Arc<File>,
+    file: Arc<ForkClosed<File>>,
     _open: OpenFile,
 }
 
 impl RealFile {
     fn writes_in_place(&self) -> bool {
-        rustix::fs::fstatfs(&*self.file)
+        rustix::fs::fstatfs(&**self.file)
             .is_ok_and(|status| IN_PLACE_FILE_SYSTEMS.contains(&status.f_type))
     }
 }
@@ -163,13 +167,13 @@ impl ReadFile for RealFile {
         if !self.writes_in_place() {
             return everywhere;
         }
-        let start = match rustix::fs::seek(&*self.file, SeekFrom::Data(position)) {
+        let start = match rustix::fs::seek(&**self.file, SeekFrom::Data(position)) {
             Ok(start) => start,
             Err(rustix::io::Errno::NXIO) => return Ok(None),
             // ext4 does not tell of a file that was inline.
             Err(_) => return everywhere,
         };
-        match rustix::fs::seek(&*self.file, SeekFrom::Hole(start)) {
+        match rustix::fs::seek(&**self.file, SeekFrom::Hole(start)) {
             Ok(end) if end > start => Ok(Some(start..end)),
             _ => everywhere,
         }
@@ -185,7 +189,7 @@ impl DiskFile for RealFile {
         if size == 0 {
             return Ok(Allocated::Grown);
         }
-        match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), position, size) {
+        match rustix::fs::fallocate(&**self.file, FallocateFlags::empty(), position, size) {
             Ok(()) if self.writes_in_place() => Reserved::granted(position, size),
             Ok(()) => Ok(Allocated::Grown),
             // ext2, ext3, NFS: grow the file, so that every file system shows the same length.

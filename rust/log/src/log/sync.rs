@@ -16,7 +16,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 
 pub(crate) use self::recovery_point::RecoveryPoint;
 use super::state::{State, Status};
@@ -253,7 +253,7 @@ impl Log {
                 drop(rounds);
                 return round.run();
             }
-            self.rounds.ended.wait(&mut rounds);
+            rounds = self.rounds.ended.wait(rounds);
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Log {
     /// Keeps rounds from beginning, so that the recovery point is not raised; waits for the one in flight.
     pub(crate) fn hold_recovery_point(&self) -> Round<'_> {
         let mut rounds = self.rounds.state.lock();
-        self.rounds.ended.wait_while(&mut rounds, |rounds| rounds.in_flight);
+        rounds = self.rounds.ended.wait_while(rounds, |rounds| rounds.in_flight);
         rounds.begin(self)
     }
 }

@@ -21,7 +21,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 
 use super::producer_state::{BatchSummary, Expected, ProducerStateManager};

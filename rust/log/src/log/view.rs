@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parking_lot::MutexGuard;
+use pykafka_forks::MutexGuard;
 
 use super::snapshot::Segments;
 use super::state::{State, Status};

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use crate::disk::ReadFile;
 

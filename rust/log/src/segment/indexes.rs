@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use pykafka_forks::{Mutex, MutexGuard};
 use pykafka_record::BatchHeader;
 
 use crate::config::LogConfig;

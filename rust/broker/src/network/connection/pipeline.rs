@@ -126,7 +126,7 @@ impl Drop for Pipeline {
 mod tests {
     use std::sync::Arc;
 
-    use parking_lot::Mutex;
+    use pykafka_forks::Mutex;
 
     use super::*;
     use crate::testing::header;

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
 use pykafka_wire::{ApiKey, Chunks, api_versions, metadata, produce};
 use tokio::io::Ready;

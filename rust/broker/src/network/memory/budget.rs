@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
 /// Twice what clients send unless they are told otherwise (`max.request.size`, `message.max.bytes`).

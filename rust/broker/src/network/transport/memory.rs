@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use rustix::io::Errno;
 use tokio::io::{Interest, Ready};
 use tokio::sync::Notify;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{AppendOrigin, ProducerEntry, TransactionRule};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 use pykafka_log::{AppendOrigin, TransactionRule};
 use pykafka_record::{BatchBuilder, BatchOptions, EndTransactionMarker, ProducerEpoch, ProducerId};
 

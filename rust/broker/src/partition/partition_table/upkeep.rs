@@ -215,7 +215,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
-    use parking_lot::Mutex;
+    use pykafka_forks::Mutex;
     use pykafka_log::Durability;
 
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
@@ -237,7 +237,7 @@ mod tests {
         host.writers.submit(move |_| drop(writing.lock()));
         thread::scope(|scope| {
             let stop = scope.spawn(|| broker.ctx.partitions.close(&MayWait::as_documented()));
-            while !broker.ctx.partitions.closed.is_locked() {
+            while broker.ctx.partitions.closed.try_lock().is_some() {
                 thread::yield_now();
             }
             let begun = || host.checkpointers.begun() + host.syncer.begun();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 use pykafka_log::perturb::hand_over;
 
 use super::pool::MayWait;
@@ -87,7 +87,7 @@ impl Lane {
     pub(crate) fn wait_idle(&self, _: &MayWait) {
         let mut state = self.shared.state.lock();
         while state.workers > 0 || !state.is_empty() {
-            self.shared.changed.wait(&mut state);
+            state = self.shared.changed.wait(state);
         }
     }
 }
@@ -129,7 +129,7 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             let ended = state.ended;
-            self.changed.wait_for(&mut state, STALLED_AFTER);
+            state = self.changed.wait_for(state, STALLED_AFTER);
             if state.is_empty() {
                 state.is_watched = false;
                 return;

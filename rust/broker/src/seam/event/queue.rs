@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use pykafka_forks::{Condvar, Mutex};
 use pykafka_log::Clock;
 
 use super::{Event, Level, TOPICS_MISSING_MAX, Token};
@@ -217,7 +217,7 @@ impl EventQueue {
                 break;
             }
             state.waiting += 1;
-            self.changed.wait_for(&mut state, Duration::from_nanos(remaining));
+            state = self.changed.wait_for(state, Duration::from_nanos(remaining));
             state.waiting -= 1;
         }
         state.woken = false;

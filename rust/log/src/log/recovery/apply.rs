@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use pykafka_forks::Mutex;
 
 use super::recovered::{Changes, Cut, FoundSegment, Recovered};
 use crate::directory::checkpoint;

@@ -1,0 +1,127 @@
+"""Forked children make their own brokers, and leave those of their parent alone."""
+
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.errors import ForkedError
+from pykafka_core.log import Log
+from tests.broker.forks.children import exit_code
+from tests.broker.forks.records import fetch, produce
+from tests.support.wire import Connection
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+CHILDREN = int(os.environ.get("PYKAFKA_FORKS", "12"))
+WRITERS = 3
+
+
+def work_with_an_own_broker(data: Path | None = None) -> None:
+    with Broker(data) as broker:
+        broker.create_topic("own", partitions=1)
+        with Connection(broker.bootstrap_servers) as connection:
+            assert [produce(connection, "own", b"value") for _ in range(3)] == [0, 1, 2]
+            assert fetch(connection, "own").count(b"value") == 3
+
+
+@contextmanager
+def writing(broker: Broker, topic: str) -> Iterator[list[int]]:
+    """Threads append records during the block; at its end each adds its count to the list."""
+    stop, written = threading.Event(), list[int]()
+
+    def write() -> None:
+        count = 0
+        with Connection(broker.bootstrap_servers) as connection:
+            while not stop.is_set():
+                produce(connection, topic, b"of the parent")
+                count += 1
+        written.append(count)
+
+    threads = [threading.Thread(target=write) for _ in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield written
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_child_produces_and_fetches_with_its_own_broker(tmp_path: Path, on_disk: bool) -> None:
+    with Broker(tmp_path / "parent" if on_disk else None) as broker:
+        broker.create_topic("orders", partitions=1)
+        own = tmp_path / "child" if on_disk else None
+        assert exit_code(lambda: work_with_an_own_broker(own)) == 0
+        with Connection(broker.bootstrap_servers) as connection:
+            assert produce(connection, "orders", b"value") == 0
+
+
+def test_a_childs_use_of_its_parents_broker_is_refused() -> None:
+    with Broker() as broker:
+        uses: list[Callable[[], object]] = [
+            lambda: broker.create_topic("orders"),
+            lambda: broker.bootstrap_servers,
+            broker.topics,
+            broker.statistics,
+            broker.metrics,
+            broker.health,
+            lambda: broker.explain_group("shipping"),
+            broker.__enter__,
+        ]
+        assert exit_code(lambda: refuse_each(uses)) == 0
+        assert broker.healthy
+
+
+def refuse_each(uses: list[Callable[[], object]]) -> None:
+    for use in uses:
+        with pytest.raises(ForkedError, match=r"parent|fork"):
+            use()
+
+
+def test_a_childs_use_of_its_parents_log_is_refused(tmp_path: Path) -> None:
+    with Log.open(tmp_path / "orders-0") as log:
+        log.append([(None, b"value")])
+        uses: list[Callable[[], object]] = [
+            lambda: log.append([(None, b"value")]),
+            lambda: list(log),
+            log.flush,
+            log.statistics,
+        ]
+        assert exit_code(lambda: refuse_each(uses)) == 0
+        assert len(list(log)) == 1
+
+
+def test_children_of_a_busy_broker_do_not_hang(tmp_path: Path) -> None:
+    """``PYKAFKA_FORKS=300`` makes as many; each does one of these."""
+    with Broker(tmp_path / "data", durability="os") as broker:
+        broker.create_topic("orders", partitions=1)
+        log = Log.open(tmp_path / "log-0")
+
+        def forget() -> None:
+            nonlocal broker, log
+            del broker, log
+            gc.collect()
+
+        actions: list[Callable[[], object]] = [
+            lambda: None,
+            broker.close,
+            forget,
+            lambda: refuse_each([broker.topics, log.flush]),
+            work_with_an_own_broker,
+            lambda: work_with_an_own_broker(tmp_path / str(os.getpid())),
+        ]
+        with writing(broker, "orders") as written:
+            codes = [exit_code(action) for action in islice(cycle(actions), CHILDREN)]
+        assert codes == [0] * CHILDREN
+        with Connection(broker.bootstrap_servers) as connection:
+            assert produce(connection, "orders", b"last") == sum(written)
+        log.close()
