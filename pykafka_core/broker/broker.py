@@ -216,14 +216,14 @@ class Broker:
 
     @property
     def healthy(self) -> bool:
-        """Whether it serves: False once it was closed, or stopped by itself.
+        """Whether it serves: False once it was closed, or stopped by itself, and in a forked child.
 
         A broker stops by itself when its control plane meets a fault that it cannot go on with: metadata was committed
         and could not be applied. It then serves nothing: its ports are closed, every call raises `ClosedError` with
         the fault as its cause, and what was committed is applied by the next start. A fault in a single request, timer
         or log line is logged, and the broker goes on.
         """
-        return not self.closed and self._loop.failure is None
+        return self._pid == os.getpid() and not self.closed and self._loop.failure is None
 
     @property
     def bootstrap_servers(self) -> str:

@@ -23,6 +23,7 @@ from pykafka_core.broker.cluster.network import Network
 from pykafka_core.broker.cluster.places import Places, wipe
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.errors import (
+    ForkedError,
     NotControllerError,
     StartGivenUpError,
     TopicAlreadyExistsError,
@@ -57,6 +58,7 @@ class Cluster:
         ClusterError: The nodes did not become a cluster in time.
 
     To be used by one thread; the nodes themselves are thread-safe. Node numbers that there are not raise IndexError.
+    In a forked child every call raises `ForkedError`, and `close` does nothing.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Cluster:
         self._network = Network(self._places, brokers)
         self._nodes: dict[int, Broker] = {}
         self._count = brokers
+        self._pid = os.getpid()
         self._closed = False
         self._starting: list[Latch] = []
         """Gives up each start that is under way, in whichever thread. With `_closed`, guarded by `_starts`."""
@@ -88,6 +91,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         """Itself: it serves already."""
+        self._check_process()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,6 +108,8 @@ class Cluster:
 
         Starts that other threads wait for are given up.
         """
+        if self._pid != os.getpid():
+            return
         with self._starts:
             if self._closed:
                 return
@@ -198,6 +204,7 @@ class Cluster:
     @contextmanager
     def _start_under_way(self) -> Iterator[Latch]:
         """A start that `close` gives up and waits for."""
+        self._check_process()
         give_up = Latch()
         with self._starts:
             if self._closed:
@@ -406,6 +413,7 @@ class Cluster:
         return [self._nodes[node]._image() for node in self._reached() or range(self._count)]
 
     def _reached(self) -> list[int]:
+        self._check_process()
         unreachable = self._network.unreachable
         return [n for n in range(self._count) if self._is_up(n) and n not in unreachable]
 
@@ -419,12 +427,18 @@ class Cluster:
 
     def _connect(self) -> None:
         """Have each core carry what the network does now."""
+        self._check_process()
         for node in range(self._count):
             if self._is_up(node):
                 accepted, peers = self._network.cut(node)
                 self._nodes[node]._cut_off(accepted=accepted, peers=peers)
 
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkedError("this cluster belongs to the parent process; make one in the child")
+
     def _check(self, node: int) -> None:
+        self._check_process()
         check_type("node", node, int, "a node's number as int")
         if not 0 <= node < self._count:
             raise IndexError(f"there is no node {node}: pass 0 to {self._count - 1}")

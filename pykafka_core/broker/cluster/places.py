@@ -1,11 +1,14 @@
 """Where the nodes of a cluster in one process keep their logs and listen, and the settings that they begin with."""
 
+import os
 import socket
 import tempfile
+import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from pykafka_core.broker.forks import close_in_children
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from pykafka_core.broker.storage.voters import voters_of
@@ -41,11 +44,11 @@ class Places:
     """
 
     def __init__(self, count: int, data: Path | None) -> None:
-        self._temporary = (
-            None if data is not None else tempfile.TemporaryDirectory(prefix="pykafka-")
-        )
-        self.folder = Path(self._temporary.name) if self._temporary is not None else data or Path()
-        self.is_temporary = self._temporary is not None
+        self.folder = Path(tempfile.mkdtemp(prefix="pykafka-")) if data is None else data
+        self.is_temporary = data is None
+        self._remove = weakref.finalize(self, _wipe_own, self.folder, os.getpid())
+        if not self.is_temporary:
+            self._remove.detach()
         self._reserved: list[socket.socket] = []
         try:
             self._controllers = self._known(count) or self._made(count)
@@ -92,8 +95,7 @@ class Places:
         """Give the ports back, and remove what is temporary."""
         for reserved in self._reserved:
             reserved.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._remove()
 
     def _known(self, count: int) -> list[int] | None:
         """Ports of the controllers that the directories were made with; None if they were not."""
@@ -122,9 +124,16 @@ class Places:
         """A port that nobody else is given, as it stays bound; a node may listen there, as this socket never does."""
         reserved = socket.socket()
         self._reserved.append(reserved)
+        close_in_children(reserved)
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         reserved.bind((LOOPBACK, port))
         return int(reserved.getsockname()[1])
+
+
+def _wipe_own(directory: Path, pid: int) -> None:
+    """At the end of the process that made it, not of its forked children."""
+    if pid == os.getpid():
+        wipe(directory)
 
 
 def wipe(directory: Path) -> None:

@@ -17,6 +17,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from pykafka_core.broker.forks import close_in_children
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
 from pykafka_core.metadata.health import problems
@@ -57,6 +58,7 @@ class MetricsServer:
 
     def __init__(self, broker: "Broker", host: str, port: int) -> None:
         self._server = _Server((host or LOOPBACK, port), _Pages(broker))
+        close_in_children(self._server.socket)
         self._thread = threading.Thread(
             target=partial(self._server.serve_forever, poll_interval=0.1),
             name="pykafka-core-metrics",

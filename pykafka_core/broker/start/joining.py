@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from pykafka_core.broker import native
+from pykafka_core.broker.forks import close_in_children
 
 _EXIT_CHECK_MS = 100
 
@@ -32,6 +33,7 @@ class Latch:
         self._descriptors = [
             weakref.finalize(self, os.close, one) for one in (self._reading, self._writing)
         ]
+        close_in_children(self)
 
     def close(self) -> None:
         """Close its descriptors, as the garbage collector does; `set` does nothing from then on."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core import Broker
+from pykafka_core import Broker, Cluster
 from pykafka_core.errors import ForkedError
 from pykafka_core.log import Log
 from tests.broker.forks.children import exit_code
@@ -78,6 +78,7 @@ def test_a_childs_use_of_its_parents_broker_is_refused() -> None:
             broker.__enter__,
         ]
         assert exit_code(lambda: refuse_each(uses)) == 0
+        assert exit_code(lambda: not_healthy(broker)) == 0
         assert broker.healthy
 
 
@@ -85,6 +86,10 @@ def refuse_each(uses: list[Callable[[], object]]) -> None:
     for use in uses:
         with pytest.raises(ForkedError, match=r"parent|fork"):
             use()
+
+
+def not_healthy(broker: Broker) -> None:
+    assert not broker.healthy
 
 
 def test_a_childs_use_of_its_parents_log_is_refused(tmp_path: Path) -> None:
@@ -98,6 +103,30 @@ def test_a_childs_use_of_its_parents_log_is_refused(tmp_path: Path) -> None:
         ]
         assert exit_code(lambda: refuse_each(uses)) == 0
         assert len(list(log)) == 1
+
+
+@pytest.mark.cluster
+def test_a_childs_use_of_its_parents_cluster_is_refused() -> None:
+    with Cluster(3) as cluster:
+        cluster.create_topic("orders", partitions=1)
+        folder = cluster.brokers[0].data_dir
+        uses: list[Callable[[], object]] = [
+            lambda: cluster.create_topic("more"),
+            lambda: cluster.leader("orders"),
+            lambda: cluster.kill(0),
+            lambda: cluster.stop(0),
+            lambda: cluster.pause(0),
+            lambda: cluster.isolate(0),
+            cluster.heal,
+            cluster.controller,
+            cluster.__enter__,
+        ]
+        assert exit_code(lambda: refuse_each(uses)) == 0
+        assert exit_code(cluster.close) == 0
+        assert folder is not None
+        assert folder.exists()
+        cluster.kill(0)
+        assert cluster.wait_leader("orders", other_than=0) != 0
 
 
 def test_children_of_a_busy_broker_do_not_hang(tmp_path: Path) -> None:

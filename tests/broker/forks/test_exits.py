@@ -11,7 +11,7 @@ from tests.support.patience import PATIENCE_S
 PROGRAM = "tests.broker.forks.exiting_program"
 
 
-@pytest.mark.parametrize("what", ["broker", "log"])
+@pytest.mark.parametrize("what", ["broker", "log", "cluster"])
 def test_the_exit_of_a_child_changes_no_file_of_its_parent(tmp_path: Path, what: str) -> None:
     command = [sys.executable, "-m", PROGRAM, what, str(tmp_path / "orders-0")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
