@@ -82,6 +82,7 @@ def test_a_closed_broker_ends_sockets_that_have_copies() -> None:
 
 
 def test_a_child_has_no_socket_of_its_parents_broker() -> None:
+    before = sockets_of(os.getpid()).keys()  # other tests may leave a broker
     with (
         socket.socket() as foreign,
         Broker() as broker,
@@ -90,7 +91,7 @@ def test_a_child_has_no_socket_of_its_parents_broker() -> None:
         eventually(lambda: broker.statistics()["connections_open"] == 1)
         with living_child() as child:
             kept = sockets_of(child).keys()
-            theirs = sockets_of(os.getpid()).keys() - kept
+            theirs = sockets_of(os.getpid()).keys() - before - kept
             assert len(theirs) == 2, "the listener and the connection"
             assert {name_of(foreign), name_of(client)} <= kept
 
@@ -102,12 +103,14 @@ def test_a_child_has_no_socket_of_its_parents_cluster() -> None:
         with living_child() as child:
             listeners_and_reserved = 8
             assert len(sockets_of(os.getpid()).keys() - before) > listeners_and_reserved
-            assert sockets_of(child).keys() == before
+            assert sockets_of(child).keys() <= before
 
 
 def test_a_child_has_no_socket_of_its_parents_metrics() -> None:
+    before = sockets_of(os.getpid()).keys()
     with Broker() as broker, closing(MetricsServer(broker, "", 0)), living_child() as child:
-        assert len(sockets_of(os.getpid()).keys() - sockets_of(child).keys()) == 1
+        assert len(sockets_of(os.getpid()).keys() - before) == 1
+        assert sockets_of(child).keys() <= before
 
 
 def test_a_killed_parent_leaves_its_port_and_directory_free(tmp_path: Path) -> None:
