@@ -20,9 +20,9 @@ DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = (32, 2), (35, 1)
 """(API key, version): the last ones whose header and body are not flexible."""
 
 
-def frame(api: tuple[int, int], request: Message) -> bytes:
-    """A whole request with header v1 and correlation id 1."""
-    head = struct.pack(">hhih5s", *api, 1, 5, b"bench")
+def frame(api: tuple[int, int], request: Message, *, flexible: bool = False) -> bytes:
+    """A whole request with correlation id 1 and header v1; v2, without tags, if ``flexible``."""
+    head = struct.pack(">hhih5s", *api, 1, 5, b"bench") + bytes(flexible)
     body = encode_message(request, api[1])
     return struct.pack(">i", len(head) + len(body)) + head + body
 
@@ -61,6 +61,7 @@ class Connection:
     """A blocking connection; used by one thread."""
 
     def __init__(self, bootstrap_servers: str, patience_s: float = 30) -> None:
+        self.bootstrap_servers = bootstrap_servers
         host, _, port = bootstrap_servers.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), patience_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -41,10 +41,11 @@ class Member:
         assert answer.error_code == 0, answer
         return answer
 
-    def join(self) -> None:
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m" * 20)
+    def join(self, metadata: bytes = b"m" * 20) -> None:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
         request = JoinGroupRequest(
             group_id=self.group_id,
+            member_id=self.member_id,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=60_000,
             protocol_type="consumer",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +27,16 @@ from bench.peers.brokers import ApacheKafka, Ours, Peer, cpu_seconds
 
 from . import probes
 from .disk import Disk
+from .groups import PART_TOPICS, part_topic
 from .loads import alter_missing
 from .scenarios import SCENARIOS, Scenario
 
-OURS, KAFKA = "ours", "kafka"
+OURS, BASE, KAFKA = "ours", "base", "kafka"
+BASE_FOLDER = "PYKAFKA_BASE"
+"""The environment variable with a folder that has another ``pykafka_core``, to compare with."""
 MAKERS: dict[str, Callable[[Path, Disk], Peer]] = {
     OURS: lambda folder, disk: Ours(folder, environment=disk.environment),
+    BASE: lambda folder, disk: Ours(folder / BASE, environment={**disk.environment, **of_base()}),
     KAFKA: lambda folder, disk: ApacheKafka(folder, environment=disk.environment),
 }
 EXIT = "100 closed connections, then SIGTERM"
@@ -44,6 +48,11 @@ STOLEN_PERCENT_MAX, ATTEMPTS = 5, 10
 
 Result = dict[str, Any]
 """One probe of one scenario on one broker in one round."""
+
+
+def of_base() -> Mapping[str, str]:
+    """Variables by which a broker imports the other package."""
+    return {"PYTHONPATH": os.environ[BASE_FOLDER], "PYTHONSAFEPATH": "1"}
 
 
 class Stand(NamedTuple):
@@ -65,6 +74,12 @@ class Stand(NamedTuple):
         with Connection(self.peer.bootstrap) as connection:
             for partition in range(partitions):
                 write_one(connection, topic, partition)
+
+    def create_many(self, topics: list[str]) -> None:
+        """Topics of one partition each."""
+        new = [NewTopic(topic, 1, 1) for topic in topics]
+        for created in self.admin.create_topics(new, operation_timeout=PATIENCE_S).values():
+            created.result(PATIENCE_S)
 
     def delete(self, topic: str) -> None:
         """Delete a topic and wait until the broker has nothing left to do."""
@@ -168,6 +183,7 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
     stand.create_open(topic, scenario.connections)
     before, load = scheduled_ns(stand.peer.pid), os.getloadavg()[0]
     with ExitStack() as stack:
+        asked = stack.enter_context(probes.opened(stand.peer.bootstrap, scenario.probes))
         stack.enter_context(
             stand.disk.slow(scenario.disk_ms) if scenario.disk_ms else nullcontext()
         )
@@ -177,7 +193,7 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
         if scenario.stall_ms:
             wait_stalled(stand)
         begun, stolen = time.monotonic(), stolen_seconds()
-        answers = probes.ask_all(stand.peer.bootstrap, scenario.probes, seconds)
+        answers = probes.ask_all(asked, seconds)
         stolen = (stolen_seconds() - stolen) / (time.monotonic() - begun) / (os.cpu_count() or 1)
     ran, waited = (
         now - then for now, then in zip(scheduled_ns(stand.peer.pid), before, strict=True)
@@ -203,6 +219,8 @@ def prepare(stands: list[Stand], scenario: Scenario) -> None:
             for number in range(WIDE_TOPICS):
                 stand.create(f"wide-{number}", WIDE_PARTITIONS)
             progress(f"{stand.name}: {WIDE_TOPICS * WIDE_PARTITIONS} partitions created")
+        if scenario.parts:
+            stand.create_many([part_topic(number) for number in range(PART_TOPICS)])
 
 
 def exit_seconds(name: str, folder: Path) -> float:
@@ -237,7 +255,7 @@ def measure_all(
     with ExitStack() as stack:
         stands = {name: stack.enter_context(running(name, folder)) for name in names}
         for scenario in scenarios:
-            asked = [name for name in names if name == OURS or not scenario.ours_alone]
+            asked = [name for name in names if name != KAFKA or not scenario.ours_alone]
             prepare([stands[name] for name in asked], scenario)
             results: list[Result] = []
             for number in range(rounds + 1):
@@ -260,8 +278,14 @@ def measure_exits(folder: Path, names: list[str], rounds: int) -> list[Result]:
 
 def show_heads(names: list[str]) -> None:
     """What the columns are."""
-    heads = "".join(f"{f'{name}: p50, p99, max ms':>30}" for name in names)
-    print(f"{'':68}{heads}   p99 ours / kafka", flush=True)
+    heads = "".join(f"{f'{name}: p50, p99, max ms':>30}{'load kB/s':>11}" for name in names)
+    print(f"{'':68}{heads}   p99 ours / last", flush=True)
+
+
+def kilobytes_per_second(row: Result) -> float:
+    """The rate of the load; 0 without one."""
+    done = row.get("load")
+    return done["bytes"] / done["seconds"] / 1e3 if done else 0.0
 
 
 def show(results: list[Result]) -> None:
@@ -274,9 +298,10 @@ def show(results: list[Result]) -> None:
         cells = "".join(
             f"{statistics.median(row['p50_ms'] for row in of):10.2f}{p99[name]:10.2f}"
             f"{max(row['max_ms'] for row in of):10.1f}"
+            f"{statistics.median(kilobytes_per_second(row) for row in of):11.1f}"
             for name, of in by_peer.items()
         )
-        ratio = f"{p99[OURS] / p99[KAFKA]:9.2f}" if len(names) > 1 else ""
+        ratio = f"{p99[OURS] / p99[names[-1]]:9.2f}" if len(names) > 1 else ""
         print(f"{rows[0]['scenario']:50}{probe:18}{cells}{ratio}", flush=True)
 
 
@@ -292,6 +317,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     names = [name for name in MAKERS if name not in options.without]
+    if BASE_FOLDER not in os.environ:
+        names.remove(BASE)
 
     def is_chosen(scenario: str) -> bool:
         return any(part in scenario for part in options.only)

@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -36,6 +37,8 @@ from pykafka_core.protocol.messages import (
     MetadataRequest,
 )
 
+from .groups import GROUP_LOADS, Load
+
 IN_FLIGHT = 5
 YIELDING = 10
 """Niceness beyond that of brokers and probes: a load that runs elsewhere takes no core from either."""
@@ -43,9 +46,6 @@ MIB = 1 << 20
 PATIENCE_S = 3600
 """An answer may take as long as the scenario: what is broken shows in the probes."""
 INIT_PRODUCER_ID, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (22, 1), (20, 3), (44, 0)
-
-Load = Callable[[Connection, int, str], Iterator[int]]
-"""Takes a connection, its number and a topic; yields the bytes that each request sent and received."""
 
 
 def without_acks(size: int) -> Load:
@@ -205,6 +205,7 @@ def alter_missing(count: int) -> bytes:
 
 
 LOADS: dict[str, Load] = {
+    **GROUP_LOADS,
     "acks=0, 60 KB": without_acks(60_000),
     "acks=0, 2 KB": without_acks(2_000),
     "idempotent, 60 KB": idempotent(60_000),
@@ -221,13 +222,18 @@ LOADS: dict[str, Load] = {
 
 
 def main(bootstrap: str, load: str, count: str, topic: str) -> None:
-    """Say ``sending`` once all have connected, and what was done when standard input ends."""
+    """Print ``sending`` once all are ready, and the totals when standard input ends."""
     os.nice(YIELDING)
     requests, sizes = [0] * int(count), [0] * int(count)
+    prepared = threading.Barrier(int(count) + 1)
 
     def send(number: int, connection: Connection) -> None:
         try:
-            for size in LOADS[load](connection, number, topic):
+            work = LOADS[load](connection, number, topic)
+            if load in GROUP_LOADS:
+                next(work)
+            prepared.wait()
+            for size in work:
                 requests[number] += 1
                 sizes[number] += size
         except BaseException:
@@ -237,9 +243,12 @@ def main(bootstrap: str, load: str, count: str, topic: str) -> None:
     connections = [Connection(bootstrap, PATIENCE_S) for _ in range(int(count))]
     for number, connection in enumerate(connections):
         threading.Thread(target=send, args=(number, connection), daemon=True).start()
+    prepared.wait()
+    begun = time.monotonic()
     print("sending", flush=True)
     sys.stdin.read()
-    print(json.dumps({"requests": sum(requests), "bytes": sum(sizes)}), flush=True)
+    done = {"requests": sum(requests), "bytes": sum(sizes), "seconds": time.monotonic() - begun}
+    print(json.dumps(done), flush=True)
     # Threads may be in the middle of a request.
     os._exit(0)
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from bench.client import Connection, check_fetched, check_produced, fetch, frame, produce
 from bench.data import batch
+from bench.members import HEARTBEAT, Member, error_of, find_coordinator, join
 from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
     ApiVersionsRequest,
@@ -67,6 +68,21 @@ def control(bootstrap: str) -> Iterator[Ask]:
         yield ask
 
 
+@contextmanager
+def heartbeat(bootstrap: str) -> Iterator[Ask]:
+    """The heartbeat of the only member of a classic group."""
+    find_coordinator(bootstrap)
+    member = Member(bootstrap, f"probe-{time.time_ns()}")
+    with member.connection:
+        join([member])
+        question = member.heartbeat()
+
+        def ask() -> None:
+            assert error_of(HEARTBEAT, member.connection.ask(question)) == 0
+
+        yield ask
+
+
 def waits_ms(ask: Ask, seconds: float) -> list[float]:
     """Ask every 5 ms, each time after the last answer; end early if one does not come in 30 s.
 
@@ -86,13 +102,16 @@ def waits_ms(ask: Ask, seconds: float) -> list[float]:
     return waits
 
 
-def ask_all(
-    bootstrap: str, probes: Mapping[str, Probe], seconds: float
-) -> dict[str, dict[str, float]]:
-    """Each probe on a thread and a connection of its own; p50, p99 and maximum in ms."""
+@contextmanager
+def opened(bootstrap: str, probes: Mapping[str, Probe]) -> Iterator[Mapping[str, Ask]]:
+    """Connect each probe separately."""
     with ExitStack() as stack:
-        asked = {name: stack.enter_context(probe(bootstrap)) for name, probe in probes.items()}
-        pool = stack.enter_context(ThreadPoolExecutor(len(asked)))
+        yield {name: stack.enter_context(probe(bootstrap)) for name, probe in probes.items()}
+
+
+def ask_all(asked: Mapping[str, Ask], seconds: float) -> dict[str, dict[str, float]]:
+    """Run each probe in a thread; p50, p99 and maximum in ms."""
+    with ThreadPoolExecutor(len(asked)) as pool:
         waits = {name: pool.submit(waits_ms, ask, seconds) for name, ask in asked.items()}
         return {name: figures(future.result()) for name, future in waits.items()}
 

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
-from .probes import Probe, api_versions, control, record
+from .groups import MEMBERS, PART_TOPICS
+from .probes import Probe, api_versions, control, heartbeat, record
 
 DATA: dict[str, Probe] = {"ApiVersions": api_versions, "one record": record}
+GROUPS: dict[str, Probe] = {"Heartbeat": heartbeat}
 CONTROL: dict[str, Probe] = {"ApiVersions": api_versions, "CreatePartitions": control}
 
 
@@ -17,6 +19,7 @@ class Scenario(NamedTuple):
         disk_ms: What each write and sync takes longer.
         stall_ms: What one write of the load takes longer.
         wide: 9,000 partitions are there.
+        parts: The topics of `groups.unequal_parts` are there.
         ours_alone: Apache Kafka's heap of 1 GiB does not hold it.
     """
 
@@ -27,6 +30,7 @@ class Scenario(NamedTuple):
     disk_ms: int = 0
     stall_ms: int = 0
     wide: bool = False
+    parts: bool = False
     ours_alone: bool = False
 
 
@@ -54,5 +58,14 @@ SCENARIOS = [
     Scenario("20 x 18 million empty records", DATA | CONTROL, "rewritten", 20, ours_alone=True),
     Scenario("fetch sessions that grow to 120,000", DATA | CONTROL, "growing session", 4),
     *(Scenario(text, CONTROL, load) for load, text in CONTROL_LOADS.items()),
+    Scenario("400 x JoinGroup of members that never join again", GROUPS, "never join again", 400),
+    Scenario(f"{MEMBERS:,} members of a group that rebalance", GROUPS, "members of a group"),
+    Scenario(
+        f"150 members with unequal parts of {PART_TOPICS:,} topics",
+        GROUPS,
+        "unequal parts",
+        10,
+        parts=True,
+    ),
     Scenario("Metadata of 9,000 partitions", DATA, "all topics", wide=True),
 ]

@@ -11,7 +11,16 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.load
-def test_a_short_run_gives_figures_of_each_probe_beside_a_stalled_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "probes"),
+    [
+        ("one write of 3 s", {"ApiVersions", "one record"}),
+        ("never join again", {"Heartbeat"}),
+    ],
+)
+def test_a_short_run_gives_figures_of_each_probe_beside_a_load(
+    tmp_path: Path, scenario: str, probes: set[str]
+) -> None:
     figures = tmp_path / "figures.json"
     options = [
         "--without",
@@ -21,7 +30,7 @@ def test_a_short_run_gives_figures_of_each_probe_beside_a_stalled_write(tmp_path
         "--seconds",
         "0.2",
         "--only",
-        "one write of 3 s",
+        scenario,
     ]
     subprocess.run(
         [sys.executable, "-m", "bench.fairness", *options, "--json", str(figures)],
@@ -29,8 +38,5 @@ def test_a_short_run_gives_figures_of_each_probe_beside_a_stalled_write(tmp_path
         check=True,
     )
     rows = json.loads(figures.read_text())["results"]
-    assert {(row["peer"], row["probe"]) for row in rows} == {
-        ("ours", "ApiVersions"),
-        ("ours", "one record"),
-    }
+    assert {(row["peer"], row["probe"]) for row in rows} == {("ours", probe) for probe in probes}
     assert all(0 < row["p50_ms"] <= row["p99_ms"] <= row["max_ms"] for row in rows)

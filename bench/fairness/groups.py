@@ -1,0 +1,129 @@
+"""Bursts of one group: members join, rebalance, or subscribe to other topics, without a pause."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from random import Random
+from typing import Any
+
+from bench.client import Connection, frame
+from bench.members import HEARTBEAT, SYNC_GROUP, Member, find_coordinator, join
+from pykafka_core.coordinator.group.consumer.member import JOIN_EPOCH
+from pykafka_core.errors import CoordinatorNotAvailableError, MemberIdRequiredError
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.messages import ConsumerGroupHeartbeatRequest, JoinGroupRequest
+
+Load = Callable[[Connection, int, str], Iterator[int]]
+"""Takes a connection, its number and a topic; yields the bytes of each request and its answer."""
+
+JOIN_CODES = {MemberIdRequiredError.code, CoordinatorNotAvailableError.code}
+"""The second one once all groups together hold as much as they may."""
+JOIN_WITH_ID, CONSUMER_GROUP_HEARTBEAT = (11, 5), (68, 0)
+MEMBERS = 8_000
+GHOSTS_OF_A_GROUP = 20
+"""The number for each connection: all connections stay below the limit of a group."""
+PART_TOPICS, PART_MEMBERS = 2_000, 15
+"""Topics of all; members of each connection."""
+
+
+def part_topic(number: int) -> str:
+    """A topic of `unequal_parts`."""
+    return f"part-{number:04}"
+
+
+def never_join_again(connection: Connection, _number: int, topic: str) -> Iterator[int]:
+    """Join without a member id, again and again; no member uses its id (KIP-394)."""
+    find_coordinator(connection.bootstrap_servers)
+    yield 0
+    for group in count():
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m" * 20)
+        request = JoinGroupRequest(
+            group_id=f"{topic}-{group}",
+            session_timeout_ms=6_000,
+            rebalance_timeout_ms=6_000,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        one = frame(JOIN_WITH_ID, request)
+        for _ in range(GHOSTS_OF_A_GROUP):
+            body = connection.ask(one)
+            answer: Any = decode_response(*JOIN_WITH_ID, body)
+            assert answer.error_code in JOIN_CODES, answer
+            yield len(one) + len(body)
+
+
+def members_of_a_group(connection: Connection, _number: int, topic: str) -> Iterator[int]:
+    """A group of 8,000 that rebalances without a pause: all join, sync and send a heartbeat."""
+    find_coordinator(connection.bootstrap_servers)
+    with ExitStack() as stack:
+        members = [Member(connection.bootstrap_servers, topic) for _ in range(MEMBERS)]
+        for member in members:
+            stack.enter_context(member.connection)
+        join(members)
+        yield 0
+        for number in count():
+            yield from rejoin(members, b"%20d" % number)
+            for member in members:
+                member.connection.send(member.heartbeat())
+            for member in members:
+                member.receive(HEARTBEAT)
+                yield len(member.heartbeat())
+
+
+def rejoin(members: list[Member], metadata: bytes) -> Iterator[int]:
+    """Let all members join and sync; yields the bytes of metadata and assignments."""
+    for member in members:
+        member.join(metadata)
+    for member in members:
+        member.joined()
+        yield len(metadata) * (1 + len(member.others))
+    for member in members:
+        member.sync()
+    for member in members:
+        member.receive(SYNC_GROUP)
+        yield 20 * (1 + len(member.others))
+
+
+def unequal_parts(connection: Connection, number: int, topic: str) -> Iterator[int]:
+    """Members of a KIP-848 group: each heartbeat subscribes to other topics."""
+    find_coordinator(connection.bootstrap_servers)
+    random = Random(number)
+    beats = [_beat(topic, random) for _ in range(PART_MEMBERS)]
+    for beat in beats:
+        _ask(connection, beat)
+    yield 0
+    while True:
+        for beat in beats:
+            beat.subscribed_topic_names = _some(random)
+            yield _ask(connection, beat)
+
+
+def _beat(group_id: str, random: Random) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_epoch=JOIN_EPOCH,
+        rebalance_timeout_ms=600_000,
+        subscribed_topic_names=_some(random),
+        topic_partitions=[],
+    )
+
+
+def _some(random: Random) -> list[str]:
+    return [part_topic(number) for number in random.sample(range(PART_TOPICS), PART_TOPICS // 4)]
+
+
+def _ask(connection: Connection, beat: ConsumerGroupHeartbeatRequest) -> int:
+    one = frame(CONSUMER_GROUP_HEARTBEAT, beat, flexible=True)
+    body = connection.ask(one)
+    answer: Any = decode_response(*CONSUMER_GROUP_HEARTBEAT, body[1:])
+    assert answer.error_code == 0, answer
+    beat.member_id, beat.member_epoch = answer.member_id, answer.member_epoch
+    return len(one) + len(body)
+
+
+GROUP_LOADS: dict[str, Load] = {
+    "never join again": never_join_again,
+    "members of a group": members_of_a_group,
+    "unequal parts": unequal_parts,
+}
+"""The first thing that each yields says that it has prepared."""
