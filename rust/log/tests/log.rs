@@ -533,6 +533,42 @@ fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
 }
 
 #[test]
+fn an_unsynced_transaction_index_may_lack_entries_that_its_checkpoint_counts() {
+    for (recovery_point, is_told) in [(0, false), (9, true)] {
+        let mut bench = Bench::default();
+        let (log, _) = bench.open(true);
+        let options = BatchOptions {
+            producer_id: ProducerId::new(9),
+            producer_epoch: ProducerEpoch::new(0),
+            base_sequence: 0,
+            transactional: true,
+            ..BatchOptions::default()
+        };
+        log.append_as_leader(&mut batch_with(options, 2, 9, NOW_MS), LEADER).unwrap();
+        let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+        log.append_end_marker(
+            options.producer_id,
+            options.producer_epoch,
+            marker,
+            LeaderEpoch::ZERO,
+        )
+        .unwrap();
+        log.roll().unwrap();
+        append(&log, 9, NOW_MS);
+        let aborted = log.fetch_committed(0, 1000, 9, true).unwrap().1;
+        assert_eq!(aborted.len(), 1);
+        bench.disk = bench.copied_disk();
+        bench.disk.remove_file(&bench.dir.join("00000000000000000000.txnindex")).unwrap();
+        let mut options = bench.options(false);
+        options.checkpointed.recovery_point = recovery_point;
+        let (log, recovery) = Log::open(options).unwrap();
+        let warns = recovery.warnings.iter().any(|warning| warning.contains("0 of 1 entries"));
+        assert_eq!((warns, recovery.damage), (is_told, None));
+        assert_eq!(log.fetch_committed(0, 1000, 9, true).unwrap().1, aborted);
+    }
+}
+
+#[test]
 fn follower_takes_batches_as_they_are_and_only_from_its_log_end() {
     let (leader, follower) = (Bench::default(), Bench::default());
     let epoch = LeaderEpoch::new(5);

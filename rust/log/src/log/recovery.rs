@@ -219,6 +219,7 @@ impl Look<'_> {
         indexes.shrink();
         let segment = &mut self.found.segments[index];
         segment.max_timestamp = max;
+        segment.aborted_count = aborted.len();
         segment.rebuilt = Some((indexes, aborted.into()));
         self.bound_rebuilt();
         Ok(end)

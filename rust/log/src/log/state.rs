@@ -161,6 +161,27 @@ impl State {
         Ok(())
     }
 
+    /// Lowers the counts of `transaction-index-checkpoint` durably to at most `have(base_offset)`,
+    /// before an index gets fewer entries: one with fewer than its count is treated as damaged.
+    pub(crate) fn lower_aborted_counts(
+        &mut self,
+        shared: &Shared,
+        have: impl Fn(i64) -> usize,
+    ) -> Result<(), StorageError> {
+        let counts =
+            self.aborted_counts.iter().map(|(base, count)| (*base, have(*base).min(*count)));
+        let counts: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
+        if counts == self.aborted_counts {
+            return Ok(());
+        }
+        let path = shared.dir.join(checkpoint::TRANSACTION_INDEX_FILE);
+        let bytes = checkpoint::write_transaction_indexes(&counts);
+        let written = shared.disk.write_atomically(&path, &bytes);
+        written.map_err(|error| StorageError::io("write", &path, error))?;
+        self.aborted_counts = counts;
+        Ok(())
+    }
+
     /// Writes a small file of a directory that was just made: without an old content there is nothing to keep, and a
     /// half of it is rewritten when the log is opened. The next sync makes it durable.
     pub(crate) fn begin_file(

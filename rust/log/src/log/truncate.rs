@@ -1,5 +1,6 @@
 //! Truncation: the end of the log is given up, as a follower does that finds its leader disagree.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,6 +94,8 @@ fn check_offset(offset: i64) -> Result<(), StorageError> {
 
 impl Writing<'_> {
     fn truncate_fully(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
+        let lowered = self.lower_aborted_counts(shared, |_| 0);
+        self.fail(lowered)?;
         let taken = self.begin_at(offset);
         let withdrawn = self.withdraw_truncated(taken);
         self.store_emptied(shared, &withdrawn)
@@ -120,13 +123,15 @@ impl Writing<'_> {
         self.drop_writer();
         let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
         let last = self.segments[..keep].last().expect("the first segment begins at or before it");
-        let cut = Cut::find(last, offset);
+        let (files, cut) = (last.files.clone(), Cut::find(last, offset));
         let cut = self.fail(cut)?;
         if cut.end_offset < self.log_start_offset && self.log_start_offset <= offset {
             // The batch that goes reaches below the log start: nothing is left to read.
             let start = self.log_start_offset;
             return self.truncate_fully(shared, start);
         }
+        let lowered = self.lower_aborted_counts_above(shared, &files, cut.end_offset);
+        self.fail(lowered)?;
         let taken = self.end_at(cut, keep);
         let withdrawn = self.withdraw_truncated(taken);
         let result = self.cut_files(shared, &withdrawn);
@@ -170,6 +175,23 @@ impl State {
         // Before a checkpoint tells the new log start: segments that come back would end below it.
         let synced = shared.disk.sync_dir(&shared.dir);
         synced.map_err(|error| StorageError::io("sync", &shared.dir, error))
+    }
+
+    /// Lowers `transaction-index-checkpoint` to the entries that remain once the log ends at
+    /// `end_offset`, in the segment with `last` as files.
+    fn lower_aborted_counts_above(
+        &mut self,
+        shared: &Shared,
+        last: &SegmentFiles,
+        end_offset: i64,
+    ) -> Result<(), StorageError> {
+        let known = last.aborted()?;
+        let kept = known.iter().filter(|txn| txn.last_offset < end_offset).count();
+        self.lower_aborted_counts(shared, |base| match base.cmp(&last.base_offset()) {
+            Ordering::Less => usize::MAX,
+            Ordering::Equal => kept,
+            Ordering::Greater => 0,
+        })
     }
 
     /// Ends the log at `cut`, in the last of `keep` segments. The files are as they were.

@@ -10,13 +10,11 @@
 //!
 //! Apache Kafka renames to `.swap` in any order, too: where a `.cleaned` file is left beside one, both go (KAFKA-6264).
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::output;
-use crate::directory::checkpoint;
 use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::view::Writing;
@@ -104,35 +102,14 @@ impl State {
         sources: &[Segment],
         last_marker_gone: Option<i64>,
     ) -> Result<(), StorageError> {
-        self.lower_aborted_count(shared, cleaned, sources)?;
+        let (base_offset, count) = (cleaned.base_offset(), cleaned.files.aborted_count());
+        let is_source = |base| sources.iter().any(|source| source.base_offset() == base);
+        self.lower_aborted_counts(shared, |base| match base {
+            _ if base == base_offset => count,
+            _ if is_source(base) => 0,
+            _ => usize::MAX,
+        })?;
         last_marker_gone.map_or(Ok(()), |offset| self.remove_snapshots_upto(shared, offset))
-    }
-
-    /// Makes `transaction-index-checkpoint` tell no more aborted transactions than the cleaned segment has, before it is
-    /// one of the log: an index with fewer is taken for damaged.
-    fn lower_aborted_count(
-        &mut self,
-        shared: &Shared,
-        cleaned: &Segment,
-        sources: &[Segment],
-    ) -> Result<(), StorageError> {
-        let mut counts: BTreeMap<i64, usize> = self.aborted_counts.clone();
-        let base_offset = cleaned.base_offset();
-        let told = counts.get(&base_offset).copied().unwrap_or(0);
-        counts.retain(|base, _| sources.iter().all(|source| source.base_offset() != *base));
-        let lowered = told.min(cleaned.files.aborted_count());
-        if lowered > 0 {
-            counts.insert(base_offset, lowered);
-        }
-        if counts == self.aborted_counts {
-            return Ok(());
-        }
-        let path = shared.dir.join(checkpoint::TRANSACTION_INDEX_FILE);
-        let bytes = checkpoint::write_transaction_indexes(&counts);
-        let written = shared.disk.write_atomically(&path, &bytes);
-        written.map_err(|error| StorageError::io("write", &path, error))?;
-        self.aborted_counts = counts;
-        Ok(())
     }
 
     fn remove_snapshots_upto(&mut self, shared: &Shared, upto: i64) -> Result<(), StorageError> {

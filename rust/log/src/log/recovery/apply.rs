@@ -1,6 +1,7 @@
 //! Makes a log of what was found: its state in memory and, where it may be written to, its files. Nothing else of the
 //! recovery changes a file.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -132,6 +133,10 @@ impl State {
         for (offset, bytes) in &changes.snapshots {
             self.write_snapshot(shared, *offset, bytes)?;
         }
+        let counts = self.segments.iter().map(|segment| &segment.files);
+        let counts: BTreeMap<_, _> =
+            counts.map(|files| (files.base_offset(), files.aborted_count())).collect();
+        self.lower_aborted_counts(shared, |base| counts.get(&base).copied().unwrap_or(0))?;
         let removed = changes.removed_segments.iter().map(|segment| {
             FoundSegment::new(segment.base_offset, segment.size).into_segment(shared, 0)
         });

@@ -17,19 +17,26 @@ use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, names_a_batch
 use crate::segment::time_index::{self, TimeEntry};
 
 impl Look<'_> {
+    /// Index of the first segment that may not have been synced whole; the number of segments if all
+    /// were.
+    pub(super) fn first_unsynced(&self) -> usize {
+        let Look { plan, found, .. } = self;
+        // The segment that ends at the recovery point counts too: its last sync was before its file
+        // was trimmed.
+        match found.segment_of(plan.recovery_point.saturating_sub(1)) {
+            Some(index) if !plan.clean => index,
+            _ => found.segments.len(),
+        }
+    }
+
     /// Which segments must be read batch by batch; the others get their largest timestamp from their index.
     ///
     /// Segments that are believed are compared with the ones behind them: gaps are told, and one that lacks records is
     /// read.
     pub(super) fn dirty_segments(&mut self) -> Result<Vec<bool>, StorageError> {
+        let first = self.first_unsynced();
         let Look { dir, plan, found, .. } = self;
-        let count = found.segments.len();
-        // The segment that ends at the recovery point is dirty too: its last sync was before it was trimmed.
-        let first = match found.segment_of(plan.recovery_point.saturating_sub(1)) {
-            Some(index) if !plan.clean => index,
-            _ => count,
-        };
-        let mut dirty = vec![true; count];
+        let mut dirty = vec![true; found.segments.len()];
         let mut gaps = Vec::new();
         for (index, is_dirty) in dirty.iter_mut().enumerate().take(first) {
             let segment = &found.segments[index];

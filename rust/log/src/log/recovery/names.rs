@@ -155,6 +155,7 @@ impl Look<'_> {
     }
 
     /// Compares transaction indexes with `transaction-index-checkpoint`; base offsets of segments that had more entries.
+    /// Those that are read anyway may have lost entries in a power cut.
     pub(super) fn lost_aborted(
         &mut self,
         entries: &[DirEntry],
@@ -169,13 +170,15 @@ impl Look<'_> {
             segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::TransactionIndex);
         let sizes: BTreeMap<_, _> =
             indexes.map(|(base_offset, _, entry)| (base_offset, entry.size)).collect();
+        let first_unsynced = self.first_unsynced();
         let (mut lost, mut warnings) = (BTreeSet::new(), Vec::new());
-        for segment in &mut self.found.segments {
+        for (index, segment) in self.found.segments.iter_mut().enumerate() {
             let size = sizes.get(&segment.base_offset).copied().unwrap_or(0);
             let count = size as usize / transaction_index::ENTRY_SIZE;
             let told = self.found.aborted_counts.get(&segment.base_offset).copied().unwrap_or(0);
             segment.aborted_count = count;
-            if count < told || size % transaction_index::ENTRY_SIZE as u64 != 0 {
+            let is_ragged = size % transaction_index::ENTRY_SIZE as u64 != 0;
+            if index < first_unsynced && (count < told || is_ragged) {
                 let name = segment.name(FileKind::TransactionIndex);
                 warnings.push((name, format!("{count} of {told} entries; rebuilt")));
                 lost.insert(segment.base_offset);
