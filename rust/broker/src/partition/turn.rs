@@ -71,17 +71,16 @@ impl Partition {
         };
         Turn { inner: self.inner.0.lock(), after }
     }
-}
 
-impl Partition {
     /// Reports whether readers still meet bytes that are not a batch. Without the right to write:
-    /// it reads a segment.
+    /// it reads a segment, and another read may note a later segment concurrently.
     fn check_unreadable(&self) {
         let (Some(log), Some(partition)) = (self.opened_log(), self.me.upgrade()) else { return };
         let is_over = Cancellation::when(move || partition.opened_log().is_none());
         let checked = self.host.directory.check_unreadable(&log, &is_over);
         let mut turn = self.turn();
-        if turn.stored(checked).is_ok() {
+        let is_unreadable = self.host.directory.is_unreadable(&self.topic, self.index);
+        if turn.stored(checked).is_ok() && !is_unreadable {
             turn.change_faults(|faults| faults.end(LogFault::Unreadable));
         }
     }
@@ -452,6 +451,8 @@ impl<'a> Turn<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use pykafka_log::{Durability, OpenMode};
 
     use crate::api::context::Outcome;
@@ -482,9 +483,9 @@ mod tests {
         assert_eq!(told, KafkaError::KafkaStorageError.code());
     }
 
-    fn read_from_0() -> ReadRequest<'static> {
+    fn read_from(fetch_offset: i64) -> ReadRequest<'static> {
         ReadRequest {
-            fetch_offset: 0,
+            fetch_offset,
             bytes_max: 1 << 20,
             at_least_one: true,
             current_leader_epoch: None,
@@ -501,18 +502,50 @@ mod tests {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
         broker.events();
-        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        let path = partition.opened_log().unwrap().dir().join(format!("{:020}.log", 0));
-        let disk = broker.ctx.partitions.host().directory.disk().clone();
-        // The batch's size.
-        disk.open(&path, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
-        assert_eq!(partition.read(&read_from_0()).unwrap_err(), KafkaError::KafkaStorageError);
+        damage_first_batch(&broker, 0);
+        assert_unreadable(&broker, 0);
         assert_eq!(broker.faults(), [vec![LogFault::Unreadable]]);
     }
 
     #[test]
+    fn a_check_of_one_segment_does_not_end_the_fault_of_a_later_one() {
+        let broker = Broker::on_disk(Durability::Os);
+        // With an index entry for each batch, the check begins after the first one.
+        let broker = broker.with_topic(1, &[("index.interval.bytes", "0")]);
+        broker.append(&batch(&["a"]));
+        broker.append(&batch(&["b"]));
+        broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap().roll().unwrap();
+        assert_eq!(broker.append(&batch(&["c"])), 2);
+        let first_segment = damage_first_batch(&broker, 0);
+        damage_first_batch(&broker, 2);
+        broker.events();
+        assert_unreadable(&broker, 0);
+        broker.gate.hold_at(Op::Read, first_segment);
+        broker.ctx.partitions.delete_before(0, &(TOPIC, 0), 1);
+        broker.gate.until_waiting(1);
+        assert_unreadable(&broker, 2);
+        broker.gate.open();
+        broker.wait_idle();
+        assert_eq!(broker.faults(), [vec![LogFault::Unreadable]]);
+    }
+
+    /// Overwrites the size of the first batch of a segment of `t`-0; returns the segment's file.
+    fn damage_first_batch(broker: &Broker, base_offset: i64) -> PathBuf {
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let path = partition.opened_log().unwrap().dir().join(format!("{base_offset:020}.log"));
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        disk.open(&path, OpenMode::Write).unwrap().write_at(&[0x55; 4], 8).unwrap();
+        path
+    }
+
+    fn assert_unreadable(broker: &Broker, offset: i64) {
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert_eq!(partition.read(&read_from(offset)).unwrap_err(), KafkaError::KafkaStorageError);
+    }
+
+    #[test]
     fn a_read_that_fails_the_partition_fails_its_waiting_produces() {
-        waiting_produce_fails_with(|partition| partition.read(&read_from_0()).unwrap_err());
+        waiting_produce_fails_with(|partition| partition.read(&read_from(0)).unwrap_err());
     }
 
     #[test]
