@@ -55,6 +55,8 @@ pub struct DirEntry {
     pub is_dir: bool,
     /// Length in bytes; 0 for directories.
     pub size: u64,
+    /// When its content changed last, in ms since 1970; `None` on a disk that keeps no times.
+    pub modified_ms: Option<i64>,
 }
 
 /// Space of the file system that holds a directory, in bytes.
@@ -159,6 +161,13 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Whether something has this name.
     fn exists(&self, path: &Path) -> bool;
+
+    /// Sets when the content of a file changed last, in ms since 1970. A disk that keeps no times
+    /// ignores it.
+    fn set_modified_ms(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
+        let _ = (path, modified_ms);
+        Ok(())
+    }
 
     /// Whether `file`, which was opened by this name, still has it: others may have removed or
     /// renamed a directory above it. Always so on a disk of this process.

@@ -115,8 +115,11 @@ pub(crate) struct Segment {
     pub(crate) max_timestamp: TimeEntry,
     /// The max timestamp of its first batch, from which `segment.ms` counts; read when first needed.
     pub(crate) first_timestamp: Option<i64>,
-    /// When this process made it or first saw it, for segments whose records have no timestamps.
+    /// When this process made it or first saw it: `segment.ms` counts from then if the first batch
+    /// has no timestamp.
     pub(crate) created_ms: i64,
+    /// When its `.log` was last written, for `retention.ms` of records without timestamps.
+    pub(crate) modified_ms: i64,
     /// When this process began it, on the clock for intervals; `None` for one that was found or compacted.
     pub(crate) begun_ns: Option<u64>,
     pub(crate) files: Arc<SegmentFiles>,
@@ -127,12 +130,12 @@ impl Segment {
         self.files.base_offset
     }
 
-    /// What `retention.ms` measures: the largest timestamp, else the age of our knowledge.
+    /// What `retention.ms` counts from: the largest timestamp, else the last write of the file.
     pub(crate) fn retention_timestamp(&self) -> i64 {
         if self.max_timestamp.timestamp >= 0 {
             self.max_timestamp.timestamp
         } else {
-            self.created_ms
+            self.modified_ms
         }
     }
 }

@@ -104,6 +104,10 @@ impl<D: Disk, H: Hook> Disk for HookedDisk<D, H> {
         self.disk.sync_dir(dir)
     }
 
+    fn set_modified_ms(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
+        self.disk.set_modified_ms(path, modified_ms)
+    }
+
     fn exists(&self, path: &Path) -> bool {
         self.disk.exists(path)
     }

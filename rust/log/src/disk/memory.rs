@@ -121,9 +121,10 @@ impl Disk for MemoryDisk {
             if path.parent() == Some(dir) {
                 let name = path.file_name().unwrap_or_default().to_owned();
                 entries.push(match node {
-                    Node::Directory => DirEntry { name, is_dir: true, size: 0 },
+                    Node::Directory => DirEntry { name, is_dir: true, size: 0, modified_ms: None },
                     Node::File(file) => {
-                        DirEntry { name, is_dir: false, size: file.pages.read().size }
+                        let size = file.pages.read().size;
+                        DirEntry { name, is_dir: false, size, modified_ms: None }
                     }
                 });
             }

@@ -4,9 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use pykafka_forks::{ForkClosed, PerProcess};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
@@ -66,7 +67,9 @@ impl Disk for RealDisk {
                 Err(error) => return Err(error),
             };
             let size = if metadata.is_file() { metadata.len() } else { 0 };
-            entries.push(DirEntry { name: entry.file_name(), is_dir: metadata.is_dir(), size });
+            let modified_ms = Some(metadata.mtime() * 1000 + metadata.mtime_nsec() / 1_000_000);
+            let (name, is_dir) = (entry.file_name(), metadata.is_dir());
+            entries.push(DirEntry { name, is_dir, size, modified_ms });
         }
         entries.sort();
         Ok(entries)
@@ -91,6 +94,12 @@ impl Disk for RealDisk {
 
     fn exists(&self, path: &Path) -> bool {
         path.exists()
+    }
+
+    fn set_modified_ms(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
+        let file = OPEN_FILES.open(|| File::options().write(true).open(path))?;
+        let since_1970 = Duration::from_millis(u64::try_from(modified_ms).unwrap_or(0));
+        file.set_modified(UNIX_EPOCH + since_1970)
     }
 
     fn is_in_place(&self, path: &Path, file: &dyn DiskFile) -> io::Result<bool> {

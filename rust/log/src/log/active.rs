@@ -172,11 +172,13 @@ impl State {
         let path = files.path(FileKind::Log);
         let made = shared.disk.open(&path, OpenMode::Create).and_then(|file| file.set_len(0));
         self.fail(made.map_err(files.error("create", FileKind::Log)))?;
+        let created_ms = shared.clock.now_ms();
         self.segments.push(Segment {
             size: 0,
             max_timestamp: TimeEntry::none(base_offset),
             first_timestamp: None,
-            created_ms: shared.clock.now_ms(),
+            created_ms,
+            modified_ms: created_ms,
             begun_ns: Some(shared.clock.now_ns()),
             files,
         });

@@ -508,6 +508,9 @@ impl State {
             segment.max_timestamp =
                 TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
         }
+        if segment.max_timestamp.timestamp < 0 {
+            segment.modified_ms = shared.clock.now_ms();
+        }
         let (max, interval) = (segment.max_timestamp, self.config.index_interval_bytes as u64);
         let indexes = self.indexes.as_ref().expect("the active segment was prepared");
         indexes.lock().note(batch, position, max, interval);

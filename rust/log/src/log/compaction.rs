@@ -268,7 +268,7 @@ impl Log {
             output.discard()?;
             return Ok(None);
         }
-        Ok(Some(output.finish(last.created_ms)?))
+        Ok(Some(output.finish(last)?))
     }
 
     /// How much a compaction would clean, by the sizes of segments.

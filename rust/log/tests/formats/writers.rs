@@ -1,14 +1,16 @@
 //! Writers: appends after old formats, followers, truncation, compaction.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
-use pykafka_log::CompactionOptions;
-use pykafka_record::LeaderEpoch;
+use pykafka_log::{CompactionOptions, RealDisk};
+use pykafka_record::{Compression, LeaderEpoch};
 
-use crate::common::{Bench, append};
-use crate::message_sets::Row;
-use crate::{Layout, bench_with, layouts, log_bytes, read_rows, rows_of};
+use crate::common::{Bench, NOW_MS, append};
+use crate::message_sets::{Row, Style};
+use crate::{Layout, bench_with, layouts, log_bytes, put_segment, read_rows, rows_of, written};
 
 /// Each batch as the log counts it: a plain message, a message set, or a batch of format 2.
 fn ends_of_batches(layout: &Layout) -> Vec<i64> {
@@ -16,6 +18,49 @@ fn ends_of_batches(layout: &Layout) -> Vec<i64> {
         pykafka_record::batches(bytes).map(|batch| batch.unwrap().next_offset()).collect::<Vec<_>>()
     };
     layout.iter().flatten().flat_map(|written| batches(&written.bytes)).collect()
+}
+
+/// Files of format 0, a second older one after the other; the last one was written at `NOW_MS`. All
+/// have two records of one key.
+fn aged_segments(dir: &Path) -> Bench {
+    let bench = Bench { disk: Arc::new(RealDisk), dir: dir.join("topic-0"), ..Bench::default() };
+    bench.disk.create_dir_all(&bench.dir).unwrap();
+    let style = Style { magic: 0, codec: Compression::None, log_append_time: None };
+    for (base_offset, age_ms) in [(0, 2000), (2, 1000), (4, 0)] {
+        let row = |offset| Row::new(offset, -1, Some(b"key"), Some(b"value"));
+        let rows = [row(base_offset), row(base_offset + 1)];
+        put_segment(&bench, base_offset, &written(style, &rows).bytes);
+        let path = bench.dir.join(format!("{base_offset:020}.log"));
+        bench.disk.set_modified_ms(&path, NOW_MS - age_ms).unwrap();
+    }
+    bench
+}
+
+#[test]
+fn retention_of_records_without_timestamps_uses_the_last_write_of_the_file() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut bench = aged_segments(parent.path());
+    bench.config.retention_ms = 1500;
+    let (log, _) = bench.open(false);
+    assert_eq!(log.enforce_retention(6).unwrap(), 1);
+    log.close().unwrap();
+    let (log, _) = bench.open(true);
+    bench.clock.advance_ms(1000);
+    assert_eq!(log.enforce_retention(6).unwrap(), 1);
+}
+
+#[test]
+fn a_compaction_keeps_the_last_write_of_the_files_that_it_replaces() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut bench = aged_segments(parent.path());
+    bench.config.cleanup_policy.compact = true;
+    let (log, _) = bench.open(false);
+    let options = CompactionOptions { high_watermark: 6, ..CompactionOptions::default() };
+    let report = log.compact(&options, NOW_MS).unwrap();
+    assert_eq!((report.segments_before, report.segments_after), (2, 1));
+    let entries = bench.disk.list(&bench.dir).unwrap();
+    let cleaned = entries.iter().find(|entry| entry.name == "00000000000000000000.log").unwrap();
+    assert_eq!(cleaned.modified_ms, Some(NOW_MS - 1000));
 }
 
 proptest! {

@@ -84,6 +84,7 @@ impl Store {
                 Node::Directory => 0,
                 Node::File(inode) => self.size(*inode),
             },
+            modified_ms: None,
         };
         Ok(children.map(entry).collect())
     }

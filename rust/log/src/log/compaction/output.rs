@@ -84,10 +84,13 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes and syncs all of it, names too. `created_ms` is that of the segments that go.
-    pub(crate) fn finish(mut self, created_ms: i64) -> Result<Segment, StorageError> {
+    /// Writes and syncs all of it, names too. `last` is the last of the segments that go: the new
+    /// file keeps the time of its last write.
+    pub(crate) fn finish(mut self, last: &Segment) -> Result<Segment, StorageError> {
         self.write()?;
         let Shared { disk, dir, .. } = self.shared;
+        let modified = disk.set_modified_ms(&self.files.path(FileKind::Log), last.modified_ms);
+        modified.map_err(self.files.error("write", FileKind::Log))?;
         let synced = self.log.sync_data();
         synced.map_err(self.files.error("sync", FileKind::Log))?;
         self.indexes.times.append(self.max_timestamp);
@@ -105,7 +108,8 @@ impl<'a> Output<'a> {
             size: self.position,
             max_timestamp: self.max_timestamp,
             first_timestamp: None,
-            created_ms,
+            created_ms: last.created_ms,
+            modified_ms: last.modified_ms,
             begun_ns: None,
             files: self.files.clone(),
         })

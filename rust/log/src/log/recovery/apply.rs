@@ -107,8 +107,15 @@ impl FoundSegment {
         if let Some((indexes, aborted)) = self.rebuilt {
             files.set_rebuilt(indexes, aborted);
         }
-        let (size, max_timestamp) = (self.size, self.max_timestamp);
-        Segment { size, max_timestamp, first_timestamp: None, created_ms, begun_ns: None, files }
+        Segment {
+            size: self.size,
+            max_timestamp: self.max_timestamp,
+            first_timestamp: None,
+            created_ms,
+            modified_ms: self.modified_ms.unwrap_or(created_ms),
+            begun_ns: None,
+            files,
+        }
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) fn segments(entries: &[DirEntry], leftovers: &Leftovers) -> Vec<Found
         .map(|(base_offset, _, entry)| {
             let kinds = FileKind::SEGMENT.into_iter();
             let swapped = kinds.filter(|kind| is_swapped(base_offset, kind)).collect();
-            FoundSegment { swapped, ..FoundSegment::new(base_offset, entry.size) }
+            let found = FoundSegment::new(base_offset, entry.size);
+            FoundSegment { swapped, modified_ms: entry.modified_ms, ..found }
         })
         .collect();
     segments.sort_by_key(|segment| segment.base_offset);

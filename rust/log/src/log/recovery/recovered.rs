@@ -38,6 +38,8 @@ pub(crate) struct FoundSegment {
     /// Bytes of batches; once it was looked at, up to the log end.
     pub(crate) size: u64,
     pub(crate) max_timestamp: TimeEntry,
+    /// When its `.log` was last written; `None` if the disk keeps no times.
+    pub(crate) modified_ms: Option<i64>,
     /// Entries of the transaction index.
     pub(crate) aborted_count: usize,
     /// Kinds of files that have [`crate::segment::SWAP_SUFFIX`] behind their names.
@@ -83,6 +85,7 @@ impl FoundSegment {
             base_offset,
             size,
             max_timestamp: TimeEntry::none(base_offset),
+            modified_ms: None,
             aborted_count: 0,
             swapped: Vec::new(),
             rebuilt: None,
