@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from pykafka_core.broker.start.quorum_place import quorum_place
 from pykafka_core.broker.storage import quorum_state
+from pykafka_core.config import Listener, StartConfig
 from pykafka_core.errors import InvalidVoterKeyError, UnsupportedVersionError
 from pykafka_core.quorum.events import Answer, Send
-from pykafka_core.quorum.log.state import LogState
+from pykafka_core.quorum.log.state import NO_VOTERS, EpochStart, LogState
 from pykafka_core.quorum.rpc import RemoveVoter, Vote, VoteAnswer
 from pykafka_core.quorum.static_voters import static_ids
 from pykafka_core.quorum.values import ElectionState, OffsetAndEpoch, ReplicaKey, Voter, VoterSet
@@ -95,3 +97,19 @@ def test_quorum_state_is_version_0_with_the_voters() -> None:
     }
     assert quorum_state.decode(content) == state
     assert static_ids(IN_LOG) == static_ids(VoterSet(0, ())) == ()
+
+
+def test_static_voters_count_again_once_a_start_has_truncated_the_record_of_voters() -> None:
+    """A controller was killed before others had its record that raises `kraft.version`."""
+    listener = Listener("CONTROLLER", "h", 9093)
+    start = StartConfig.from_settings(
+        {
+            "process.roles": "controller",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": "1@h:9093,2@h:9094,3@h:9095",
+        }
+    )
+    log = LogState.loaded(9, (EpochStart(3, 0),), None, voter_sets=(NO_VOTERS, IN_LOG))
+    place = quorum_place(start, OWN, log, ElectionState(3), [(listener, 9093)])
+    assert place.log.voter_set == IN_LOG
+    assert place.log.truncating(8).voter_set.keys == STATIC.keys

@@ -68,8 +68,10 @@ def quorum_place(
         _check_history(start, key, remembered, led_alone=led_alone)
     if not start.is_controller:
         return QuorumPlace(log, None, others, tuple(others))
-    if not log.voter_set.voters and start.voters:
-        log = log._replace(voter_sets=(_static_voters(start),))
+    if start.voters and not log.voter_sets[0].voters:
+        # Before any that the log names: a truncation of their record brings them back.
+        recorded_sets = (known for known in log.voter_sets[1:] if known.voters)
+        log = log._replace(voter_sets=(_static_voters(start), *recorded_sets))
     if not log.voter_set.voters and led_alone:
         log = log._replace(voter_sets=(VoterSet(0, (own,), KRAFT_VERSION),))
     if not log.voter_set.voters and not others:
