@@ -20,7 +20,6 @@ from pykafka_core.broker.arguments import (
     with_defaults,
 )
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.calls import (
     alter_configs,
@@ -38,7 +37,6 @@ from pykafka_core.broker.start.plan import Plan, Started, plan
 from pykafka_core.broker.start.registration import register
 from pykafka_core.broker.start.startup import start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
-from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import EMBEDDED_LISTENER, BrokerConfigs, family_of, parse_listeners
 from pykafka_core.errors import (
     ClosedError,
@@ -496,7 +494,7 @@ def _loop(
     on_failure: Callable[[BaseException], object] | None,
 ) -> ControlLoop:
     control, now_ns = started.control, core.now_ns()
-    timers, faults = control.timers, control.faults
+    timers = control.timers
     retention_ms = settings.int("log.retention.check.interval.ms")
     timers.every("retention", retention_ms, now_ns, control.maintenance.enforce_retention)
     timers.every("log lines", DRAIN_INTERVAL_MS, now_ns, drain_into_logging(core))
@@ -506,9 +504,7 @@ def _loop(
     if started.reserve is not None:
         timers.every("reserve", CHECK_INTERVAL_MS, now_ns, started.reserve.refill)
 
-    failing: list[Callable[[BaseException], object]] = [
-        lambda _: _end(core, started.snapshots, faults, 0)
-    ]
+    failing: list[Callable[[BaseException], object]] = [lambda _: _end(core, started, 0)]
     joined = started.joined
     if joined is not None:
         failing.append(lambda _: joined.set())
@@ -535,7 +531,7 @@ def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> Non
                 _leave(core, membership)
             loop.stop()
         finally:
-            _end(core, started.snapshots, started.control.faults, STOP_GRACE_MS)
+            _end(core, started, STOP_GRACE_MS)
         if started.joined is not None and not loop.is_current:
             started.joined.close()
 
@@ -548,13 +544,22 @@ def _leave(core: Core, membership: "Membership") -> None:
     left.wait(LEAVE_S)
 
 
-def _end(core: Core, snapshots: Snapshots | None, faults: Faults, grace_ms: int) -> None:
+def _end(core: Core, started: Started, grace_ms: int) -> None:
     """Stop everything but the control thread, each part whatever becomes of those before it. Idempotent."""
+    faults, snapshots = started.control.faults, started.snapshots
     with ExitStack() as end:  # innermost first
         end.callback(faults.guard, "log lines", drain_into_logging(core))
+        end.callback(faults.guard, "late events", lambda: _take_late(core, started))
         end.callback(faults.guard, "the core's stop", lambda: core.stop(grace_ms))
         if snapshots is not None:
             end.callback(faults.guard, "a snapshot", snapshots.finish)
+
+
+def _take_late(core: Core, started: Started) -> None:
+    """Report faults whose events the stop left in the queue."""
+    while events := core.wait(0):
+        for event in events:
+            started.control.dispatcher.take_late(event)
 
 
 def _make_core(

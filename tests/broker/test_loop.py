@@ -32,6 +32,9 @@ class Recorder:
     def take(self, event: "Event") -> None:
         self.notes.append(type(event).__name__)
 
+    def take_late(self, event: "Event") -> None:
+        self.notes.append(f"late {type(event).__name__}")
+
     def ask(self, asked: "Asked") -> None:
         self.asked.append(asked)
 
@@ -133,7 +136,7 @@ def test_a_stop_is_looked_at_between_requests() -> None:
     core.push(request(0))
     loop._stopping = True
     loop.turn()
-    assert notes == []
+    assert notes == ["late Request", "late Request"]
 
 
 def test_a_timer_runs_when_due_and_not_before() -> None:

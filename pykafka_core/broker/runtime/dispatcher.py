@@ -135,6 +135,16 @@ class Dispatcher:
             case _:
                 self._guard(event, assert_never)
 
+    def take_late(self, event: "Event") -> None:
+        """Report the faults of one event that a stop left in the queue."""
+        match event:
+            case _core.PartitionState():
+                self._guard(event, self._levels.partition)
+            case _core.DiskState():
+                self._guard(event, self._levels.disk)
+            case _:
+                pass
+
     def ask(self, asked: Asked) -> None:
         """Take in one request of this process."""
         self._dispatch(asked)

@@ -39,6 +39,9 @@ class Machine(Protocol):
     def take(self, event: "_core.Event") -> None:
         """Take in one event."""
 
+    def take_late(self, event: "_core.Event") -> None:
+        """Report the faults of one event that a stop left in the queue."""
+
     def ask(self, asked: Asked) -> None:
         """Take in one request of this process."""
 
@@ -172,8 +175,10 @@ class ControlLoop:
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         events = self._core.wait(deadline_ns, _EVENTS_MAX, self._machine.room)
         self.waits.note(events, self._core.now_ns())
-        for event in events:
+        for index, event in enumerate(events):
             if self._stopping:
+                for late in events[index:]:
+                    self._machine.take_late(late)
                 return
             self._machine.take(event)
         for _ in range(len(self._asked)):

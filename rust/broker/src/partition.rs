@@ -320,9 +320,8 @@ impl Partition {
     fn report_recovery(&self, recovery: &Recovery) {
         let (topic, index) = (&self.topic, self.index);
         let warn = |text: String| {
-            self.host
-                .log_ring
-                .log(Level::Warning, TARGET, || format!("{topic}-{index}: recovery {text}"));
+            let text = format!("{topic}-{index}: recovery {text}");
+            self.host.log_ring.report(Level::Warning, TARGET, text);
         };
         if let (Some(offset), bytes @ 1..) = (recovery.truncated_at, recovery.truncated_bytes) {
             warn(format!("cut a torn tail of {bytes} bytes: the log ends at offset {offset}"));

@@ -16,14 +16,17 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pykafka_core import Broker, Cluster
 from pykafka_core.cli.files.batches import HEADER_SIZE
 from pykafka_core.metadata.health import MEASURES, State
+from pykafka_core.protocol.messages import FetchRequest
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.metrics.surfaces import Capture, Found, check
 from tests.cluster.roles import BROKERS, CONTROLLERS, role_nodes
 from tests.faults.disk_full_child import AT_ONCE, STORAGE_ERROR, Sender
 from tests.support.patience import PATIENCE_S, POLL_S, eventually
+from tests.support.wire import Connection
 
 TOPIC = "t"
 NAME = f"{TOPIC}-0"
+FETCH = 1
 LONELY = "one-replica"
 VALUE = b"x" * 100_000
 
@@ -51,6 +54,23 @@ def test_a_damaged_partition_is_read_only_until_it_is_deleted(
         check(capsys, {broker: {State.READ_ONLY: [NAME]}})
         broker.delete_topic(TOPIC)
         check(capsys, {broker: {}})
+
+
+def test_damage_that_is_found_right_before_a_stop_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stop left the event in the queue, and nothing said why records were missing."""
+    with Broker(tmp_path) as broker:
+        path = written(tmp_path, broker)
+    partition = FetchRequest.FetchPartition(partition_max_bytes=1)
+    request = FetchRequest(topics=[FetchRequest.FetchTopic(topic=TOPIC, partitions=[partition])])
+    with Broker(tmp_path) as broker:
+        address = broker.bootstrap_servers
+        broker._loop.pause()
+        path.write_bytes(path.read_bytes()[:1000])
+        with Connection(address) as connection:
+            connection.ask(FETCH, 12, request)
+    assert f"partition {NAME} is read_only" in caplog.text
 
 
 def test_a_batch_that_cannot_be_read_is_reported_until_its_records_are_deleted(

@@ -78,7 +78,7 @@ impl PartitionTable {
     /// No partitions; none of the directory's logs is opened.
     pub fn new(options: PartitionOptions) -> PartitionTable {
         for warning in options.directory.warnings() {
-            options.log_ring.log(Level::Warning, "broker.storage", || warning);
+            options.log_ring.report(Level::Warning, "broker.storage", warning);
         }
         let host = Host {
             node_id: options.node_id,

@@ -3,20 +3,22 @@
 //! Clients cause lines, so lines are limited per target and second, and client bytes are written by [`escaped`] alone: no
 //! line feed, control character or escape sequence of theirs reaches a terminal or forges a line.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write};
+use std::mem;
 use std::sync::Arc;
 
 use pykafka_forks::Mutex;
 use pykafka_log::Clock;
 
-/// Lines that wait; the oldest go first.
+/// Lines that wait; the oldest go first, and are counted.
 const LINES_MAX: usize = 2_048;
 /// Lines of one target in one second; the rest is counted.
 const LINES_PER_SECOND_MAX: u32 = 20;
 /// Characters of client text that are shown.
 const ESCAPED_CHARACTERS_MAX: usize = 200;
 const SECOND_NS: u64 = 1_000_000_000;
+const TARGET: &str = "broker.log";
 
 /// Severity, with the numbers of Python's `logging`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +50,16 @@ pub struct LogLine {
 struct Window {
     second: u64,
     lines: u32,
+    /// Since the last drain.
     suppressed: u32,
 }
 
 #[derive(Default)]
 struct State {
     lines: VecDeque<LogLine>,
-    windows: HashMap<&'static str, Window>,
+    windows: BTreeMap<&'static str, Window>,
+    /// Lines that made way for later ones since the last drain.
+    lost: u32,
 }
 
 /// The ring.
@@ -74,35 +79,48 @@ impl LogRing {
         let second = self.clock.now_ns() / SECOND_NS;
         let mut state = self.state.lock();
         let window = state.windows.entry(target).or_default();
-        let mut suppressed = 0;
         if window.second != second {
-            suppressed = window.suppressed;
-            *window = Window { second, lines: 0, suppressed: 0 };
+            (window.second, window.lines) = (second, 0);
         }
         if window.lines >= LINES_PER_SECOND_MAX {
             window.suppressed += 1;
             return;
         }
         window.lines += 1;
-        let time_ms = self.clock.now_ms();
-        if suppressed > 0 {
-            let text = format!("{suppressed} more lines were suppressed");
-            push(&mut state.lines, LogLine { time_ms, level: Level::Warning, target, text });
-        }
-        push(&mut state.lines, LogLine { time_ms, level, target, text: text() });
+        state.push(LogLine { time_ms: self.clock.now_ms(), level, target, text: text() });
     }
 
-    /// All lines since the last call.
+    /// Adds a line that no client causes again and again, however many its target has had.
+    pub fn report(&self, level: Level, target: &'static str, text: String) {
+        let line = LogLine { time_ms: self.clock.now_ms(), level, target, text };
+        self.state.lock().push(line);
+    }
+
+    /// All lines since the last call, and how many are missing.
     pub fn drain(&self) -> Vec<LogLine> {
-        self.state.lock().lines.drain(..).collect()
+        let time_ms = self.clock.now_ms();
+        let missing = |count: u32, target, what: &str| {
+            let text = format!("{count} {what}");
+            (count > 0).then_some(LogLine { time_ms, level: Level::Warning, target, text })
+        };
+        let mut state = self.state.lock();
+        let lost = missing(mem::take(&mut state.lost), TARGET, "older lines were lost");
+        let mut drained: Vec<_> = lost.into_iter().chain(state.lines.drain(..)).collect();
+        drained.extend(state.windows.iter_mut().filter_map(|(target, window)| {
+            missing(mem::take(&mut window.suppressed), *target, "more lines were suppressed")
+        }));
+        drained
     }
 }
 
-fn push(lines: &mut VecDeque<LogLine>, line: LogLine) {
-    if lines.len() == LINES_MAX {
-        lines.pop_front();
+impl State {
+    fn push(&mut self, line: LogLine) {
+        if self.lines.len() == LINES_MAX {
+            self.lines.pop_front();
+            self.lost += 1;
+        }
+        self.lines.push_back(line);
     }
-    lines.push_back(line);
 }
 
 /// Shows text that a client sent: printable, quoted, of bounded length.
@@ -144,10 +162,26 @@ mod tests {
             ring.log(Level::Info, "broker.connection", || "closed".into());
         }
         ring.log(Level::Error, "broker.partition", || "failed".into());
-        assert_eq!(ring.drain().len(), LINES_PER_SECOND_MAX as usize + 1);
+        assert_eq!(ring.state.lock().lines.len(), LINES_PER_SECOND_MAX as usize + 1);
+        assert_eq!(last_of(&ring), "80 more lines were suppressed");
         clock.advance_ms(1_000);
         ring.log(Level::Info, "broker.connection", || "closed".into());
-        let texts: Vec<String> = ring.drain().into_iter().map(|line| line.text).collect();
-        assert_eq!(texts, ["80 more lines were suppressed", "closed"]);
+        assert_eq!(last_of(&ring), "closed");
+    }
+
+    #[test]
+    fn reports_are_not_limited_and_lost_lines_are_counted() {
+        let ring = LogRing::new(Arc::new(ManualClock::new(0)));
+        for _ in 0..LINES_MAX + 3 {
+            ring.report(Level::Warning, "broker.partition", "cut".into());
+        }
+        let drained = ring.drain();
+        assert_eq!(drained.len(), 1 + LINES_MAX);
+        assert_eq!(drained[0].text, "3 older lines were lost");
+        assert_eq!(ring.drain(), []);
+    }
+
+    fn last_of(ring: &LogRing) -> String {
+        ring.drain().pop().expect("there is a line").text
     }
 }
