@@ -980,6 +980,12 @@ class Repair:
     def close(self) -> None:
         """Give the lock up."""
 
+def read_partition_metadata(data: bytes, /) -> tuple[bytes, int | None] | None:
+    """Topic id and partition of a `partition.metadata`; None if it is damaged.
+
+    Kafka's files have no partition.
+    """
+
 # --- Regular expressions of clients --------------------------------------------------------------
 
 @final

@@ -6,6 +6,7 @@ from pykafka_core import Broker
 from pykafka_core._core import build_batch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, StoredIdentity
+from pykafka_core.broker.storage.partition_identity import PARTITION_METADATA, read_identity
 from pykafka_core.errors import LocalError, StorageError
 from pykafka_core.quorum.values import ElectionState, ReplicaKey
 from pykafka_core.types import id_bytes
@@ -229,3 +230,16 @@ def test_a_directory_of_a_newer_kafka_is_named(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(OLDER.replace("version=1", "version=2"))
     with pytest.raises(StorageError, match=r"newer Kafka: version is '2'.*start the version"):
         Broker(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "partition"), [(b"partition: 7", 7), (b"partition: 7x", None), (b"", None)]
+)
+def test_partition_metadata_with_an_invalid_partition_is_damaged(
+    tmp_path: Path, line: bytes, partition: int | None
+) -> None:
+    lines = b"version: 0", b"topic_id: AAAAAAAAAAAAAAAAAAAAAQ", line
+    (tmp_path / PARTITION_METADATA).write_bytes(b"\n".join(lines))
+    identity = read_identity(tmp_path)
+    assert (identity is None) == (line == b"partition: 7x")
+    assert identity is None or identity == (bytes(15) + b"\x01", partition)

@@ -1,17 +1,13 @@
 """``partition.metadata``: the topic of a directory, and in our files also the partition."""
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
+from pykafka_core._core import read_partition_metadata
 from pykafka_core.broker.storage.files import read_file
-from pykafka_core.types import id_bytes
 
 PARTITION_METADATA = "partition.metadata"
 _SIZE_MAX = 4096
-_LINES = re.compile(
-    rb"version: 0\r?\ntopic_id: (?P<topic>[A-Za-z0-9_-]{22})(?:\r?\npartition: (?P<partition>[0-9]{1,10}))?"
-)
 
 
 class PartitionIdentity(NamedTuple):
@@ -27,12 +23,9 @@ def read_identity(directory: Path) -> PartitionIdentity | None:
     Raises:
         StorageError: The file cannot be read.
     """
-    found = _LINES.match(read_file(directory / PARTITION_METADATA, _SIZE_MAX) or b"")
-    if found is None:
-        return None
-    partition = found["partition"]
-    topic_id = id_bytes(found["topic"].decode())
-    return PartitionIdentity(topic_id, None if partition is None else int(partition))
+    data = read_file(directory / PARTITION_METADATA, _SIZE_MAX) or b""
+    found = read_partition_metadata(data)
+    return None if found is None else PartitionIdentity(*found)
 
 
 def other_partition(directory: Path) -> int | None:

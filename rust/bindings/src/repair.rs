@@ -4,13 +4,26 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pykafka_forks::OfProcess;
-use pykafka_log::{CleanupPolicy, Cut, LogConfig, OpenError, Repair, SystemClock};
+use pykafka_log::{CleanupPolicy, Cut, LogConfig, OpenError, Repair, SystemClock, checkpoint};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::log::{error, open_error};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyRepair>()
+    module.add_class::<PyRepair>()?;
+    module.add_function(wrap_pyfunction!(read_partition_metadata, module)?)
+}
+
+/// Topic id and partition of a `partition.metadata`.
+#[pyfunction]
+#[pyo3(signature = (data, /))]
+fn read_partition_metadata<'py>(
+    py: Python<'py>,
+    data: &[u8],
+) -> Option<(Bound<'py, PyBytes>, Option<i32>)> {
+    let identity = checkpoint::read_partition_metadata(data).ok()?;
+    Some((PyBytes::new(py, &identity.topic_id), identity.partition))
 }
 
 #[pyclass(frozen, name = "Repair", module = "pykafka_core._core")]
