@@ -70,6 +70,12 @@ def cuts_what_it_does_not_read(folder: Path) -> Result:
     return Result(readers.by_log(folder, read_only=True).rows)
 
 
+def cuts_a_record_and_reports_it(folder: Path) -> Result:
+    rows = loses_the_last_record(folder).rows
+    cuts_what_it_does_not_read(folder)
+    return Result(rows, report="the log was cut")
+
+
 def changes_a_byte(folder: Path) -> Result:
     for log in folder.glob("*.log"):
         data = bytearray(log.read_bytes())
@@ -87,6 +93,7 @@ WRONG: dict[Callable[[Path], Result], str] = {
     stops_at_damage: "fewer records than Kafka",
     loses_the_last_record: "fewer records than Kafka",
     cuts_what_it_does_not_read: "data were cut",
+    cuts_a_record_and_reports_it: "data were cut",
     changes_a_byte: "data were changed",
     raises: "crashed",
 }
