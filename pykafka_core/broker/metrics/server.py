@@ -6,6 +6,7 @@ What is read for ``/metrics`` is given to all who ask within `FRESH_S`: impatien
 
 import json
 import logging
+import os
 import socket
 import threading
 import time
@@ -59,6 +60,7 @@ class MetricsServer:
     def __init__(self, broker: "Broker", host: str, port: int) -> None:
         self._server = _Server((host or LOOPBACK, port), _Pages(broker))
         close_in_children(self._server.socket)
+        self._pid = os.getpid()
         self._thread = threading.Thread(
             target=partial(self._server.serve_forever, poll_interval=0.1),
             name="pykafka-core-metrics",
@@ -78,6 +80,8 @@ class MetricsServer:
 
     def close(self) -> None:
         """Stop listening. Idempotent; requests that are being answered are not waited for."""
+        if self._pid != os.getpid():
+            return  # a forked child does not have the thread
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

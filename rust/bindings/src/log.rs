@@ -1,6 +1,6 @@
 //! The library door's Rust half: one log, opened on its own (`pykafka_core.log`).
 //!
-//! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`.
+//! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`, except `close`.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ import pytest
 
 from pykafka_core import Broker, Cluster
 from pykafka_core.broker.metrics.server import MetricsServer
-from tests.broker.forks.children import killed_later, living_child
+from tests.broker.forks.children import exit_code, killed_later, living_child
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -108,9 +108,11 @@ def test_a_child_has_no_socket_of_its_parents_cluster() -> None:
 
 def test_a_child_has_no_socket_of_its_parents_metrics() -> None:
     before = sockets_of(os.getpid()).keys()
-    with Broker() as broker, closing(MetricsServer(broker, "", 0)), living_child() as child:
-        assert len(sockets_of(os.getpid()).keys() - before) == 1
-        assert sockets_of(child).keys() <= before
+    with Broker() as broker, closing(MetricsServer(broker, "", 0)) as metrics:
+        with living_child() as child:
+            assert len(sockets_of(os.getpid()).keys() - before) == 1
+            assert sockets_of(child).keys() <= before
+        assert exit_code(metrics.close) == 0
 
 
 def test_a_killed_parent_leaves_its_port_and_directory_free(tmp_path: Path) -> None:

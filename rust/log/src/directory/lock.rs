@@ -5,7 +5,7 @@
 //! of the file gives it up. So a process-wide registry is asked first, and nobody but this module opens `.lock`.
 //!
 //! A forked child has neither the lock nor the right to use what its parent opened: [`DirectoryLock::check_process`]
-//! tells it so. Its copy of the registry is void, since entries count only in the process that made them.
+//! fails there. The child has its own registry.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
