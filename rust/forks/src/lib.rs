@@ -30,4 +30,4 @@ pub use generation::Generation;
 pub use locks::{Condvar, Mutex, RwLock};
 pub use process::{OfProcess, PerProcess};
 pub use socket::Socket;
-pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use std::sync::MutexGuard;
