@@ -9,7 +9,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("slow_disk.c")
 SIZE = 256
-"""Size of ``struct disk``: every_ms, stall_ms and fails, 4 bytes each, then the part of a path."""
+"""Size of ``struct disk``: four numbers of 4 bytes, then the part of a path."""
 
 
 class Disk:
@@ -62,5 +62,9 @@ class Disk:
         (pending,) = struct.unpack_from("i", self._state, 4)
         return not pending
 
+    def is_waited_for(self) -> bool:
+        """Whether a write or sync takes the time of `slow`."""
+        return bool(struct.unpack_from("i", self._state, 12)[0])
+
     def _name(self, path_part: str) -> None:
-        struct.pack_into("244s", self._state, 12, path_part.encode())
+        struct.pack_into("240s", self._state, 16, path_part.encode())

@@ -2,7 +2,7 @@
  *
  * SLOW_DISK names a file that holds a `struct disk`, which another process changes (disk.py). It is about regular files
  * whose path contains `stalled`. Each write and sync takes every_ms longer, or until every_ms is 0. The next one takes
- * stall_ms longer. If `fails` is set each one ends with EIO.
+ * stall_ms longer. If `fails` is set each one ends with EIO. `waiting` counts those in every_ms.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +26,8 @@ struct disk {
     _Atomic int every_ms;
     _Atomic int stall_ms;
     _Atomic int fails;
-    char stalled[244];
+    _Atomic int waiting;
+    char stalled[240];
 };
 
 static struct disk *disk;
@@ -50,8 +51,10 @@ static void wait_ms(int ms)
 
 static void wait_while_slow(int ms)
 {
+    disk->waiting++;
     for (; ms > 0 && disk->every_ms; ms -= STEP_MS)
         wait_ms(ms < STEP_MS ? ms : STEP_MS);
+    disk->waiting--;
 }
 
 static int is_stalled(int fd)

@@ -4,11 +4,12 @@ import errno
 import gc
 import logging
 import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -122,13 +123,14 @@ def serve(options: ServeOptions) -> None:
     )
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
+    with _bounded(options.stop_timeout_s, signalled, wake_up), suppress(StartGivenUpError):
+        _serve(options, signalled, wake_up)
+
+
+def _serve(options: ServeOptions, signalled: int, wake_up: int) -> None:
     place = None if options.metrics is None else _metrics_place(options.metrics)
-    try:
-        started = _start(options, lambda _: os.write(wake_up, b"\0"), signalled)
-    except StartGivenUpError:
-        return
+    started = _start(options, lambda _: os.write(wake_up, b"\0"), signalled)
     with (
-        ExitStack() as stop,
         closing(started) as broker,
         nullcontext() if place is None else closing(_serve_metrics(broker, place)) as metrics,
     ):
@@ -138,19 +140,18 @@ def serve(options: ServeOptions) -> None:
         except ClosedError as error:
             advice = "start it again: what was committed is applied then; its log says where the fault is"
             raise CliError(str(error), advice) from error
-        finally:
-            stop.enter_context(_bounded(options.stop_timeout_s))
 
 
 @contextmanager
-def _bounded(seconds: int) -> Iterator[None]:
-    """End the process if the block takes longer: a disk may take minutes for the last syncs.
+def _bounded(seconds: int, signalled: int, wake_up: int) -> Iterator[None]:
+    """End the process if the block takes longer after a signal: a disk may take minutes for a sync.
 
     Acknowledged records keep their promise, as after SIGKILL, and the next start recovers the logs.
     """
     stopped = threading.Event()
 
     def watch() -> None:
+        _wait(signalled)
         if not stopped.wait(seconds):
             text = (
                 f"the stop took longer than {seconds} s and was cancelled: the next start recovers"
@@ -163,6 +164,15 @@ def _bounded(seconds: int) -> Iterator[None]:
         yield
     finally:
         stopped.set()
+        with suppress(BlockingIOError):  # it can be read already
+            os.write(wake_up, b"\0")
+
+
+def _wait(signalled: int) -> None:
+    """Return once a descriptor can be read; two threads wait, so neither reads."""
+    poll = select.poll()
+    poll.register(signalled, select.POLLIN)
+    poll.poll()
 
 
 def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
@@ -206,7 +216,7 @@ def _serve_until(signalled: int, broker: "Broker", metrics: str) -> None:
         f"ready {address} data={data} cluster={broker.cluster_id}{more}",
         flush=True,
     )
-    os.read(signalled, 1)
+    _wait(signalled)
     if not broker.healthy:
         broker.topics()
 

@@ -21,8 +21,9 @@ from pykafka_core.cli.serve import ServeOptions
 from pykafka_core.log import Log
 from pykafka_core.protocol.messages import MetadataRequest
 from pykafka_core.types import RESOURCE_BROKER
+from tests.faults.disk_full_child import Sender
 from tests.support.evidence.logs import watch_lines
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.wire import Connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -89,6 +90,28 @@ def test_a_stop_on_a_slow_disk_ends_at_its_limit_and_loses_no_record(tmp_path: P
     for partition in range(4):
         with Log.open(data / f"orders{partition}-0", read_only=True) as log:
             assert log.log_end_offset == 1
+
+
+def test_a_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> None:
+    """A start that recovers a directory did not end at all, nor at a second signal."""
+    disk, data = Disk(tmp_path / "disk"), tmp_path / "data"
+    arguments = ["--data", str(data), "--durability", "os", "--stop-timeout", "1"]
+    with serving(*arguments) as (process, line):
+        assert Sender(line.split()[1]).send("orders", b"order") == 0
+        process.kill()
+        process.communicate()
+    with disk.slow(10 * 1000 * int(PATIENCE_S), f"{data}/"):
+        arguments = [*command("serve", "--listen", "127.0.0.1:0"), *arguments]
+        starting = subprocess.Popen(
+            arguments, env={**os.environ, **disk.environment}, stderr=subprocess.PIPE, text=True
+        )
+        eventually(disk.is_waited_for)
+        starting.send_signal(signal.SIGTERM)
+        _, errors = starting.communicate(timeout=PATIENCE_S)
+    assert (starting.returncode, "was cancelled" in errors) == (1, True), errors
+    Broker(data).close()
+    with Log.open(data / "orders-0", read_only=True) as log:
+        assert log.log_end_offset == 1
 
 
 def test_ctrl_c_ends_a_start_whatever_it_interrupts() -> None:
@@ -335,7 +358,8 @@ def test_well_formed_arguments_need_no_typer() -> None:
 # What `serve` takes of the standard library: each of them has to pay for itself at every start.
 STANDARD = (
     "atexit, base64, collections.abc, contextlib, enum, errno, functools, gc, heapq, importlib, itertools, json,"
-    "logging, math, os, pathlib, re, resource, runpy, signal, struct, threading, time, types, typing, warnings, weakref"
+    "logging, math, os, pathlib, re, resource, runpy, select, signal, struct, threading, time, types, typing,"
+    "warnings, weakref"
 )
 # Parts of this package that a broker may need later, or never.
 LATER = (
