@@ -1,8 +1,8 @@
-//! A whole batch, borrowed: header getters, CRC, and the walk over concatenated batches.
+//! A whole batch, borrowed: header getters, CRC, and iteration over concatenated batches.
 //!
 //! A message of format 0 or 1 (before Kafka 0.11) counts as a batch: a plain one holds one record,
 //! a compressed one a set of messages. The offset in its header is that of its last record. The
-//! offset of the first record of a compressed message is known only after decompression.
+//! first offset of a compressed message is known only after decompression.
 
 use std::ops::Deref;
 
@@ -12,18 +12,18 @@ use crate::layout::{self, MessageFormat, legacy};
 use crate::leader_epoch::LeaderEpoch;
 use crate::producer::{ProducerEpoch, ProducerId};
 
-/// Who set a batch's timestamps.
+/// The source of a batch's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TimestampType {
-    /// The producer, record by record.
+    /// The producer sets each record's timestamp.
     #[default]
     CreateTime,
-    /// The broker, at append: every record has the batch's max timestamp.
+    /// The broker sets one at append: every record has the batch's max timestamp.
     LogAppendTime,
 }
 
 impl TimestampType {
-    /// Kafka's name, as `message.timestamp.type` takes it.
+    /// Kafka's name, a value of `message.timestamp.type`.
     pub fn name(self) -> &'static str {
         match self {
             Self::CreateTime => "CreateTime",
@@ -32,36 +32,36 @@ impl TimestampType {
     }
 }
 
-/// Why bytes do not begin with a batch.
+/// Why bytes do not start with a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// The bytes end before the batch does; normal at the end of a file or of a fetch response.
     #[error("batch is incomplete: {needed} bytes needed, {have} there")]
     Incomplete {
-        /// Bytes of the whole batch; [`crate::PREFIX_SIZE`] while not even that is known.
+        /// Size of the whole batch; [`crate::PREFIX_SIZE`] if it is not known yet.
         needed: usize,
-        /// Bytes there.
+        /// Number of available bytes.
         have: usize,
     },
-    /// The length field is less than a header's rest; no position after it can be trusted.
+    /// The length is less than that of an empty batch, so the following position is unknown.
     #[error("batch length {0} is less than that of a header")]
     Size(i32),
-    /// A format that is not known.
+    /// The format is not supported.
     #[error("magic {0} is not supported")]
     Magic(i8),
 }
 
-/// The header of a batch, borrowed: what can be said of a batch whose records are not at hand.
+/// The header of a batch, borrowed, without access to its records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader<'a> {
-    /// As long as [`MessageFormat::header_size`] says.
+    /// Its length is [`MessageFormat::header_size`].
     bytes: &'a [u8],
     size: usize,
     format: MessageFormat,
 }
 
 impl<'a> BatchHeader<'a> {
-    /// The header that `bytes` begin with, whatever follows it.
+    /// Reads the header at the start of `bytes`, which may be followed by anything.
     ///
     /// Checks length and magic only, as [`Batch::split`] does.
     pub fn read(bytes: &'a [u8]) -> Result<Self, BatchError> {
@@ -72,7 +72,7 @@ impl<'a> BatchHeader<'a> {
         Ok(Self { bytes, size, format })
     }
 
-    /// The header of a batch of format 2 that has no records.
+    /// Wraps the header of a batch of format 2 without records.
     pub(crate) fn of_v2(bytes: &'a [u8; layout::HEADER_SIZE]) -> Self {
         Self { bytes, size: layout::HEADER_SIZE, format: MessageFormat::V2 }
     }
@@ -87,19 +87,19 @@ impl<'a> BatchHeader<'a> {
         self.size
     }
 
-    /// How its bytes are laid out.
+    /// Format of its bytes.
     pub fn format(&self) -> MessageFormat {
         self.format
     }
 
-    /// Offset of the first record the producer wrote; compaction may have removed it. Of a message
-    /// of format 0 or 1 the offset of its last record.
+    /// Offset of the first record that the producer wrote; compaction may have removed it. For
+    /// formats 0 and 1, the offset of the last record.
     pub fn base_offset(&self) -> i64 {
         i64::from_be_bytes(field(self.bytes, layout::BASE_OFFSET))
     }
 
-    /// Offset of the last record the producer wrote (inclusive). Saturates for hostile headers:
-    /// ask [`Self::has_valid_offsets`] where they come from outside.
+    /// Offset of the last record that the producer wrote (inclusive). Saturates for invalid
+    /// headers: check untrusted ones with [`Self::has_valid_offsets`].
     pub fn last_offset(&self) -> i64 {
         self.base_offset().saturating_add(i64::from(self.last_offset_delta()))
     }
@@ -109,35 +109,35 @@ impl<'a> BatchHeader<'a> {
         self.last_offset().saturating_add(1)
     }
 
-    /// `last_offset - base_offset`; 0 of a message of format 0 or 1.
+    /// `last_offset - base_offset`; 0 in formats 0 and 1.
     pub fn last_offset_delta(&self) -> i32 {
         self.modern().map_or(0, |bytes| i32::from_be_bytes(field(bytes, layout::LAST_OFFSET_DELTA)))
     }
 
-    /// Whether offsets are such as a log may hold: 0 ≤ base ≤ last, and there is one after.
+    /// Whether a log may contain the offsets: 0 ≤ base ≤ last, and last is not the maximum.
     pub fn has_valid_offsets(&self) -> bool {
         self.base_offset() >= 0 && self.last_offset_delta() >= 0 && self.last_offset() < i64::MAX
     }
 
-    /// Epoch of the leader that appended it; clients send none.
+    /// Epoch of the leader that appended it; `None` in batches from clients.
     pub fn partition_leader_epoch(&self) -> Option<LeaderEpoch> {
         let epoch = field(self.modern()?, layout::PARTITION_LEADER_EPOCH);
         LeaderEpoch::from_wire(i32::from_be_bytes(epoch))
     }
 
-    /// The number of its format.
+    /// Number of its format.
     pub fn magic(&self) -> i8 {
         self.format.magic()
     }
 
-    /// The CRC as stored.
+    /// The stored CRC.
     pub fn crc(&self) -> u32 {
         let at = if self.is_legacy() { legacy::CRC } else { layout::CRC };
         u32::from_be_bytes(field(self.bytes, at))
     }
 
-    /// The CRC of the bytes of the header that it covers. The rest of the batch must make it
-    /// [`Self::crc`].
+    /// Starts the CRC with the part of the header that it covers. Continue it over the rest of the
+    /// batch and compare the result with [`Self::crc`].
     pub fn begin_crc(&self) -> Checksum {
         let (algorithm, from) = if self.is_legacy() {
             (ChecksumAlgorithm::Crc32, layout::MAGIC)
@@ -157,17 +157,17 @@ impl<'a> BatchHeader<'a> {
         }
     }
 
-    /// The codec of the payload; an error for the ids 5 to 7 that Kafka has not given out.
+    /// The codec of the payload; an error for the unassigned ids 5 to 7.
     pub fn compression(&self) -> Result<Compression, UnknownCompression> {
         Compression::try_from(self.attributes() & layout::COMPRESSION_MASK)
     }
 
-    /// Whether its records lie in it as they are read: format 2, not compressed.
+    /// Whether its records can be read in place: format 2, not compressed.
     pub fn is_plain(&self) -> bool {
         !self.is_legacy() && self.compression() == Ok(Compression::None)
     }
 
-    /// Who set the timestamps.
+    /// The source of the timestamps.
     pub fn timestamp_type(&self) -> TimestampType {
         if self.format != MessageFormat::V0 && self.attributes() & layout::LOG_APPEND_TIME != 0 {
             TimestampType::LogAppendTime
@@ -176,17 +176,17 @@ impl<'a> BatchHeader<'a> {
         }
     }
 
-    /// Whether it belongs to a transaction (markers do as well).
+    /// Whether it belongs to a transaction; also true for markers.
     pub fn is_transactional(&self) -> bool {
         self.has(layout::TRANSACTIONAL)
     }
 
-    /// Whether it holds a control record, never to be shown to users.
+    /// Whether it is a control batch, which is never returned to users.
     pub fn is_control(&self) -> bool {
         self.has(layout::CONTROL)
     }
 
-    /// Since when (ms) its tombstones and markers may be removed, once a cleaner has seen them.
+    /// Time (ms) from which its tombstones and markers may be removed; set by the first compaction.
     pub fn delete_horizon_ms(&self) -> Option<i64> {
         self.has(layout::DELETE_HORIZON).then(|| self.base_timestamp())
     }
@@ -199,7 +199,7 @@ impl<'a> BatchHeader<'a> {
         }
     }
 
-    /// The largest timestamp (ms) of its records; with `LogAppendTime` that of all of them. −1 in
+    /// The largest timestamp (ms) of its records, with `LogAppendTime` that of all records. −1 in
     /// format 0.
     pub fn max_timestamp(&self) -> i64 {
         match self.format {
@@ -209,19 +209,19 @@ impl<'a> BatchHeader<'a> {
         }
     }
 
-    /// The idempotent producer's id.
+    /// Id of the idempotent producer.
     pub fn producer_id(&self) -> ProducerId {
         let id =
             self.modern().map_or(-1, |bytes| i64::from_be_bytes(field(bytes, layout::PRODUCER_ID)));
         ProducerId::new(id)
     }
 
-    /// Whether an idempotent producer wrote it.
+    /// Whether the producer is idempotent.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id().is_some()
     }
 
-    /// The producer's epoch; −1 for none.
+    /// Epoch of the producer; −1 without one.
     pub fn producer_epoch(&self) -> ProducerEpoch {
         let epoch = self
             .modern()
@@ -229,31 +229,31 @@ impl<'a> BatchHeader<'a> {
         ProducerEpoch::new(epoch)
     }
 
-    /// Sequence of the first record; −1 for none.
+    /// Sequence of the first record; −1 without one.
     pub fn base_sequence(&self) -> i32 {
         self.modern().map_or(layout::NO_SEQUENCE, |bytes| {
             i32::from_be_bytes(field(bytes, layout::BASE_SEQUENCE))
         })
     }
 
-    /// Sequence of the last record (inclusive); −1 for none. 2³¹−1 is followed by 0.
+    /// Sequence of the last record (inclusive); −1 without one. 2³¹−1 is followed by 0.
     pub fn last_sequence(&self) -> i32 {
         sequence_after(self.base_sequence(), self.last_offset_delta())
     }
 
-    /// The number of records in the header; hostile until they were iterated, negative even. 1 for
-    /// a message of format 0 or 1, even if it is compressed and holds more.
+    /// Number of records in the header; untrusted until they are iterated, may be negative. 1 in
+    /// formats 0 and 1, even for a compressed message with more records.
     pub fn records_count(&self) -> i32 {
         self.modern().map_or(1, |bytes| i32::from_be_bytes(field(bytes, layout::RECORDS_COUNT)))
     }
 
-    /// Whether it is a compressed message of format 0 or 1, which must be decompressed to find its
-    /// first offset.
+    /// Whether it is a compressed message of format 0 or 1, whose first offset is only known after
+    /// decompression.
     pub fn is_message_set(&self) -> bool {
         self.is_legacy() && self.attributes() & layout::COMPRESSION_MASK != 0
     }
 
-    /// A lower bound of its first offset, where the batches before it end at `reached` (exclusive).
+    /// A lower bound of its first offset if the batches before it end at `reached` (exclusive).
     /// Exact unless [`Self::is_message_set`].
     pub fn first_offset_min(&self, reached: i64) -> i64 {
         if self.is_message_set() { reached.min(self.base_offset()) } else { self.base_offset() }
@@ -264,7 +264,7 @@ impl<'a> BatchHeader<'a> {
         self.format != MessageFormat::V2
     }
 
-    /// The header, if it is one of format 2.
+    /// The header if the batch has format 2.
     fn modern(&self) -> Option<&'a [u8; layout::HEADER_SIZE]> {
         self.bytes.first_chunk()
     }
@@ -274,8 +274,8 @@ impl<'a> BatchHeader<'a> {
     }
 }
 
-/// A whole batch; `bytes` is as long as its length field says. Nothing behind the header is
-/// checked until asked for.
+/// A whole batch: `bytes` has the size in its header. Bytes after the header are only checked by
+/// the methods that use them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Batch<'a> {
     header: BatchHeader<'a>,
@@ -302,10 +302,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Split the first batch off `bytes` that must have format 2, as all bytes of producers.
+    /// Split the first batch off `bytes`; it must have format 2, as required of producers.
     ///
     /// # Errors
-    /// [`BatchError::Magic`] for a batch of format 0 or 1 too.
+    /// [`BatchError::Magic`] also for a batch of format 0 or 1.
     pub fn split_v2(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
         match bytes.get(layout::MAGIC) {
             Some(0 | 1) => Err(BatchError::Magic(bytes[layout::MAGIC] as i8)),
@@ -313,13 +313,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The size in bytes of the batch that begins with `header`, of which the first
-    /// [`crate::PREFIX_SIZE`] bytes are enough.
+    /// Size in bytes of the batch that starts with `header`, which must have at least the first
+    /// [`crate::PREFIX_SIZE`] bytes.
     pub fn size_in(header: &[u8]) -> Result<usize, BatchError> {
         format_and_size(header).map(|(_, size)| size)
     }
 
-    /// The header, with or without its records at hand.
+    /// The header, which can be used without the records.
     pub fn header(&self) -> BatchHeader<'a> {
         self.header
     }
@@ -334,7 +334,7 @@ impl<'a> Batch<'a> {
         &self.bytes[self.format.header_size()..]
     }
 
-    /// Whether the stored CRC is that of the bytes it covers.
+    /// Whether the stored CRC matches the bytes that it covers.
     pub fn is_crc_valid(&self) -> bool {
         let computed = if self.is_legacy() {
             crc32(&self.bytes[layout::MAGIC..])
@@ -362,7 +362,7 @@ impl std::fmt::Debug for Batch<'_> {
     }
 }
 
-/// Format and size in bytes of the batch that `header` begins with.
+/// Format and size in bytes of the batch that starts with `header`.
 fn format_and_size(header: &[u8]) -> Result<(MessageFormat, usize), BatchError> {
     let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
         return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
@@ -378,7 +378,7 @@ fn format_and_size(header: &[u8]) -> Result<(MessageFormat, usize), BatchError> 
     }
 }
 
-/// The sequence `delta` records after `sequence`: none stays none, 2³¹−1 is followed by 0.
+/// The sequence `delta` records after `sequence`; −1 stays −1, and 2³¹−1 is followed by 0.
 pub(crate) fn sequence_after(sequence: i32, delta: i32) -> i32 {
     if sequence < 0 {
         return layout::NO_SEQUENCE;
@@ -386,20 +386,20 @@ pub(crate) fn sequence_after(sequence: i32, delta: i32) -> i32 {
     (i64::from(sequence) + i64::from(delta)).rem_euclid(1 << 31) as i32
 }
 
-/// The `N` bytes of a header field. `bytes` holds a whole header, or the prefix that `at` is in.
+/// The `N` bytes of a header field. `bytes` is a whole header, or a prefix that contains the field.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     *bytes[at..].first_chunk().expect("a field lies inside the header")
 }
 
 /// The batches of concatenated bytes, in order.
 ///
-/// An incomplete batch at the end ends it, as Kafka's fetch responses may be cut anywhere;
-/// [`Batches::rest`] then returns what was left. After an error it is over.
+/// Iteration ends at an incomplete batch, because Kafka's fetch responses may be cut anywhere;
+/// [`Batches::rest`] then returns the remaining bytes. It also ends after an error.
 pub fn batches(bytes: &[u8]) -> Batches<'_> {
     Batches { rest: bytes, over: false }
 }
 
-/// See [`batches`].
+/// Iterator of [`batches`].
 #[derive(Debug, Clone)]
 pub struct Batches<'a> {
     rest: &'a [u8],
@@ -407,7 +407,7 @@ pub struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    /// The bytes behind the last batch returned.
+    /// The bytes after the last returned batch.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,11 +1,11 @@
-//! The few changes a broker makes to a batch in place.
+//! The changes that a broker makes to a batch in place.
 
 use crate::batch::{Batch, BatchError, TimestampType};
 use crate::crc::crc32c;
 use crate::layout;
 use crate::leader_epoch::LeaderEpoch;
 
-/// A whole batch to be changed in place. Sizes never change.
+/// A whole batch that is changed in place. Its size never changes.
 #[derive(Debug)]
 pub struct BatchMut<'a> {
     bytes: &'a mut [u8],
@@ -18,25 +18,25 @@ impl<'a> BatchMut<'a> {
         Ok(Self { bytes: &mut bytes[..size] })
     }
 
-    /// The same batch to look at.
+    /// A read-only view.
     pub fn as_batch(&self) -> Batch<'_> {
         Batch::split(self.bytes)
             .expect("checked when made, and no setter touches length or magic")
             .0
     }
 
-    /// Set the offset of the first record. Outside the CRC.
+    /// Set the offset of the first record, which the CRC does not cover.
     pub fn set_base_offset(&mut self, offset: i64) {
         self.put(layout::BASE_OFFSET, offset.to_be_bytes());
     }
 
-    /// Set the leader's epoch. Outside the CRC.
+    /// Set the leader epoch, which the CRC does not cover.
     pub fn set_partition_leader_epoch(&mut self, epoch: LeaderEpoch) {
         self.put(layout::PARTITION_LEADER_EPOCH, epoch.get().to_be_bytes());
     }
 
-    /// Set max timestamp (ms) and timestamp type, and the CRC again; the base timestamp stays,
-    /// as the records' deltas refer to it. Does nothing where both are as wanted.
+    /// Set max timestamp (ms) and timestamp type, and update the CRC. The base timestamp stays,
+    /// because the records' deltas refer to it. Does nothing if both are already set.
     pub fn set_max_timestamp(&mut self, timestamp: i64, timestamp_type: TimestampType) {
         let batch = self.as_batch();
         if batch.max_timestamp() == timestamp && batch.timestamp_type() == timestamp_type {
@@ -51,7 +51,7 @@ impl<'a> BatchMut<'a> {
         self.seal();
     }
 
-    /// Set the CRC to that of the bytes it covers.
+    /// Update the CRC.
     fn seal(&mut self) {
         let crc = crc32c(&self.bytes[layout::ATTRIBUTES..]);
         self.put(layout::CRC, crc.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Build a batch: records are laid out as they come, and compressed at the end, or as they come too if the batch is large.
+//! Builds a batch: encodes records and compresses them at the end, or in pieces if it is large.
 
 use crate::batch::TimestampType;
 use crate::cancellation::{Cancellation, Cancelled};
@@ -10,29 +10,29 @@ use crate::producer::{ProducerEpoch, ProducerId};
 use crate::record::{Header, Headers, Record};
 use crate::varint;
 
-/// What a new batch's header says beside what its records tell.
+/// Fields of a new batch's header that do not depend on its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchOptions {
     /// The codec.
     pub compression: Compression,
     /// Its level; the codec's default if `None`.
     pub level: Option<i32>,
-    /// Who sets the timestamps; with `LogAppendTime` the appender stamps the batch afterwards
+    /// The source of timestamps; with `LogAppendTime` the appender sets the timestamp afterwards
     /// ([`crate::BatchMut::set_max_timestamp`]).
     pub timestamp_type: TimestampType,
     /// Offset of the first record; 0 in produce requests.
     pub base_offset: i64,
-    /// The leader's epoch; none in produce requests.
+    /// The leader epoch; `None` in produce requests.
     pub partition_leader_epoch: Option<LeaderEpoch>,
     /// Id of an idempotent producer.
     pub producer_id: ProducerId,
-    /// Its epoch.
+    /// Epoch of that producer.
     pub producer_epoch: ProducerEpoch,
-    /// Sequence of the first record, −1 for none.
+    /// Sequence of the first record; −1 without one.
     pub base_sequence: i32,
-    /// Part of a transaction.
+    /// Whether it is part of a transaction.
     pub transactional: bool,
-    /// A control batch.
+    /// Whether it is a control batch.
     pub control: bool,
 }
 
@@ -56,32 +56,32 @@ impl Default for BatchOptions {
 /// Why a batch cannot be built. A failed append leaves the builder as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// There is no record; only cleaners write empty batches.
+    /// There is no record; only compaction writes empty batches.
     #[error("a batch needs a record")]
     Empty,
-    /// A size or count would not fit its 32 bits.
+    /// A size or count exceeds 32 bits.
     #[error("batch or record is too large")]
     TooLarge,
-    /// The timestamp is too far from the first record's for 64 bits.
+    /// The difference to the first record's timestamp exceeds 64 bits.
     #[error("timestamp delta overflows")]
     Timestamp,
-    /// The batch has come to `size` bytes, compressed, and may have fewer.
+    /// The compressed batch already has `size` bytes, which is above its limit.
     #[error("the batch has {size} bytes, which is more than the maximum of {bytes_max}")]
     Stored {
         /// Bytes so far.
         size: usize,
-        /// Those given to [`BatchBuilder::compress_early`].
+        /// The limit given to [`BatchBuilder::compress_early`].
         bytes_max: usize,
     },
     /// The payload cannot be compressed.
     #[error(transparent)]
     Compression(#[from] CompressionError),
-    /// While it was compressed early.
+    /// Cancelled during early compression.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
 
-/// Records on their way to a batch. Keep it: its buffers are reused from batch to batch.
+/// Collects records for a batch. Reuse it: its buffers are kept from batch to batch.
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
     options: BatchOptions,
@@ -92,20 +92,20 @@ pub struct BatchBuilder {
     max_timestamp: i64,
 }
 
-/// What is compressed while records come.
+/// State of early compression, while records are appended.
 #[derive(Debug)]
 struct Early {
     encoder: Encoder,
-    /// The batch: room for its header, and what was put out.
+    /// The batch: space for its header, and the compressed output.
     batch: Vec<u8>,
-    /// Bytes of the payload that are compressed, and not in it any more.
+    /// Bytes of the payload that were compressed and removed from it.
     consumed: usize,
     bytes_max: usize,
     cancellation: Cancellation,
 }
 
 impl Early {
-    /// Adds `bytes` to `payload`, of which no more stays than is a piece.
+    /// Adds `bytes` to `payload`, and compresses complete pieces so that less than one remains.
     fn put(&mut self, payload: &mut Vec<u8>, bytes: &[u8]) -> Result<(), BuildError> {
         bytes.chunks(Encoder::PIECE_BYTES).try_for_each(|chunk| {
             payload.extend_from_slice(chunk);
@@ -113,7 +113,7 @@ impl Early {
         })
     }
 
-    /// Takes a piece off `payload` if it is complete.
+    /// Compresses the first piece of `payload` if it is complete.
     fn compress_piece(&mut self, payload: &mut Vec<u8>) -> Result<(), BuildError> {
         let Some(piece) = payload.get(..Encoder::PIECE_BYTES) else { return Ok(()) };
         self.cancellation.check()?;
@@ -140,12 +140,12 @@ impl BatchBuilder {
         Self { options, ..Self::default() }
     }
 
-    /// What the header will say.
+    /// The header options.
     pub fn options(&self) -> &BatchOptions {
         &self.options
     }
 
-    /// The same, to change until [`Self::build`].
+    /// The header options, which may be changed until [`Self::build`].
     pub fn options_mut(&mut self) -> &mut BatchOptions {
         &mut self.options
     }
@@ -155,19 +155,21 @@ impl BatchBuilder {
         self.records_count
     }
 
-    /// Bytes of the batch if it were built now, before compression.
+    /// Size of the batch if it were built now, before compression.
     pub fn size_estimate(&self) -> usize {
         let consumed = self.early.as_ref().map_or(0, |early| early.consumed);
         layout::HEADER_SIZE + consumed + self.payload.len()
     }
 
-    /// Forgets the records, and compresses those of the next batch as they come: little is held but the compressed batch, which
-    /// may have `bytes_max` bytes. What it compresses to is not always as small as at the end. Appends fail when it is cancelled.
+    /// Clears the builder, and compresses the records of the next batch as they are appended. So
+    /// little more than the compressed batch, of at most `bytes_max` bytes, is held in memory. The
+    /// result may be larger than with compression at the end. Appends fail once it is cancelled.
     ///
-    /// Until the build or [`Self::clear`], options must not be changed; an append that fails makes the batch useless.
+    /// Until the build or [`Self::clear`], options must not be changed. A failed append
+    /// invalidates the batch.
     ///
     /// # Errors
-    /// The codec lacks the level.
+    /// The codec does not have the level.
     pub fn compress_early(
         &mut self,
         bytes_max: usize,
@@ -182,7 +184,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Append a record; `timestamp` in ms, or −1 for none.
+    /// Append a record; `timestamp` in ms, or −1 without one.
     pub fn append(
         &mut self,
         timestamp: i64,
@@ -199,14 +201,14 @@ impl BatchBuilder {
         })
     }
 
-    /// Append a copy of `record` with its timestamp; its offset and sequence become those of
-    /// the place it is put to.
+    /// Append a copy of `record` with its timestamp; its offset and sequence are determined by its
+    /// new position.
     pub fn append_record(&mut self, record: &Record<'_>) -> Result<(), BuildError> {
         let Record { timestamp, key, value, headers, .. } = *record;
         self.append_with_headers(timestamp, key, value, headers)
     }
 
-    /// Append a record with headers that were read from another.
+    /// Append a record with headers that were read from another record.
     pub fn append_with_headers(
         &mut self,
         timestamp: i64,
@@ -220,7 +222,7 @@ impl BatchBuilder {
         })
     }
 
-    /// Append a record whose `headers` (count, bytes) are written by `put_headers`.
+    /// Append a record; `put_headers` writes the headers with this count and size.
     fn append_parts(
         &mut self,
         timestamp: i64,
@@ -241,7 +243,7 @@ impl BatchBuilder {
             + nullable(value)
             + varint::size(i64::from(headers_count))
             + headers_size;
-        // The whole batch, its 5 bytes for this record's size too, has an i32 for its length.
+        // The length of the whole batch, including 5 bytes for this record's size, is an i32.
         if self.size_estimate().saturating_add(size).saturating_add(5) > i32::MAX as usize {
             return Err(BuildError::TooLarge);
         }
@@ -289,9 +291,9 @@ impl BatchBuilder {
         }
     }
 
-    /// Append the batch to `out` and be empty again, options kept. Returns its size in bytes.
+    /// Append the batch to `out` and clear the builder, except its options. Returns the size.
     ///
-    /// On error `out` is as before, and so is the builder, unless it compresses early.
+    /// On error `out` is unchanged, and so is the builder, unless it compresses early.
     pub fn build(&mut self, out: &mut Vec<u8>) -> Result<usize, BuildError> {
         if self.records_count == 0 {
             return Err(BuildError::Empty);
@@ -306,11 +308,11 @@ impl BatchBuilder {
         Ok(out.len() - start)
     }
 
-    /// Append the batch to `out`, its header left free.
+    /// Append the compressed batch to `out`, with space for the header.
     fn compress(&mut self, out: &mut Vec<u8>) -> Result<(), BuildError> {
         if let Some(early) = self.early.take() {
             let mut batch = early.finish(&self.payload)?;
-            // It is large.
+            // The batch is large, so avoid a copy.
             if out.is_empty() {
                 *out = batch;
             } else {
@@ -323,14 +325,14 @@ impl BatchBuilder {
         Ok(compression::compress(compression, level, &self.payload, out)?)
     }
 
-    /// Forget the records, keep options and buffers.
+    /// Remove all records; keep options and buffers.
     pub fn clear(&mut self) {
         self.early = None;
         self.payload.clear();
         self.records_count = 0;
     }
 
-    /// Forget the records, keep options, and buffers of at most `kept_bytes_max` bytes.
+    /// Remove all records; keep options, and buffers of at most `kept_bytes_max` bytes.
     pub fn shrink(&mut self, kept_bytes_max: usize) {
         self.clear();
         if self.payload.capacity() > kept_bytes_max {
@@ -373,12 +375,12 @@ fn put<const N: usize>(batch: &mut [u8], at: usize, field: [u8; N]) {
     batch[at..at + N].copy_from_slice(&field);
 }
 
-/// Bytes that `bytes` takes with its length.
+/// Size of `bytes` with its length prefix.
 fn sized(bytes: &[u8]) -> usize {
     varint::size(bytes.len() as i64) + bytes.len()
 }
 
-/// The same where null is allowed; null is a length of −1.
+/// Size of nullable bytes with the length prefix; null is a length of −1.
 fn nullable(bytes: Option<&[u8]>) -> usize {
     bytes.map_or(1, sized)
 }

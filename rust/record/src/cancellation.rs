@@ -1,27 +1,27 @@
-//! How work on a large batch is ended before its end: whoever does it asks between pieces whether somebody waits for it.
+//! Cancellation of work on a large batch: the worker checks between pieces if it is still needed.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Says whether work is cancelled. Cheap to clone; by default it never is.
+/// A check for cancellation. Cheap to clone; the default is never cancelled.
 #[derive(Clone, Default)]
 pub struct Cancellation(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
 
-/// Nobody waits for the result any more.
+/// The result is no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled: nobody waits for the result")]
 pub struct Cancelled;
 
 impl Cancellation {
-    /// Cancelled once `is_cancelled` says so, which is called every some hundred microseconds of work.
+    /// Cancelled once `is_cancelled` returns true; it is called every few hundred microseconds.
     pub fn when(is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_cancelled)))
     }
 
-    /// To be called between pieces of work.
+    /// Call it between pieces of work.
     ///
     /// # Errors
-    /// It is cancelled.
+    /// The work is cancelled.
     pub fn check(&self) -> Result<(), Cancelled> {
         match &self.0 {
             Some(is_cancelled) if is_cancelled() => Err(Cancelled),

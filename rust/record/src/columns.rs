@@ -3,13 +3,13 @@
 //! | column | type | |
 //! |---|---|---|
 //! | `offset` | `int64` | |
-//! | `timestamp` | `timestamp[ms, UTC]` | −1 ms for records without |
+//! | `timestamp` | `timestamp[ms, UTC]` | −1 ms for records without one |
 //! | `key`, `value` | `binary`, or `binary_view` | null and empty differ |
 //! | `headers` | `list<struct<key: utf8, value: binary>>` | in order; keys may repeat |
 //!
-//! [`Columns`] copies each byte once. [`ColumnViews`] lets keys and values point into the buffer
-//! that the batches lie in, so the arrays keep that buffer alive; what is compressed is copied.
-//! Neither checks CRCs: that is the reader's, before.
+//! [`Columns`] copies each byte once. In [`ColumnViews`], keys and values point into the buffer of
+//! the batches, so the arrays keep that buffer alive; compressed batches are copied. Neither checks
+//! CRCs: the caller must do that first.
 
 mod binary;
 mod copied;
@@ -29,19 +29,19 @@ pub use copied::Columns;
 pub use rows::Rows;
 pub use views::ColumnViews;
 
-/// Why batches do not become columns, or columns not batches.
+/// Why batches cannot be converted to columns, or columns to batches.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnsError {
     /// A batch cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A column would pass 2 GiB of bytes; take fewer records at once.
+    /// A column would exceed 2 GiB of bytes; convert fewer records at once.
     #[error("column {0} would pass 2 GiB")]
     TooLarge(&'static str),
-    /// A column that must be there is not.
+    /// A required column is missing.
     #[error("column {0} is missing")]
     Missing(&'static str),
-    /// A column has a type that cannot be taken.
+    /// A column has an unsupported type.
     #[error("column {column} cannot be of type {found}")]
     Type {
         /// The column.
@@ -49,7 +49,7 @@ pub enum ColumnsError {
         /// Its type.
         found: DataType,
     },
-    /// Arrow refused the arrays.
+    /// Arrow rejected the arrays.
     #[error(transparent)]
     Arrow(#[from] arrow_schema::ArrowError),
 }
@@ -89,7 +89,7 @@ fn header_item() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Struct(header_fields()), false))
 }
 
-/// The columns that both forms have alike.
+/// The columns that both forms have in common.
 #[derive(Debug, Default)]
 struct Shared {
     offsets: Vec<i64>,
@@ -103,8 +103,8 @@ impl Shared {
         self.timestamps.reserve(rows);
     }
 
-    /// Whether a record is asked for: `wanted` is half open. Its offset must be above that of the
-    /// row before, as Kafka's consumers leave others out.
+    /// Whether a record is in `wanted`, which is half-open. Its offset must be above that of the
+    /// previous row; Kafka's consumers skip others, too.
     #[inline]
     fn wants(&self, wanted: &Range<i64>, record: &Record<'_>) -> bool {
         wanted.contains(&record.offset)

@@ -1,12 +1,12 @@
-//! The five codecs of batches, decompressed within bounds.
+//! The five codecs of batches, with bounded decompression.
 //!
-//! What a frame says about its own size is a claim. Output grows only while it is below
-//! [`Limits::output_bytes_max`], whatever the claim; nothing is allocated by a claim above it.
+//! The size that a frame claims is untrusted. Output only grows up to
+//! [`Limits::output_bytes_max`], and no memory is allocated for a claim above it.
 //!
-//! Each codec decodes in steps, into a [`Sink`]: the whole output for [`decompress`], or a window that is emptied
-//! between steps for [`Inflater`].
+//! Each codec decodes in steps, into a [`Sink`]: the whole output for [`decompress`], or a window
+//! that is emptied between steps for [`Inflater`].
 //!
-//! Contexts of gzip and zstd, which are dear to make, are kept per thread.
+//! Contexts of gzip and zstd are expensive to create, so they are kept per thread.
 
 mod encoder;
 mod gzip;
@@ -24,7 +24,7 @@ use std::ops::RangeInclusive;
 /// A batch's codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// Records as they are.
+    /// Uncompressed records.
     #[default]
     None,
     /// RFC 1952.
@@ -37,7 +37,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// A codec id or name that Kafka has not given out.
+/// A codec id or name that Kafka does not define.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown compression codec {0}")]
 pub struct UnknownCompression(pub String);
@@ -46,7 +46,7 @@ impl Compression {
     /// All codecs, by id.
     pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
 
-    /// Its number in a batch's attributes.
+    /// Its id in a batch's attributes.
     pub fn id(self) -> i16 {
         self as i16
     }
@@ -62,9 +62,9 @@ impl Compression {
         }
     }
 
-    /// The levels that `compression.<codec>.level` takes; `None` for codecs without.
+    /// The valid levels of `compression.<codec>.level`; `None` for codecs without levels.
     ///
-    /// They are Kafka's.
+    /// They are equal to Kafka's.
     pub fn levels(self) -> Option<RangeInclusive<i32>> {
         match self {
             Self::None | Self::Snappy => None,
@@ -74,7 +74,7 @@ impl Compression {
         }
     }
 
-    /// The level taken where none is given; `None` for codecs without.
+    /// The default level; `None` for codecs without levels.
     pub fn level_default(self) -> Option<i32> {
         match self {
             Self::None | Self::Snappy => None,
@@ -84,7 +84,7 @@ impl Compression {
         }
     }
 
-    /// The codec of that name; `uncompressed`, as topics call `none`, is one too.
+    /// The codec with that name; topics may also use `uncompressed` for `none`.
     pub fn from_name(name: &str) -> Result<Self, UnknownCompression> {
         let name = if name == "uncompressed" { "none" } else { name };
         let found = Self::ALL.into_iter().find(|codec| codec.name() == name);
@@ -101,21 +101,21 @@ impl TryFrom<i16> for Compression {
     }
 }
 
-/// How much decompression may put out.
+/// Limits of the output of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes out, at most.
+    /// Maximum size of the output.
     pub bytes_max: usize,
-    /// Bytes out per byte in, at most; not applied below [`Limits::RATIO_FREE_BYTES`].
+    /// Maximum ratio of output to input; not applied below [`Limits::RATIO_FREE_BYTES`].
     pub ratio_max: usize,
 }
 
 impl Limits {
-    /// Output below this passes at any ratio: a batch of equal records shrinks a
-    /// thousandfold in good faith, and so little does no harm.
+    /// Output below this size may have any ratio: a valid batch of equal records may shrink to a
+    /// thousandth, and this size is harmless.
     pub const RATIO_FREE_BYTES: usize = 16 << 20;
 
-    /// Bytes that `input_size` bytes may become.
+    /// Maximum size of the output for `input_size` bytes.
     pub fn output_bytes_max(&self, input_size: usize) -> usize {
         let by_ratio = input_size.saturating_mul(self.ratio_max);
         self.bytes_max.min(by_ratio.max(Self::RATIO_FREE_BYTES))
@@ -123,7 +123,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// 128 MiB and 1000 : 1: Kafka has none; a request is at most 100 MiB.
+    /// 128 MiB and 1000 : 1. Kafka has no limits; a request has at most 100 MiB.
     fn default() -> Self {
         Self { bytes_max: 128 << 20, ratio_max: 1000 }
     }
@@ -132,36 +132,36 @@ impl Default for Limits {
 /// Why bytes were not decompressed or compressed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
-    /// The output would pass the limits.
+    /// The output would exceed the limits.
     #[error("{codec} data decompresses to more than {bytes_max} bytes", codec = .codec.name())]
     TooLarge {
         /// The codec.
         codec: Compression,
-        /// The bound it would pass.
+        /// The limit.
         bytes_max: usize,
     },
-    /// A part of the output that the codec needs at once is larger than the window.
+    /// The codec needs a larger part of the output at once than the window can hold.
     #[error("{codec} data needs a window of more than {window_bytes_max} bytes", codec = .codec.name())]
     Window {
         /// The codec.
         codec: Compression,
-        /// The bound of the window.
+        /// The maximum size of the window.
         window_bytes_max: usize,
     },
-    /// The input is not what the codec writes, or not what Kafka's readers accept.
+    /// The input is invalid for the codec, or for Kafka's readers.
     #[error("corrupt {codec} data: {reason}", codec = .codec.name())]
     Corrupt {
         /// The codec.
         codec: Compression,
-        /// What is wrong.
+        /// The problem.
         reason: &'static str,
     },
-    /// The level is not one of the codec's.
+    /// The codec does not have the level.
     #[error("{codec} has no level {level}", codec = .codec.name())]
     Level {
         /// The codec.
         codec: Compression,
-        /// The level asked for.
+        /// The requested level.
         level: i32,
     },
 }
@@ -172,9 +172,9 @@ impl CompressionError {
     }
 }
 
-/// Append what `input` compresses to to `out`.
+/// Compress `input` and append the result to `out`.
 ///
-/// `level` is one of [`Compression::levels`], the codec's default if `None`; codecs without
+/// `level` is one of [`Compression::levels`]; `None` means the codec's default. Codecs without
 /// levels ignore it.
 pub fn compress(
     codec: Compression,
@@ -204,7 +204,7 @@ fn checked_level(codec: Compression, level: Option<i32>) -> Result<i32, Compress
     }
 }
 
-/// Replace `out` by what `input` decompresses to.
+/// Decompress `input` and replace the content of `out` by the result.
 ///
 /// `out` keeps its capacity, so that callers reuse it. On error its content is unspecified.
 pub fn decompress(
@@ -220,13 +220,13 @@ pub fn decompress(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A message of format 0. Its writers calculated the header checksum of an LZ4 frame over the
-    /// wrong bytes (KAFKA-3160): it is not compared.
+    /// wrong bytes (KAFKA-3160), so it is not verified.
     Format0,
-    /// Anything else.
+    /// Any other container.
     Other,
 }
 
-/// Replace `out` by the decompressed bytes of `input`, which has its container's peculiarities.
+/// Like [`decompress`], for `input` from this container.
 pub(crate) fn decompress_from(
     source: Source,
     codec: Compression,
@@ -245,18 +245,18 @@ pub(crate) fn decompress_from(
     Ok(())
 }
 
-/// How far a decoder has come.
+/// Result of a decoder's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It may have put something out, and is to be asked again.
+    /// There may be output; call again.
     More,
-    /// The window has no room for what comes next, and is not empty.
+    /// The next part does not fit into the window, which is not empty.
     Full,
-    /// All was put out.
+    /// All output was written.
     End,
 }
 
-/// A codec on its way through `input`.
+/// A codec's state while it decodes `input`.
 enum Decoder<'a> {
     None(&'a [u8]),
     Gzip(Box<gzip::Members<'a>>),
@@ -276,7 +276,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Put out the next part, of which the sink's window bounds the size.
+    /// Write the next part of the output; the sink's window limits its size.
     ///
     /// After an error the decoder must not be used.
     fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
@@ -301,15 +301,15 @@ fn step_stored(rest: &mut &[u8], sink: &mut Sink<'_>) -> Result<Step, Compressio
     Ok(if behind.is_empty() { Step::End } else { Step::Full })
 }
 
-/// Where decompressed bytes go, and how many of them may.
+/// Destination and limits of decompressed bytes.
 struct Sink<'a> {
     codec: Compression,
     out: &'a mut Vec<u8>,
-    /// Bytes that were put out before those in `out`, and are gone.
+    /// Size of earlier output that is no longer in `out`.
     consumed: usize,
-    /// Bytes that may be put out, with those consumed.
+    /// Maximum size of the output, including consumed bytes.
     bytes_max: usize,
-    /// Bytes that `out` may hold.
+    /// Maximum size of `out`.
     window_bytes_max: usize,
 }
 
@@ -326,24 +326,24 @@ impl Sink<'_> {
         CompressionError::Window { codec: self.codec, window_bytes_max: self.window_bytes_max }
     }
 
-    /// Whether more was put out than may be.
+    /// Whether the output exceeds the limit.
     fn is_above_bound(&self) -> bool {
         self.consumed + self.out.len() > self.bytes_max
     }
 
-    /// Bytes that may still be put out.
+    /// Number of bytes until the limit of the output.
     fn room(&self) -> usize {
         self.bytes_max.saturating_sub(self.consumed + self.out.len())
     }
 
-    /// Bytes that the window still takes.
+    /// Number of bytes until the limit of the window.
     fn window_room(&self) -> usize {
         self.window_bytes_max.saturating_sub(self.out.len())
     }
 
-    /// Whether the window takes `size` bytes more now. If not, it must be emptied first.
+    /// Whether the window has space for `size` bytes. If not, it must be emptied first.
     ///
-    /// Fails if not even an empty one does.
+    /// Fails if even an empty window is too small.
     fn has_window(&self, size: usize) -> Result<bool, CompressionError> {
         if size > self.window_bytes_max {
             return Err(self.window_too_small());
@@ -360,18 +360,18 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Have capacity for `size` bytes more, which the window has room for. The caller has compared `size` with
-    /// [`Self::room`]; memory that is not to be had counts as too large.
+    /// Reserve capacity for `size` bytes, which must fit into the window and within
+    /// [`Self::room`]. A failed allocation is reported as too large.
     fn reserve(&mut self, size: usize) -> Result<(), CompressionError> {
         if self.out.capacity() - self.out.len() >= size {
             return Ok(());
         }
-        // Doubled, as by `Vec`, but not beyond the window.
+        // Double the capacity like `Vec`, but not beyond the window.
         let doubled = self.out.len().min(self.window_room());
         self.out.try_reserve_exact(size.max(doubled)).map_err(|_| self.too_large())
     }
 
-    /// `size` bytes more, zeroed, for a block decoder to fill; the caller cuts off what it did not.
+    /// Append `size` zeroed bytes for a block decoder to fill; the caller truncates the rest.
     fn grow(&mut self, size: usize) -> Result<&mut [u8], CompressionError> {
         let start = self.out.len();
         self.reserve(size)?;
@@ -380,7 +380,7 @@ impl Sink<'_> {
     }
 }
 
-/// Take `N` bytes off the front of `rest`, if they are there.
+/// Take `N` bytes off the front of `rest` if it is long enough.
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (front, behind) = rest.split_first_chunk()?;
     *rest = behind;

@@ -1,4 +1,4 @@
-//! Control records: what a control batch's only record says.
+//! Control records: the single record of a control batch.
 
 /// The kind of a control record, from its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum ControlType {
     KRaftVersion,
     /// Raft: the voters.
     KRaftVoters,
-    /// A kind of a later Kafka; readers skip it.
+    /// A type of a later Kafka version; readers skip it.
     Unknown(i16),
 }
 
@@ -41,7 +41,7 @@ impl ControlType {
         })
     }
 
-    /// Its number on the wire.
+    /// Its wire number.
     pub fn id(self) -> i16 {
         match self {
             Self::Abort => 0,
@@ -55,7 +55,7 @@ impl ControlType {
         }
     }
 
-    /// The key of such a record, version 0.
+    /// The key of such a record, in version 0.
     pub fn key(self) -> [u8; 4] {
         let [high, low] = self.id().to_be_bytes();
         [0, 0, high, low]
@@ -65,7 +65,7 @@ impl ControlType {
 /// The marker that ends a transaction: its control record's key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndTransactionMarker {
-    /// Committed, not aborted.
+    /// True if committed, false if aborted.
     pub committed: bool,
     /// Epoch of the transaction coordinator that wrote it.
     pub coordinator_epoch: i32,
@@ -92,7 +92,7 @@ impl EndTransactionMarker {
         if self.committed { ControlType::Commit.key() } else { ControlType::Abort.key() }
     }
 
-    /// The record's value, version 0.
+    /// The record's value, in version 0.
     pub fn value(self) -> [u8; 6] {
         let [a, b, c, d] = self.coordinator_epoch.to_be_bytes();
         [0, 0, a, b, c, d]

@@ -5,12 +5,12 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// The CRC-32 of `bytes`, by which librdkafka's `consistent` partitioners choose, too.
+/// The CRC-32 of `bytes`, which librdkafka's `consistent` partitioners also use.
 pub fn crc32(bytes: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, bytes) as u32
 }
 
-/// Which checksum a batch carries.
+/// The algorithm of a batch's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChecksumAlgorithm {
     /// Formats 0 and 1.
@@ -19,12 +19,12 @@ pub(crate) enum ChecksumAlgorithm {
     Crc32c,
 }
 
-/// The checksum of bytes that come in pieces.
+/// An incremental checksum.
 #[derive(Debug, Clone)]
 pub struct Checksum(crc_fast::Digest);
 
 impl Checksum {
-    /// Of no bytes yet.
+    /// Creates the checksum of no bytes.
     pub(crate) fn new(algorithm: ChecksumAlgorithm) -> Self {
         Self(crc_fast::Digest::new(match algorithm {
             ChecksumAlgorithm::Crc32 => crc_fast::CrcAlgorithm::Crc32IsoHdlc,
@@ -32,7 +32,7 @@ impl Checksum {
         }))
     }
 
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -1,14 +1,14 @@
-//! Fuzz targets as plain functions: run by `cargo test` on a corpus and random bytes, and by
-//! cargo-fuzz. They must return, whatever the bytes.
+//! Fuzz targets as functions: `cargo test` runs them on a corpus and on random bytes, and so does
+//! cargo-fuzz. They must return for all inputs.
 
 use crate::compression::{Compression, Limits, compress, decompress};
 use crate::{Batch, BatchBuilder, BatchOptions, EndTransactionMarker, batches};
 
-/// Small, so that a run is made of many inputs and not of a few bombs.
+/// Small limits, so that a run tests many inputs instead of a few large outputs.
 const LIMITS: Limits = Limits { bytes_max: 1 << 20, ratio_max: 1000 };
 
-/// Walk `data` as concatenated batches and read all of them; what can be read is rebuilt
-/// and must be read back equal.
+/// Read `data` as concatenated batches with all their records. Readable records are written to a
+/// new batch and must be equal when read again.
 pub fn fuzz_batch(data: &[u8]) {
     let mut scratch = Vec::new();
     for batch in batches(data).flatten() {
@@ -45,7 +45,7 @@ fn read_batch(batch: Batch<'_>, scratch: &mut Vec<u8>) {
     }
 }
 
-/// Decompress `data` by the codec its first byte names; what comes out must survive a round.
+/// Decompress `data` with the codec of its first byte; the output must survive a round trip.
 pub fn fuzz_decompress(data: &[u8]) {
     let Some((first, input)) = data.split_first() else { return };
     let codec = Compression::ALL[usize::from(*first) % Compression::ALL.len()];

@@ -1,14 +1,14 @@
 //! Positions of the fields of a batch header; all are big-endian.
 //!
-//! Constants without a module are of format 2. There the length counts the bytes after itself; the
-//! CRC covers all bytes after itself, so base offset and leader epoch may be rewritten without
-//! touching it.
+//! Constants outside of modules are for format 2. There the length is the number of bytes after
+//! itself; the CRC covers all bytes after itself, so base offset and leader epoch may be changed
+//! without updating it.
 
 /// Size in bytes of a header of format 2, the largest of all formats.
 pub const HEADER_SIZE: usize = 61;
-/// Bytes that tell a batch's size and magic; what a reader of files must have first.
+/// Bytes that contain a batch's size and magic, which a reader of files needs first.
 pub const PREFIX_SIZE: usize = 17;
-/// Bytes before the first that the length field counts.
+/// Bytes up to and including the length field, which the length does not count.
 pub(crate) const LOG_OVERHEAD: usize = 12;
 
 pub(crate) const BASE_OFFSET: usize = 0;
@@ -31,7 +31,7 @@ pub(crate) const TRANSACTIONAL: i16 = 0x10;
 pub(crate) const CONTROL: i16 = 0x20;
 pub(crate) const DELETE_HORIZON: i16 = 0x40;
 
-/// How the bytes of a batch are laid out (`message.format.version` of Kafka before 3.0).
+/// Format of a batch (`message.format.version` of Kafka before 3.0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageFormat {
     /// Before Kafka 0.10: messages without timestamps.
@@ -46,12 +46,12 @@ impl MessageFormat {
     /// All formats, by number.
     pub const ALL: [Self; 3] = [Self::V0, Self::V1, Self::V2];
 
-    /// The format with that number; `None` if it is not known.
+    /// The format with that number; `None` if it is unknown.
     pub fn from_magic(magic: i8) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.magic() == magic)
     }
 
-    /// Its number, the byte at the same place in all formats.
+    /// Its number, which is at the same position in all formats.
     pub fn magic(self) -> i8 {
         match self {
             Self::V0 => 0,
@@ -60,7 +60,7 @@ impl MessageFormat {
         }
     }
 
-    /// Bytes of the header; the records, compressed or not, follow it.
+    /// Size of the header; the records, compressed or not, follow it.
     pub const fn header_size(self) -> usize {
         match self {
             Self::V0 => legacy::TIMESTAMP,
@@ -69,7 +69,7 @@ impl MessageFormat {
         }
     }
 
-    /// Bytes of the smallest batch. A message holds the lengths of its key and value.
+    /// Size of the smallest batch. A message contains the lengths of its key and value.
     pub const fn size_min(self) -> usize {
         match self {
             Self::V0 | Self::V1 => self.header_size() + 8,
@@ -78,16 +78,16 @@ impl MessageFormat {
     }
 }
 
-/// Formats 0 and 1: offset, length, CRC-32 of all that follows it, magic, attributes, in format 1
-/// the timestamp, key and value with their lengths.
+/// Formats 0 and 1: offset, length, CRC-32 of all following bytes, magic, attributes, in format 1
+/// the timestamp, then key and value with their lengths.
 pub(crate) mod legacy {
     pub(crate) const CRC: usize = 12;
     pub(crate) const ATTRIBUTES: usize = 17;
-    /// Where format 0 has its key.
+    /// In format 0, the key is here.
     pub(crate) const TIMESTAMP: usize = 18;
 }
 
-/// The sequence of records without a producer id, and of control records.
+/// The sequence of batches without a producer id, and of control batches.
 pub const NO_SEQUENCE: i32 = -1;
-/// A record or batch without a timestamp.
+/// The timestamp of a record or batch without one.
 pub const NO_TIMESTAMP: i64 = -1;

@@ -1,36 +1,37 @@
-//! Leader epochs: which of a partition's leaders wrote a batch, or is meant by a request.
+//! Leader epochs, which identify the leader that wrote a batch or that a request refers to.
 
 use std::fmt;
 
-/// A partition's leader epoch. Raised with each change of leader, from 0.
+/// A partition's leader epoch. It starts at 0 and increases with each change of leader.
 ///
-/// "No epoch" is `None`, and −1 on the wire and in batches. As in Kafka, any other negative number that a peer sends is an
-/// epoch older than all (`RequestUtils.getLeaderEpoch`): it is fenced, not ignored.
+/// "No epoch" is `None`, and −1 on the wire and in batches. As in Kafka, any other negative number
+/// from a peer is an epoch older than all (`RequestUtils.getLeaderEpoch`): it is fenced, not
+/// ignored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaderEpoch(i32);
 
 impl LeaderEpoch {
-    /// The first.
+    /// The first epoch.
     pub const ZERO: LeaderEpoch = LeaderEpoch(0);
 
     const NONE: i32 = -1;
 
-    /// The epoch of this number.
+    /// The epoch with this number.
     pub const fn new(epoch: i32) -> LeaderEpoch {
         LeaderEpoch(epoch)
     }
 
-    /// Its number, to be written or shown.
+    /// Its number, for output.
     pub const fn get(self) -> i32 {
         self.0
     }
 
-    /// What a field of a message, a batch or a file says; `None` for −1.
+    /// The epoch in a field of a message, a batch or a file; `None` for −1.
     pub const fn from_wire(field: i32) -> Option<LeaderEpoch> {
         if field == Self::NONE { None } else { Some(LeaderEpoch(field)) }
     }
 
-    /// What such a field says of `epoch`; −1 for `None`.
+    /// The value of such a field for `epoch`; −1 for `None`.
     pub const fn to_wire(epoch: Option<LeaderEpoch>) -> i32 {
         match epoch {
             Some(LeaderEpoch(epoch)) => epoch,

@@ -1,8 +1,8 @@
 //! Record batches: checksums, compression, murmur2, batch to Arrow columns and back; no I/O.
 //!
-//! [`Batch`] is a view over borrowed bytes that checks nothing but length and magic; what a batch
-//! holds is checked while it is iterated ([`Batch::records`]), never before and never twice. All
-//! bytes are taken as hostile: no length is believed before it was compared with what is there.
+//! [`Batch`] is a view of borrowed bytes that checks only length and magic. Records are checked
+//! while they are iterated ([`Batch::records`]), exactly once. All bytes are untrusted: every
+//! length is compared with the available bytes before it is used.
 
 mod batch;
 mod batch_mut;

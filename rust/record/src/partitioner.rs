@@ -1,7 +1,7 @@
-//! Hashes by which clients choose a key's partition.
+//! Hashes that clients use to choose a key's partition.
 //!
 //! Java's default is murmur2, masked to 31 bits (not `abs`, which differs for half of all keys);
-//! librdkafka's is CRC-32, fnv1a is Sarama's. `murmur3_128` serves idempotent ids, not partitions.
+//! librdkafka's is CRC-32, Sarama's is FNV-1a. `murmur3_128` is for message ids, not partitions.
 
 pub(crate) const MURMUR2_SEED: u32 = 0x9747_b28c;
 pub(crate) const MURMUR2_M: u32 = 0x5bd1_e995;
@@ -27,12 +27,12 @@ pub fn murmur2(key: &[u8]) -> u32 {
     hash ^ (hash >> 15)
 }
 
-/// The partition of `key` among `partitions` (at least 1), as Java's default partitioner has it.
+/// The partition of `key` among `partitions` (at least 1), as in Java's default partitioner.
 pub fn partition_for_key(key: &[u8], partitions: i32) -> i32 {
     (murmur2(key) & 0x7fff_ffff) as i32 % partitions.max(1)
 }
 
-/// FNV-1a, 32 bits, by which Sarama and librdkafka's `fnv1a` partitioners choose.
+/// FNV-1a, 32 bits, used by Sarama and by librdkafka's `fnv1a` partitioners.
 pub fn fnv1a(key: &[u8]) -> u32 {
     key.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
@@ -68,7 +68,7 @@ pub fn murmur3_128(bytes: &[u8], seed: u32) -> u128 {
 #[expect(clippy::little_endian_bytes, reason = "murmur3 reads its input little-endian")]
 fn last_bytes(bytes: &[u8], tail: &[u8]) -> u128 {
     if let Some(last) = bytes.last_chunk::<16>() {
-        // One read and a shift cost less than a copy of so many bytes.
+        // A read and a shift cost less than a copy of a variable size.
         let unwanted = 8 * (16 - tail.len() as u32);
         return u128::from_le_bytes(*last).checked_shr(unwanted).unwrap_or(0);
     }

@@ -1,26 +1,26 @@
-//! Who wrote a batch: the id and the epoch of an idempotent or transactional producer (KIP-98).
+//! Id and epoch of an idempotent or transactional producer (KIP-98).
 
 use std::fmt;
 
-/// A producer's id, ≥ 0. Any negative number is none.
+/// A producer's id, ≥ 0. Any negative number means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProducerId(i64);
 
 impl ProducerId {
-    /// Of batches that no idempotent producer wrote. Less than any id.
+    /// The value in batches without an idempotent producer. Less than any id.
     pub const NONE: ProducerId = ProducerId(-1);
 
-    /// The id of this number.
+    /// The id with this number.
     pub const fn new(id: i64) -> ProducerId {
         ProducerId(id)
     }
 
-    /// Its number, to be written or shown.
+    /// Its number, for output.
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// Whether it is a producer's.
+    /// Whether it is a valid id.
     pub fn is_some(self) -> bool {
         self > Self::NONE
     }
@@ -32,20 +32,20 @@ impl fmt::Display for ProducerId {
     }
 }
 
-/// Which instance of a producer id wrote a batch: raised each time that an older instance is fenced.
+/// Epoch of a producer id: it increases each time that an older instance is fenced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProducerEpoch(i16);
 
 impl ProducerEpoch {
-    /// The epoch beside [`ProducerId::NONE`], and of a producer that nothing is known of. Less than any epoch.
+    /// The value next to [`ProducerId::NONE`], and of an unknown producer. Less than any epoch.
     pub const NONE: ProducerEpoch = ProducerEpoch(-1);
 
-    /// The epoch of this number.
+    /// The epoch with this number.
     pub const fn new(epoch: i16) -> ProducerEpoch {
         ProducerEpoch(epoch)
     }
 
-    /// Its number, to be written or shown.
+    /// Its number, for output.
     pub const fn get(self) -> i16 {
         self.0
     }

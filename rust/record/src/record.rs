@@ -1,10 +1,9 @@
 //! Records of a batch, iterated without allocation and checked on the way.
 //!
-//! Checked is what Kafka checks while reading: each record's size against the bytes left and
-//! against what its fields take, header counts against the bytes left, the number of records
-//! against the header, and that nothing is left over. Stricter than Kafka, whose readers would
-//! pass nonsense on: lengths below −1, offsets outside the batch and timestamps that overflow
-//! are errors.
+//! The checks are those of Kafka's readers: each record's size against the remaining bytes and the
+//! sizes of its fields, header counts against the remaining bytes, the number of records against
+//! the header, and that no bytes remain. Stricter than in Kafka, lengths below −1, offsets outside
+//! the batch and timestamps that overflow are errors.
 
 mod legacy;
 mod reader;
@@ -19,27 +18,27 @@ use crate::varint::{self, VarintError};
 /// Why the records of a batch cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The attributes name no codec.
+    /// The attributes contain an unknown codec.
     #[error(transparent)]
     UnknownCompression(#[from] UnknownCompression),
-    /// The payload cannot be decompressed, or not within the limits.
+    /// The payload cannot be decompressed within the limits.
     #[error(transparent)]
     Compression(#[from] CompressionError),
-    /// The header tells a negative number of records.
+    /// The number of records in the header is negative.
     #[error("negative records count {0}")]
     NegativeCount(i32),
-    /// The payload ends before the last record that the header tells.
+    /// The payload ends before the last record.
     #[error("batch ends after {found} of {expected} records")]
     TooFew {
-        /// The header's count.
+        /// Number of records in the header.
         expected: i32,
-        /// Records there.
+        /// Number of records in the payload.
         found: i32,
     },
-    /// Bytes are left behind the last record that the header tells.
+    /// Bytes remain after the last record.
     #[error("{0} bytes are left behind the last record")]
     LeftOver(usize),
-    /// A variable-length integer is cut off or too long.
+    /// A variable-length integer is truncated or too long.
     #[error("malformed varint in record {0}")]
     Varint(i32),
     /// A record is larger than [`RecordReader::with_record_bytes_max`] allows.
@@ -52,45 +51,45 @@ pub enum RecordError {
         /// The bound.
         bytes_max: usize,
     },
-    /// A record's size is negative, beyond the payload, or not that of its fields.
+    /// A record's size is negative, exceeds the payload, or differs from that of its fields.
     #[error("record {0} has a size that does not fit")]
     Size(i32),
-    /// The length of a key, a value, a header's key or value is below −1 or beyond the record.
+    /// The length of a key, a value, a header's key or value is below −1 or exceeds the record.
     #[error("record {0} has a field whose length does not fit")]
     FieldLength(i32),
-    /// A header count is negative or more than the bytes left.
+    /// A header count is negative or exceeds the remaining bytes.
     #[error("record {0} has a header count that does not fit")]
     HeaderCount(i32),
-    /// An offset delta is negative or beyond the batch's last offset.
+    /// An offset delta is negative or exceeds the batch's last offset.
     #[error("record {0} has an offset outside of its batch")]
     OffsetDelta(i32),
     /// Base timestamp and delta overflow 64 bits.
     #[error("record {0} has a timestamp that overflows")]
     Timestamp(i32),
-    /// A message of format 0 or 1 is not well formed.
+    /// A message of format 0 or 1 is malformed.
     #[error("malformed message set: {0}")]
     MessageSet(&'static str),
 }
 
 impl RecordError {
-    /// Whether only the bound of the window was in the way ([`Batch::read`]).
+    /// Whether the read would succeed with a larger window ([`Batch::read`]).
     pub fn needs_larger_window(&self) -> bool {
         matches!(self, Self::Compression(CompressionError::Window { .. }))
     }
 }
 
-/// A record, borrowed from a batch or from the scratch space it was decompressed to.
+/// A record, borrowed from a batch or from the scratch space with its decompressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Unused by Kafka; 0.
+    /// 0; Kafka does not use it.
     pub attributes: i8,
-    /// Its offset: the batch's base offset and its own delta.
+    /// Base offset of the batch plus the record's delta.
     pub offset: i64,
-    /// Milliseconds since 1970; −1 for none.
+    /// Milliseconds since 1970; −1 without a timestamp.
     pub timestamp: i64,
-    /// Sequence of an idempotent producer; −1 for none.
+    /// Sequence of an idempotent producer; −1 without one.
     pub sequence: i32,
-    /// `None` is null, which differs from empty.
+    /// `None` is null, which differs from an empty key.
     pub key: Option<&'a [u8]>,
     /// `None` is null: a tombstone in compacted topics.
     pub value: Option<&'a [u8]>,
@@ -99,7 +98,7 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// The record without its fields.
+    /// The record without key, value and headers.
     #[inline]
     pub fn head(&self) -> RecordHead {
         let (offset, timestamp) = (self.offset, self.timestamp);
@@ -107,7 +106,7 @@ impl Record<'_> {
     }
 }
 
-/// The headers of a record; they were checked with it, so iterating cannot fail.
+/// The headers of a record; they were checked with it, so iteration cannot fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Headers<'a> {
     bytes: &'a [u8],
@@ -118,22 +117,22 @@ pub struct Headers<'a> {
 pub type Header<'a> = (&'a [u8], Option<&'a [u8]>);
 
 impl<'a> Headers<'a> {
-    /// How many there are.
+    /// Number of headers.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no headers.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The headers as stored, without their count.
+    /// The stored bytes, without the count.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Each header in order.
+    /// The headers in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Header<'a>> + use<'a> {
         let mut rest = self.bytes;
         (0..self.count)
@@ -144,9 +143,9 @@ impl<'a> Headers<'a> {
 impl<'a> Batch<'a> {
     /// Iterate the records.
     ///
-    /// `scratch` takes the decompressed bytes, or the records of format 0 or 1 written in format 2,
-    /// and is left alone where [`crate::BatchHeader::is_plain`] holds. Keep it between calls: its
-    /// capacity is reused. The iterator ends after its first error.
+    /// `scratch` receives the decompressed bytes, or the records of format 0 or 1 converted to
+    /// format 2; it is unused if [`crate::BatchHeader::is_plain`]. Keep it between calls, because
+    /// its capacity is reused. The iterator ends after its first error.
     pub fn records<'s>(
         &self,
         scratch: &'s mut Vec<u8>,
@@ -167,7 +166,7 @@ impl<'a> Batch<'a> {
         Ok(RecordIter::new(*self, scratch))
     }
 
-    /// The codec, if the header allows to begin with the records.
+    /// The codec, if the header is valid.
     fn readable_compression(&self) -> Result<Compression, RecordError> {
         let compression = self.compression()?;
         if self.records_count() < 0 {
@@ -177,7 +176,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// See [`Batch::records`].
+/// Iterator of [`Batch::records`].
 #[derive(Debug, Clone)]
 pub struct RecordIter<'a> {
     rest: &'a [u8],
@@ -186,7 +185,7 @@ pub struct RecordIter<'a> {
     count: i32,
 }
 
-/// What a record takes from its batch's header.
+/// Fields of the batch header that records depend on.
 #[derive(Debug, Clone, Copy)]
 struct Context {
     base_offset: i64,
@@ -221,7 +220,7 @@ impl Context {
 }
 
 impl<'a> RecordIter<'a> {
-    /// Iterate `payload`, the records of `batch` without compression.
+    /// Iterate `payload`, the uncompressed records of `batch`.
     fn new(batch: Batch<'_>, payload: &'a [u8]) -> Self {
         let context = Context::of(&batch);
         Self { rest: payload, context, index: 0, count: batch.records_count() }
@@ -233,7 +232,7 @@ impl<'a> RecordIter<'a> {
             base_offset: contents.base_offset,
             last_offset_delta: contents.last_offset_delta,
             base_timestamp: 0,
-            // Each record has it already.
+            // The records already contain it.
             log_append_time: None,
             base_sequence: batch.base_sequence(),
             record_bytes_max: usize::MAX,
@@ -241,12 +240,12 @@ impl<'a> RecordIter<'a> {
         Self { rest: payload, context, index: 0, count: contents.records_count }
     }
 
-    /// Records that are still expected.
+    /// Number of expected records that remain.
     pub fn records_left(&self) -> i32 {
         self.count - self.index
     }
 
-    /// The bytes not yet read.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -273,7 +272,7 @@ impl<'a> Iterator for RecordIter<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
         if step.is_err() {
-            // Nothing behind a fault can be trusted: be over, also for the left-over check.
+            // Bytes after a fault cannot be trusted: end, and skip the check for remaining bytes.
             self.rest = &[];
             self.index = self.count;
         }
@@ -281,7 +280,7 @@ impl<'a> Iterator for RecordIter<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // A record takes 7 bytes at least, and a fault may end it before: the count is a claim.
+        // A record has at least 7 bytes, and a fault may end iteration: the count is untrusted.
         let left = (self.count - self.index) as usize;
         (0, Some(left.min(self.rest.len() / 7).saturating_add(1)))
     }
@@ -289,7 +288,7 @@ impl<'a> Iterator for RecordIter<'a> {
 
 impl std::iter::FusedIterator for RecordIter<'_> {}
 
-/// What is wrong with a record, before its index is known.
+/// A fault in a record, without the record's index.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fault {
     Varint,
@@ -321,16 +320,16 @@ impl From<VarintError> for Fault {
     }
 }
 
-/// The bytes of a record, read front to back: at hand as a slice, or as they are decompressed.
+/// The bytes of a record, read from front to back, from a slice or during decompression.
 pub(super) trait Body {
-    /// A field's bytes, or nothing where they are passed over.
+    /// The bytes of a field, or nothing if they are skipped.
     type Field;
 
     fn left(&self) -> usize;
     fn byte(&mut self) -> Result<u8, Fault>;
     fn i32(&mut self) -> Result<i32, Fault>;
     fn i64(&mut self) -> Result<i64, Fault>;
-    /// The next `size` bytes, of which the caller knows that they are left.
+    /// The next `size` bytes; the caller has checked that they exist.
     fn field(&mut self, size: usize) -> Result<Self::Field, Fault>;
 
     /// Take `length` bytes.
@@ -342,14 +341,14 @@ pub(super) trait Body {
         }
     }
 
-    /// Take a length and so many bytes; null is a fault.
+    /// Take a length and that many bytes; null is a fault.
     #[inline]
     fn sized(&mut self) -> Result<Self::Field, Fault> {
         let length = self.i32()?;
         self.take(length)
     }
 
-    /// Take a length and so many bytes; −1 is null.
+    /// Take a length and that many bytes; −1 is null.
     #[inline]
     fn nullable(&mut self) -> Result<Option<Self::Field>, Fault> {
         match self.i32()? {
@@ -358,7 +357,7 @@ pub(super) trait Body {
         }
     }
 
-    /// Take a number of headers, which take a byte at least each.
+    /// Take the number of headers, each of which has at least one byte.
     #[inline]
     fn headers_count(&mut self) -> Result<usize, Fault> {
         match usize::try_from(self.i32()?) {
@@ -372,7 +371,7 @@ pub(super) trait Body {
         Ok((self.sized()?, self.nullable()?))
     }
 
-    /// Take so many headers, which take the whole rest of the record.
+    /// Take that many headers, which must fill the rest of the record.
     #[inline]
     fn headers(&mut self, count: usize) -> Result<(), Fault> {
         for _ in 0..count {
@@ -411,7 +410,7 @@ impl<'a> Body for &'a [u8] {
     }
 }
 
-/// What a record begins with, before its key.
+/// The fields of a record before its key.
 struct Beginning {
     attributes: i8,
     timestamp: i64,
@@ -460,7 +459,7 @@ fn timestamp(context: &Context, delta: i64) -> Option<i64> {
     }
 }
 
-/// Check the headers, which take the whole rest of a record.
+/// Check the headers, which must fill the rest of a record.
 #[inline]
 fn read_headers(mut body: &[u8]) -> Result<Headers<'_>, Fault> {
     if body == [0] {

@@ -1,7 +1,7 @@
-//! A batch without some of its records, as a cleaner leaves it, or of an old format in format 2.
+//! Rewrites a batch without some of its records, for compaction, or from an old format to format 2.
 //!
-//! Offsets, leader epoch, producer and sequences of the batch stay, those of the records too: a consumer sees gaps, and a
-//! producer is remembered by its last batch although none of its records is left.
+//! Offsets, leader epoch, producer and sequences of the batch stay, and so do the records' offsets:
+//! consumers see gaps, and the last batch of a producer keeps its state even without records.
 
 use crate::batch::{Batch, BatchHeader, TimestampType};
 use crate::builder::BuildError;
@@ -22,16 +22,16 @@ pub enum UpgradeError {
     Build(#[from] BuildError),
 }
 
-/// What becomes of a batch beside its records.
+/// Options for a batch in addition to its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// From when on (ms) its tombstones, or its marker, may go; a batch that has a horizon keeps it.
+    /// Time (ms) from which its tombstones, or its marker, may be removed; an existing one stays.
     pub delete_horizon_ms: Option<i64>,
-    /// The level to compress with; the codec's default if `None`.
+    /// Compression level; the codec's default if `None`.
     pub level: Option<i32>,
 }
 
-/// Writes batches of format 2 again. Keep it: its buffer is reused from batch to batch.
+/// Rewrites batches of format 2. Reuse it: its buffer is kept from batch to batch.
 #[derive(Debug, Default)]
 pub struct BatchRewriter {
     payload: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct BatchRewriter {
 }
 
 impl BatchRewriter {
-    /// Begins with `batch`, without records.
+    /// Starts a copy of `batch` without records.
     pub fn begin(&mut self, batch: &BatchHeader<'_>, retention: Retention) {
         self.payload.clear();
         self.count = 0;
@@ -49,7 +49,7 @@ impl BatchRewriter {
         self.base_timestamp = horizon_of(batch, retention).unwrap_or(batch.base_timestamp());
     }
 
-    /// Appends a record that the batch has, in its order.
+    /// Appends a record of the batch, in the batch's order.
     ///
     /// # Errors
     /// Its timestamp is too far from the horizon, or the batch would be too large.
@@ -78,7 +78,7 @@ impl BatchRewriter {
     /// Appends the batch to `out`, with a new CRC.
     ///
     /// # Errors
-    /// The codec is not known, or cannot compress it; `out` is as before.
+    /// The codec is unknown or fails; `out` is unchanged.
     pub fn finish(
         &mut self,
         batch: &BatchHeader<'_>,
@@ -107,7 +107,7 @@ impl BatchRewriter {
     }
 }
 
-/// Appends `batch`, of format 2, without any record to `out`: only its producer is left of it.
+/// Appends `batch`, of format 2, without records to `out`: only its producer state remains.
 pub fn write_empty(batch: &BatchHeader<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(batch.bytes());
@@ -124,7 +124,7 @@ pub fn write_empty(batch: &BatchHeader<'_>, out: &mut Vec<u8>) {
 /// Appends to `out` a batch of format 2 with the records of one of format 0 or 1.
 ///
 /// # Errors
-/// The records cannot be read or written; `out` is as before.
+/// The records cannot be read or written; `out` is unchanged.
 pub fn upgrade(
     batch: &Batch<'_>,
     codec: Compression,
@@ -143,7 +143,7 @@ pub fn upgrade(
     Ok(rewriter.finish(&header, Retention::default(), out)?)
 }
 
-/// The header of a batch of format 2 without records, for those of `batch`.
+/// The header of an empty batch of format 2, with the fields of `batch`.
 fn header_of(
     batch: &Batch<'_>,
     contents: Contents,
@@ -170,7 +170,7 @@ fn header_of(
     header
 }
 
-/// What a batch says that was written again.
+/// Header fields that change in a rewritten batch.
 struct Changed {
     attributes: i16,
     base_timestamp: i64,

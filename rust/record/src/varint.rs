@@ -1,9 +1,9 @@
-//! Zig-zag variable-length integers as records use them.
+//! Zig-zag variable-length integers, as in records.
 //!
-//! Like Kafka, non-minimal encodings of at most 5 (10) bytes are read, and bits beyond 32 (64)
+//! As in Kafka, non-minimal encodings of at most 5 (10) bytes are accepted, and bits beyond 32 (64)
 //! are dropped; longer ones are errors.
 
-/// Why bytes do not begin with a variable-length integer: they end, or it is too long.
+/// Bytes do not start with a variable-length integer: they are truncated, or it is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VarintError;
 
@@ -23,7 +23,7 @@ pub(crate) fn read_i64(bytes: &mut &[u8]) -> Result<i64, VarintError> {
 
 #[inline]
 fn read_raw(bytes: &mut &[u8], size_max: usize) -> Result<u64, VarintError> {
-    // One byte is by far the most frequent size: lengths below 64, and nulls.
+    // One byte is by far the most common size: lengths below 64, and nulls.
     if let [first @ 0..=0x7f, rest @ ..] = *bytes {
         *bytes = rest;
         return Ok(u64::from(*first));
@@ -50,7 +50,7 @@ pub(crate) fn put(out: &mut Vec<u8>, value: i64) {
     out.push(raw as u8);
 }
 
-/// Bytes that `value` takes: 1 to 10.
+/// Encoded size of `value`: 1 to 10 bytes.
 #[inline]
 pub(crate) fn size(value: i64) -> usize {
     let bits = 64 - (zigzag(value) | 1).leading_zeros();

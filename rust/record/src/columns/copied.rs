@@ -1,4 +1,4 @@
-//! Columns that own their bytes.
+//! Columns with their own copy of the bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::batch::Batch;
 use crate::compression::Limits;
 use crate::record::Record;
 
-/// Rows gathered from batches, each byte copied once; see the module's table of columns.
+/// Rows collected from batches, each byte copied once; the module lists the columns.
 #[derive(Debug)]
 pub struct Columns {
     shared: Shared,
@@ -22,7 +22,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// No rows yet; `limits` are those of decompression, batch by batch.
+    /// Creates empty columns; `limits` apply to the decompression of each batch.
     pub fn new(limits: Limits) -> Self {
         Self {
             shared: Shared::default(),
@@ -33,28 +33,28 @@ impl Columns {
         }
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub fn len(&self) -> usize {
         self.shared.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of keys and values so far.
+    /// Size of keys and values so far.
     pub fn bytes_count(&self) -> usize {
         self.keys.bytes_count() + self.values.bytes_count()
     }
 
-    /// Have room for so many bytes of values, for a caller who knows how much is to come.
+    /// Reserve capacity for this size of values, if the caller can predict it.
     pub fn reserve(&mut self, bytes: usize) {
         self.values.reserve(0, bytes);
     }
 
-    /// Add the records of `batch` whose offsets lie in `wanted` (half open). Markers are the
-    /// caller's to leave out. After an error, records of the batch may have been added.
+    /// Add the records of `batch` with offsets in `wanted` (half-open). The caller must leave out
+    /// markers. After an error, some records of the batch may have been added.
     pub fn append_batch(
         &mut self,
         batch: Batch<'_>,
@@ -73,7 +73,7 @@ impl Columns {
         scratch: &mut Vec<u8>,
     ) -> Result<(), ColumnsError> {
         let records = batch.records(scratch, self.limits)?;
-        // Only what the bytes there can hold is believed. Keys are short, and grow by themselves.
+        // Reserve no more than the available bytes can hold. Keys are short, and grow as needed.
         let rows = records.size_hint().1.unwrap_or_default();
         self.shared.reserve(rows);
         self.keys.reserve(rows, 0);
@@ -97,7 +97,7 @@ impl Columns {
         Ok(())
     }
 
-    /// The rows; the columns are empty again.
+    /// Return the rows and clear the columns.
     pub fn finish(&mut self) -> Result<RecordBatch, ColumnsError> {
         let (keys, values) = (Arc::new(self.keys.finish()), Arc::new(self.values.finish()));
         self.shared.finish(schema(), keys, values)

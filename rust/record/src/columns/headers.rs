@@ -1,4 +1,4 @@
-//! The column of headers: most records have none, so it costs them one number.
+//! The column of headers. Most records have no headers and then only need one number.
 
 use arrow_array::builder::{BinaryBuilder, StringBuilder};
 use arrow_array::{Array, ListArray, StructArray};
@@ -11,14 +11,14 @@ use crate::record::Headers;
 /// A list of key and value for each record.
 #[derive(Debug, Default)]
 pub(super) struct HeaderColumn {
-    /// Where each record's headers end.
+    /// The end of each record's headers.
     ends: Vec<i32>,
     keys: StringBuilder,
     values: BinaryBuilder,
 }
 
 impl HeaderColumn {
-    /// Add a record's headers. Keys that are no UTF-8 get replacement characters, as in Java.
+    /// Add a record's headers. Invalid UTF-8 in keys is replaced, as in Java.
     #[inline]
     pub(super) fn append(&mut self, headers: Headers<'_>) -> Result<(), ColumnsError> {
         let end = self.ends.last().copied().unwrap_or_default();
@@ -32,7 +32,7 @@ impl HeaderColumn {
     }
 
     fn append_each(&mut self, headers: Headers<'_>) -> Result<(), ColumnsError> {
-        // Replacement makes a key three times as long at worst.
+        // Replacement can triple the size of a key.
         let size = headers.bytes().len().saturating_mul(3);
         let taken = self.keys.values_slice().len().max(self.values.values_slice().len());
         if taken.saturating_add(size) > i32::MAX as usize {
@@ -45,7 +45,7 @@ impl HeaderColumn {
         Ok(())
     }
 
-    /// The array; the column is empty again.
+    /// Return the array and clear the column.
     pub(super) fn finish(&mut self) -> ListArray {
         let ends = std::mem::take(&mut self.ends);
         let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();

@@ -1,7 +1,7 @@
 //! Rows of a table as records for a [`BatchBuilder`].
 //!
-//! Taken are what [`super::Columns`] gives and what data frames come with: keys and values as
-//! binary or text of any offset width or as views, times of any unit or as integer milliseconds.
+//! Accepted are tables from [`super::Columns`] and typical data frames: keys and values as binary
+//! or text with any offset width or as views, times of any unit or as integer milliseconds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -11,8 +11,8 @@ use arrow_schema::{DataType, TimeUnit};
 use super::ColumnsError;
 use crate::builder::{BatchBuilder, BuildError};
 
-/// A table whose columns were found fit: `value` must be there, `key`, `timestamp` and
-/// `headers` may be missing. Others, `offset` too, are ignored.
+/// A table with checked columns: `value` is required, `key`, `timestamp` and `headers` are
+/// optional. Others, including `offset`, are ignored.
 #[derive(Debug)]
 pub struct Rows {
     count: usize,
@@ -23,7 +23,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Look at the columns of `table`.
+    /// Checks the columns of `table`.
     pub fn new(table: &RecordBatch) -> Result<Self, ColumnsError> {
         let bytes = |name| table.column_by_name(name).map(|array| BytesColumn::new(name, array));
         Ok(Self {
@@ -35,22 +35,22 @@ impl Rows {
         })
     }
 
-    /// How many there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The key of `row`, to choose its partition by.
+    /// The key of `row`, for the choice of its partition.
     pub fn key(&self, row: usize) -> Option<&[u8]> {
         self.key.as_ref()?.get(row)
     }
 
-    /// Append `row`, which is less than [`Self::len`]. Rows without a time get
+    /// Append `row`, which must be less than [`Self::len`]. Rows without a time get
     /// `timestamp_default` (ms).
     pub fn append_to(
         &self,
@@ -65,7 +65,7 @@ impl Rows {
     }
 }
 
-/// Bytes or text, of any of Arrow's layouts.
+/// Bytes or text, in any of Arrow's layouts.
 #[derive(Debug)]
 struct BytesColumn(ArrayRef);
 
@@ -94,13 +94,13 @@ impl BytesColumn {
             DataType::Utf8 => Some(self.0.as_string::<i32>().value(row).as_bytes()),
             DataType::LargeUtf8 => Some(self.0.as_string::<i64>().value(row).as_bytes()),
             DataType::Utf8View => Some(self.0.as_string_view().value(row).as_bytes()),
-            // Only columns of nulls are left, whose validity is not a bitmap.
+            // Only columns of type null are left, whose validity is not a bitmap.
             _ => None,
         }
     }
 }
 
-/// Times, as 64-bit numbers and how many of them are a millisecond.
+/// Times, as 64-bit numbers with their unit.
 #[derive(Debug)]
 struct TimeColumn {
     values: ArrayRef,
@@ -134,13 +134,13 @@ impl TimeColumn {
     }
 }
 
-/// The same numbers without their unit.
+/// Drop the unit of the numbers.
 fn as_int64(array: &ArrayRef) -> Result<ArrayRef, ColumnsError> {
     let data = array.to_data().into_builder().data_type(DataType::Int64).build()?;
     Ok(arrow_array::make_array(data))
 }
 
-/// Lists of structs (or entries of maps) of a key and a value.
+/// Lists of structs (or map entries) of a key and a value.
 #[derive(Debug)]
 struct HeadersColumn {
     lists: ListArray,
@@ -168,7 +168,7 @@ impl HeadersColumn {
         Ok(Self { lists, keys, values })
     }
 
-    /// The headers of `row`; none for null, and a null key is an empty one.
+    /// The headers of `row`; empty for null. A null key becomes an empty one.
     fn get(&self, row: usize) -> Vec<(&[u8], Option<&[u8]>)> {
         if self.lists.is_null(row) {
             return Vec::new();

@@ -1,8 +1,9 @@
-//! Columns whose keys and values point into the buffers that the batches lie in.
+//! Columns whose keys and values point into the buffers of the batches.
 //!
-//! Nothing reads the values, so of a large record only its first bytes are loaded, and where the next one begins is known
-//! only when they are there: a walk would wait for memory once a record. Records of a batch are mostly about as large as
-//! the one before, so the places where the next ones should begin are loaded first, all at the same time.
+//! Values are not read, so only the first bytes of a large record are loaded, and they contain the
+//! position of the next record: iteration would wait for memory once per record. Most records of a
+//! batch have about the size of the previous one, so the expected starts of the next records are
+//! loaded first, all in parallel.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -17,12 +18,12 @@ use crate::batch::{Batch, batches};
 use crate::compression::Limits;
 use crate::record::Record;
 
-/// Records whose beginnings are loaded together: about as many loads as a core can have under way.
+/// Records whose starts are loaded together: about the parallel loads of a processor core.
 const RECORDS_AHEAD: usize = 16;
-/// The processor itself looks ahead where records are smaller.
+/// For smaller records, the processor's own prefetcher suffices.
 const STRIDE_MIN: usize = 256;
 
-/// Rows gathered from buffers of batches without copying keys and values.
+/// Rows collected from buffers of batches without copying keys and values.
 #[derive(Debug, Default)]
 pub struct ColumnViews {
     shared: Shared,
@@ -32,27 +33,27 @@ pub struct ColumnViews {
 }
 
 impl ColumnViews {
-    /// No rows yet; `limits` are those of decompression, batch by batch.
+    /// Creates empty columns; `limits` apply to the decompression of each batch.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub fn len(&self) -> usize {
         self.shared.offsets.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Add the records in `buffer`, whole batches of less than 4 GiB, whose offsets lie in
-    /// `wanted` (half open). `accept` says which batches to take: there markers, aborted
-    /// transactions and wrong CRCs are sorted out.
+    /// Add the records in `buffer`, whole batches of less than 4 GiB, with offsets in `wanted`
+    /// (half-open). `accept` selects batches: it filters markers, aborted transactions and wrong
+    /// CRCs.
     ///
-    /// The arrays share `buffer`: it must not change while one of them lives. Batches that do
-    /// not parse end the walk, as an incomplete one does; records that do not are an error.
+    /// The arrays share `buffer`, which must not change as long as one of them lives. Iteration
+    /// ends at an invalid or incomplete batch; an invalid record is an error.
     pub fn append_buffer(
         &mut self,
         buffer: &Buffer,
@@ -95,14 +96,14 @@ impl ColumnViews {
         self.values.append_option(record.value);
     }
 
-    /// The rows; the columns are empty again, and hold no buffer.
+    /// Return the rows and clear the columns, which then hold no buffer.
     pub fn finish(&mut self) -> Result<RecordBatch, ColumnsError> {
         let (keys, values) = (Arc::new(self.keys.finish()), Arc::new(self.values.finish()));
         self.shared.finish(schema_of_views(), keys, values)
     }
 }
 
-/// Loads the beginnings of the records to come; see the module.
+/// Loads the starts of the next records; see the module.
 #[derive(Debug, Default)]
 struct Ahead {
     rest_size: usize,
@@ -110,7 +111,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// Takes note that `rest` is behind the last record.
+    /// Records that `rest` follows the last record.
     #[inline]
     fn passed(&mut self, rest: &[u8]) {
         let stride = self.rest_size.wrapping_sub(rest.len());
@@ -125,7 +126,7 @@ impl Ahead {
     }
 }
 
-/// Append a view of `bytes`, which lie in `buffer`, block `block` of `column`.
+/// Append a view of `bytes`, which are part of `buffer`, block `block` of `column`.
 fn put(
     column: &mut BinaryViewBuilder,
     block: u32,

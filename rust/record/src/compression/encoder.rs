@@ -1,8 +1,8 @@
-//! Compression in pieces, of what would take too much as a whole.
+//! Streaming compression, for payloads that would need too much memory as a whole.
 
 use super::{Compression, CompressionError, checked_level, gzip, lz4, snappy, zstd};
 
-/// Compresses what comes in pieces; its output is put behind what was put out before.
+/// Streaming compressor. Appends its output to the given buffer.
 #[derive(Debug)]
 pub(crate) enum Encoder {
     None,
@@ -13,10 +13,10 @@ pub(crate) enum Encoder {
 }
 
 impl Encoder {
-    /// Every piece but the last has a multiple of this: blocks of LZ4 and Snappy end with it.
+    /// Sizes of pieces except the last are multiples of this: a block end in LZ4 and Snappy.
     pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
-    /// Begins the output; `level` as for [`super::compress`].
+    /// Starts the output; for `level` see [`super::compress`].
     pub(crate) fn new(
         codec: Compression,
         level: Option<i32>,
@@ -38,7 +38,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses a piece that is not the last.
+    /// Compresses a piece other than the last.
     pub(crate) fn write(
         &mut self,
         piece: &[u8],

@@ -1,8 +1,8 @@
 //! Gzip (RFC 1952): members around a raw deflate stream.
 //!
-//! The framing is done here rather than by a stream reader, so that the deflate contexts
-//! (40 and 270 KB) are kept per thread and output goes straight to its buffer or window. As in Java,
-//! members may follow one another, and what follows the last and is no member is ignored.
+//! The framing is implemented here, not by a stream reader, so that the deflate contexts (40 and
+//! 270 KB) are kept per thread and output is written directly to its buffer or window. As in Java,
+//! several members may follow each other, and bytes after the last member are ignored.
 
 use std::cell::RefCell;
 
@@ -15,11 +15,11 @@ use crate::crc::crc32;
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Magic, deflate, no flags, no time, no extra flags, Unix; Java writes 0 for the system.
 const HEADER_WRITTEN: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0];
-/// A first guess of the ratio: what JSON comes to.
+/// Initial guess of the ratio, typical for JSON.
 const RATIO_GUESS: usize = 4;
 
 thread_local! {
-    /// Taken by [`Members`] and put back.
+    /// [`Members`] takes it and returns it.
     static INFLATE: RefCell<Option<Decompress>> = const { RefCell::new(None) };
     static DEFLATE: RefCell<Option<(i32, Compress)>> = const { RefCell::new(None) };
 }
@@ -49,7 +49,7 @@ pub(super) fn compress(
     Ok(())
 }
 
-/// A member that is written in pieces.
+/// Streaming encoder of one member.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     deflate: Compress,
@@ -110,15 +110,15 @@ fn deflate_all(
     }
 }
 
-/// Members one behind the other.
+/// Consecutive members.
 pub(super) struct Members<'a> {
-    /// From the current member's deflate stream on, or from the next member's header.
+    /// Starts with the current member's deflate stream, or with the next member's header.
     rest: &'a [u8],
-    /// There until it is dropped.
+    /// Set until drop.
     inflate: Option<Decompress>,
-    /// What the current member has put out so far.
+    /// Checksum of the current member's output so far.
     member: Option<Checksum>,
-    /// Whether a member was read: what follows the last and is none is ignored.
+    /// Whether a member was read: from then on, bytes that are not a member are ignored.
     read_one: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Members<'a> {
         Ok(Step::More)
     }
 
-    /// Begin the next member, if there is one.
+    /// Start the next member, if there is one.
     fn begin(&mut self, sink: &Sink<'_>) -> Result<Step, CompressionError> {
         if self.read_one && !self.rest.starts_with(&MAGIC) {
             return Ok(Step::End);
@@ -168,7 +168,7 @@ impl Drop for Members<'_> {
     }
 }
 
-/// Pass over a member's header with its optional fields.
+/// Skip a member's header with its optional fields.
 #[expect(clippy::little_endian_bytes, reason = "gzip is little-endian")]
 fn skip_header(rest: &mut &[u8]) -> Option<()> {
     let [a, b, c, flags, ..] = take::<10>(rest)?;
@@ -191,14 +191,14 @@ fn skip_header(rest: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Inflate as much as the sink has capacity for, which grows within its bounds.
+/// Inflate as much as fits into the sink's capacity, which grows within its limits.
 fn inflate_some(
     inflate: &mut Decompress,
     input: &[u8],
     sink: &mut Sink<'_>,
 ) -> Result<Status, CompressionError> {
     if sink.out.len() == sink.out.capacity() {
-        // One byte above the bound, so that a stream that ends right at it can say so.
+        // One byte above the limit, so that a stream that ends exactly at the limit can finish.
         let step = sink.out.len().max(input.len() * RATIO_GUESS).max(4096);
         sink.reserve(step.min(sink.room().saturating_add(1)).min(sink.window_room()))?;
     }
@@ -216,7 +216,7 @@ fn inflate_some(
     Ok(status)
 }
 
-/// Of what a member puts out, as its trailer has it.
+/// Checksum of a member's output, as in its trailer.
 #[derive(Debug)]
 struct Checksum {
     crc: Digest,
@@ -230,7 +230,7 @@ impl Checksum {
 
     fn update(&mut self, output: &[u8]) {
         self.crc.update(output);
-        // Modulo 2^32, as RFC 1952 has it.
+        // Modulo 2^32, as in RFC 1952.
         self.size = self.size.wrapping_add(output.len() as u32);
     }
 

@@ -1,12 +1,12 @@
-//! Decompression piece by piece, through a window that does not grow with the output.
+//! Decompression in pieces, with a window that does not grow with the output.
 
 use super::{Compression, CompressionError, Decoder, Limits, Sink, Step};
 
-/// The output of `input`, a piece at a time.
+/// The output of `input`, in pieces.
 pub(crate) struct Inflater<'a> {
     codec: Compression,
     decoder: Decoder<'a>,
-    /// Bytes of the pieces before the current one.
+    /// Size of the earlier pieces.
     consumed: usize,
     bytes_max: usize,
     window_bytes_max: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Inflater<'a> {
 }
 
 impl<'a> Inflater<'a> {
-    /// Nothing is read yet. What it holds, its pieces included, is at most `window_bytes_max`, and 64 KiB for gzip.
+    /// Reads nothing yet. Uses at most `window_bytes_max`, with pieces, and 64 KiB more for gzip.
     pub(crate) fn new(
         codec: Compression,
         input: &'a [u8],
@@ -31,15 +31,15 @@ impl<'a> Inflater<'a> {
         }
     }
 
-    /// Whether the last piece was put out. It may be empty.
+    /// Whether the last piece was returned. It may be empty.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Replace `window`, the piece before, by the next one; an empty piece is behind the last.
+    /// Replace `window`, which has the previous piece, by the next one; empty after the last.
     ///
     /// # Errors
-    /// As [`super::decompress`], or the codec needs more than the window at once; it is over then.
+    /// See [`super::decompress`]; or the codec needs more than the window at once. It ends then.
     pub(crate) fn next(&mut self, window: &mut Vec<u8>) -> Result<(), CompressionError> {
         self.consumed += window.len();
         window.clear();

@@ -1,12 +1,13 @@
 //! LZ4 frames as Kafka's clients write and read them.
 //!
-//! Written: version 1, independent blocks of 64 KiB, no checksum but the header's. Read: any
-//! block size, block checksums (verified), content size (skipped) and content checksum: one that
-//! the header announces must be there but may be wrong, as in Java (contract/kafka.md#58). Dependent blocks and dictionaries are refused: Java consumers could
-//! not read what was let in. Bytes behind the end mark are ignored, as in Java.
+//! Written: version 1, independent blocks of 64 KiB, only a header checksum. Read: any block size,
+//! block checksums (verified), content size (skipped) and content checksum: if the header announces
+//! one, it must exist but may be wrong, as in Java (contract/kafka.md#58). Dependent blocks and
+//! dictionaries are rejected, because Java consumers could not read them. Bytes after the end mark
+//! are ignored, as in Java.
 //!
-//! Levels are as in Java: the default is the fast encoder, every other the slow one of the C
-//! library, whose levels end at 12 (it takes the rest for that).
+//! Levels are as in Java: the default is the fast encoder, all others are the high compression
+//! encoder of the C library, whose levels end at 12 (it limits higher ones).
 
 use std::cell::RefCell;
 
@@ -21,9 +22,9 @@ const FLAGS_WRITTEN: u8 = 0b0110_0000;
 /// Blocks of at most 64 KiB.
 const SIZES_WRITTEN: u8 = 0b0100_0000;
 const BLOCK_BYTES_WRITTEN: usize = 64 << 10;
-/// A block size's bit that says: stored as it is.
+/// Bit of a block size that marks a stored (uncompressed) block.
 const STORED: u32 = 1 << 31;
-/// A match of LZ4 puts out less than 256 bytes for each byte of its own.
+/// Each byte of an LZ4 match produces less than 256 bytes.
 const RATIO_MAX: usize = 256;
 
 thread_local! {
@@ -51,7 +52,7 @@ pub(super) fn begin(out: &mut Vec<u8>) {
     out.push(header_checksum(&descriptor));
 }
 
-/// The last block may be short; none comes behind it.
+/// Only the last block of a frame may be short.
 pub(super) fn append_blocks(
     level: i32,
     input: &[u8],
@@ -65,7 +66,7 @@ pub(super) fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 4]);
 }
 
-/// A block's size word and bytes, stored as they are where compression does not make them fewer.
+/// Append a block's size and bytes; it is stored uncompressed if compression does not shrink it.
 #[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
 fn append_block(level: i32, block: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     let start = out.len();
@@ -84,7 +85,7 @@ fn append_block(level: i32, block: &[u8], out: &mut Vec<u8>) -> Result<(), Compr
     Ok(())
 }
 
-/// Compress into `out`, which has room for the worst case; the size.
+/// Compress into `out`, which must have space for the worst case; returns the size.
 fn compress_block(level: i32, block: &[u8], out: &mut [u8]) -> Option<usize> {
     if level == LEVEL_FAST {
         return TABLE.with_borrow_mut(|table| {
@@ -99,7 +100,7 @@ fn header_checksum(descriptor: &[u8]) -> u8 {
     (xxh32(descriptor) >> 8) as u8
 }
 
-/// What a frame's header says about its blocks.
+/// Properties of a frame's blocks, from its header.
 #[derive(Clone, Copy)]
 struct Frame {
     block_bytes_max: usize,
@@ -110,7 +111,7 @@ struct Frame {
 /// The blocks of a frame.
 pub(super) struct Blocks<'a> {
     rest: &'a [u8],
-    /// `None` until the header was read.
+    /// `None` until the header is read.
     frame: Option<Frame>,
     compares_header_checksum: bool,
 }
@@ -120,7 +121,7 @@ impl<'a> Blocks<'a> {
         Self { rest: input, frame: None, compares_header_checksum: true }
     }
 
-    /// The blocks of a frame in a message of format 0, whose header checksum is not compared.
+    /// The blocks of a frame in a message of format 0, whose header checksum is not verified.
     pub(super) fn of_format_0(input: &'a [u8]) -> Self {
         Self { compares_header_checksum: false, ..Self::new(input) }
     }
@@ -189,7 +190,7 @@ fn read_header(rest: &mut &[u8], compares_checksum: bool) -> Result<Frame, &'sta
     })
 }
 
-/// Take a block off `rest`: its size word and bytes; `None` is the end of the frame.
+/// Take a block off `rest`: its size and bytes; `None` at the end of the frame.
 #[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
 fn read_block<'a>(
     rest: &mut &'a [u8],
@@ -238,7 +239,7 @@ fn decompress_block(
     }
 }
 
-/// Not inlined: as a part of `Blocks::step` its inner loop takes a quarter longer.
+/// Not inlined: as a part of `Blocks::step`, its inner loop takes a quarter longer.
 #[inline(never)]
 fn decode(block: &[u8], out: &mut [u8]) -> Result<usize, DecompressError> {
     lz4_flex::block::decompress_into(block, out)

@@ -1,8 +1,8 @@
 //! Snappy in the framing of snappy-java ("xerial"), or bare.
 //!
-//! Written: the 16-byte header, then blocks of at most 32 KiB, each after its compressed size;
-//! what Java writes. Read: that, also with headers repeated between blocks as concatenated
-//! streams have them, and one bare block, as librdkafka writes.
+//! Written: the 16-byte header, then blocks of at most 32 KiB, each with its compressed size, as in
+//! Java. Read: the same, with optional repeated headers between blocks, as in concatenated streams;
+//! and one bare block, as written by librdkafka.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// Version 1, readable by version 1.
 const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
 const BLOCK_BYTES_WRITTEN: usize = 32 << 10;
-/// No element puts out more than 64 bytes, and each takes 2 bytes at least.
+/// No element produces more than 64 bytes, and each has at least 2 bytes.
 const RATIO_MAX: usize = 32;
 
 thread_local! {
@@ -29,7 +29,7 @@ pub(super) fn begin(out: &mut Vec<u8>) {
     out.extend_from_slice(&VERSIONS);
 }
 
-/// The last block may be short; none comes behind it.
+/// Only the last block of a frame may be short.
 pub(super) fn append_blocks(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     ENCODER.with_borrow_mut(|encoder| {
         for block in input.chunks(BLOCK_BYTES_WRITTEN) {
@@ -45,7 +45,7 @@ pub(super) fn append_blocks(input: &[u8], out: &mut Vec<u8>) -> Result<(), Compr
     })
 }
 
-/// The blocks of a framing, or a bare one.
+/// The blocks of a frame, or a bare block.
 pub(super) struct Blocks<'a> {
     rest: &'a [u8],
     bare: bool,
@@ -80,7 +80,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Take a size and so many bytes off `rest`.
+/// Take a size and that many bytes off `rest`.
 fn read_block<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let size = u32::from_be_bytes(take(rest)?);
     rest.split_off(..size as usize)

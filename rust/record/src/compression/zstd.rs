@@ -1,13 +1,14 @@
-//! Zstandard frames, decoded in one go into a buffer that is large enough or at its bound.
+//! Zstandard frames, decoded in one call into a buffer that is large enough or at its limit.
 //!
-//! A streaming decoder keeps a window of its own, up to 2³¹ bytes if a frame asks for it. Here
-//! the output is the window: the headers of a frame's blocks bound what it can put out (the
-//! bound is reserved, not touched), and the decoder stops at that or at the limit. Frames with
-//! windows above 128 MiB, or with dictionaries, are refused, as Java consumers could not read
-//! them. Contexts are kept per thread.
+//! A streaming decoder allocates its own window, up to 2³¹ bytes if a frame requests it. Here the
+//! output is the window: the block headers of a frame give an upper bound of its output (which is
+//! reserved, not touched), and the decoder stops at that or at the limit. Frames with windows above
+//! 128 MiB, or with dictionaries, are rejected, because Java consumers could not read them.
+//! Contexts are kept per thread.
 //!
-//! Only a frame that can put out more than the sink's window holds is streamed, if its own window fits there: those of
-//! levels up to 8 have 2 MiB. Its context, which keeps the window, is dropped behind it.
+//! Only a frame that may produce more than the sink's window is streamed, if its own window fits
+//! there: at levels up to 8 it has 2 MiB. Its context, which contains the window, is dropped after
+//! it.
 
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -18,24 +19,24 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 use super::{Compression, CompressionError, Sink, Step};
 
 const FRAME_MAGIC: u32 = 0xfd2f_b528;
-/// 16 magics, whose last 4 bits are free, begin frames without data.
+/// The first of 16 magic numbers (the last 4 bits are free) of skippable frames.
 const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
-/// What decoders accept that nobody has configured.
+/// The default limit of decoders.
 const WINDOW_BYTES_MAX: u64 = 1 << 27;
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
-/// What a streamed frame puts out at once: a block.
+/// Output of a streamed frame per step: a block.
 const PIECE_BYTES: usize = BLOCK_BYTES_MAX as usize;
-/// What a streaming context takes beside its window: tables, a block of input and one of output, and the piece.
+/// Memory of a streaming context besides its window: tables, input and output block, and the piece.
 const STREAM_OVERHEAD_BYTES: u64 = 4 * BLOCK_BYTES_MAX;
 
-/// Up to this level a context takes a few megabytes, and frames have windows of 2 MiB at most.
+/// Up to this level, a context takes a few megabytes, and windows have at most 2 MiB.
 const LEVEL_UNBOUND_MAX: i32 = 8;
-/// Bounds of a context of a higher level, which takes up to 700 MiB without: binary logarithms of its window and its two tables of
-/// four bytes.
+/// Limit for contexts of higher levels, which could take up to 700 MiB: binary logarithm of the
+/// sizes of the window and of two tables with entries of four bytes.
 const LOG_MAX: u32 = 20;
-/// What takes no more whatever the level.
+/// Input of this size needs no limit at any level.
 const UNBOUND_INPUT_BYTES: usize = 256 << 10;
-/// What a thread's context may take between calls.
+/// Maximum size of a thread's context between calls.
 const CONTEXT_KEPT_BYTES: usize = 4 << 20;
 
 thread_local! {
@@ -68,7 +69,7 @@ fn set_level(
     level: i32,
     is_bound: bool,
 ) -> Result<(), CompressionError> {
-    // 0 is the level's own.
+    // 0 means the level's default.
     let log = if is_bound { LOG_MAX } else { 0 };
     let parameters = [
         CParameter::CompressionLevel(level),
@@ -81,7 +82,7 @@ fn set_level(
         .try_for_each(|parameter| context.set_parameter(parameter).map(drop).map_err(failed))
 }
 
-/// A frame that is written in pieces. Its context is dropped with it: of a large frame it takes megabytes.
+/// Streaming encoder of one frame. Its context is dropped with it, because it takes megabytes.
 pub(crate) struct Encoder(CCtx<'static>);
 
 impl Encoder {
@@ -113,7 +114,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Bytes that are still to be put out.
+    /// Advances the encoder; returns the number of bytes that remain to be written.
     fn step(
         &mut self,
         input: &mut InBuffer<'_>,
@@ -137,9 +138,9 @@ fn failed(_: usize) -> CompressionError {
     CompressionError::corrupt(Compression::Zstd, "does not compress")
 }
 
-/// Frames one behind the other.
+/// Consecutive frames.
 pub(super) struct Frames<'a> {
-    /// From the next frame on.
+    /// Starts with the next frame.
     rest: &'a [u8],
     streamed: Option<StreamedFrame<'a>>,
 }
@@ -149,7 +150,7 @@ impl<'a> Frames<'a> {
         Self { rest: input, streamed: None }
     }
 
-    /// Decode the next frame, or a piece of one that is streamed.
+    /// Decode the next frame, or a piece of a streamed frame.
     pub(super) fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
         if let Some(frame) = &mut self.streamed {
             if frame.step(sink)? == Step::Full {
@@ -180,11 +181,11 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// A frame that can put out more than the window holds.
+/// A frame that may produce more than the window can hold.
 struct StreamedFrame<'a> {
     context: DCtx<'static>,
     rest: &'a [u8],
-    /// Whether all that it can put out is within the bound.
+    /// Whether its maximum output is within the limit.
     fits: bool,
 }
 
@@ -198,13 +199,13 @@ impl<'a> StreamedFrame<'a> {
         if frame.window_bytes + STREAM_OVERHEAD_BYTES > sink.window_bytes_max as u64 {
             return Err(sink.window_too_small());
         }
-        // The context's window takes the place of the sink's.
+        // The context's window replaces the sink's.
         *sink.out = Vec::new();
         let context = DCtx::try_create().ok_or_else(|| sink.too_large())?;
         Ok(Self { context, rest: bytes, fits: wanted <= sink.room() })
     }
 
-    /// Put out a piece: `Full` while there is more to come, `End` behind the last.
+    /// Write a piece: `Full` while more follows, `End` after the last.
     fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
         if !sink.out.is_empty() {
             return Ok(Step::Full);
@@ -216,7 +217,7 @@ impl<'a> StreamedFrame<'a> {
             let before = (input.pos(), output.pos());
             match self.context.decompress_stream(&mut output, &mut input) {
                 Ok(left) if left == 0 || output.pos() == output.capacity() => break left,
-                // A whole frame always moves on.
+                // A complete frame always makes progress.
                 Ok(_) if before != (input.pos(), output.pos()) => {}
                 _ if self.fits => return Err(sink.corrupt("malformed frame")),
                 _ => return Err(sink.too_large()),
@@ -237,7 +238,7 @@ fn decompress_frame(
     sink: &mut Sink<'_>,
 ) -> Result<(), CompressionError> {
     sink.reserve(wanted.min(sink.room()))?;
-    // Capacity kept from before may go past the bound: it is there already, and checked below.
+    // Kept capacity may exceed the limit: it is already allocated, and the size is checked below.
     let enough = sink.out.capacity() - sink.out.len() >= wanted;
     let start = sink.out.len() as u64;
     let mut end = Cursor::new(&mut *sink.out);
@@ -246,19 +247,19 @@ fn decompress_frame(
     match done {
         Ok(_) if !sink.is_above_bound() => Ok(()),
         Err(_) if enough => Err(sink.corrupt("malformed frame")),
-        // Out of room, as far as can be told: what a frame may put out is more than the bound.
+        // Probably out of space: the maximum output of the frame exceeds the limit.
         _ => Err(sink.too_large()),
     }
 }
 
 const TRUNCATED: &str = "frame is truncated";
 
-/// A frame's extent, as its header and the headers of its blocks tell it.
+/// A frame's extent, from its header and its block headers.
 struct Frame {
     size: usize,
-    /// Bytes it can put out at most; `None` for a frame to skip.
+    /// Maximum output; `None` for a skippable frame.
     output_bytes_max: Option<u64>,
-    /// How far back it may refer to what it has put out.
+    /// Maximum distance of its back references.
     window_bytes: u64,
 }
 
@@ -322,8 +323,8 @@ impl Header {
     }
 }
 
-/// Pass over a frame's blocks; return what they can put out at most, with each compressed
-/// block taken for a full one.
+/// Skip a frame's blocks; return their maximum output, assuming that each compressed block is
+/// full.
 fn walk_blocks(rest: &mut &[u8], block_bytes_max: u64) -> Result<u64, &'static str> {
     let mut output_bytes_max = 0;
     loop {
@@ -348,7 +349,7 @@ fn take<'a>(rest: &mut &'a [u8], size: usize) -> Result<&'a [u8], &'static str> 
     rest.split_off(..size).ok_or(TRUNCATED)
 }
 
-/// A little-endian number of up to 8 bytes; 0 for none.
+/// A little-endian number of up to 8 bytes; 0 if `size` is 0.
 fn take_number(rest: &mut &[u8], size: usize) -> Result<u64, &'static str> {
     let bytes = take(rest, size)?;
     Ok(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
@@ -358,7 +359,7 @@ fn take_number(rest: &mut &[u8], size: usize) -> Result<u64, &'static str> {
 mod tests {
     use super::*;
 
-    /// What a context of the highest level took was 70 MiB here, and 640 MiB of more than 4 MiB.
+    /// Contexts of the highest level took 70 MiB here, and 640 MiB for more than 4 MiB of input.
     const CONTEXT_BYTES_MAX: usize = 24 << 20;
 
     fn text(size: usize) -> Vec<u8> {

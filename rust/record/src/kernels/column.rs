@@ -1,8 +1,8 @@
-//! One borrowed Arrow column, and the bytes of its rows.
+//! One borrowed Arrow column, and access to the bytes of its rows.
 
 use super::KernelError;
 
-/// Widest number that a row may hold.
+/// Size of the largest number in a row.
 pub(super) const NUMBER_SIZE_MAX: usize = 16;
 
 /// Arrow's bitmap of rows that are not null, least significant bit first.
@@ -34,18 +34,18 @@ impl<'a> Validity<'a> {
     }
 }
 
-/// The buffers of a column, cut to its rows. Numbers are as they lie in memory, aligned or not.
+/// The buffers of a column, limited to its rows. Numbers need not be aligned.
 #[derive(Clone, Debug)]
 pub enum Values<'a> {
-    /// `string`, `binary`: one more offset than rows.
+    /// `string`, `binary`: offsets, one more than rows, and data.
     Offsets32(&'a [[u8; 4]], &'a [u8]),
-    /// `large_string`, `large_binary`.
+    /// `large_string`, `large_binary`, with 64-bit offsets.
     Offsets64(&'a [[u8; 8]], &'a [u8]),
-    /// `string_view`, `binary_view`, and the buffers that long values lie in.
+    /// `string_view`, `binary_view`, and the buffers of long values.
     Views(&'a [[u8; 16]], Vec<&'a [u8]>),
-    /// `fixed_size_binary` of that many bytes.
+    /// `fixed_size_binary` of that size.
     Fixed(usize, &'a [u8]),
-    /// Numbers of 1, 2, 4 or 8 bytes, which are hashed big-endian, as Kafka's serializers write them.
+    /// Numbers of 1, 2, 4 or 8 bytes, which are hashed big-endian, as in Kafka's serializers.
     Number(usize, &'a [u8]),
 }
 
@@ -58,7 +58,7 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// A column of `len` rows; its buffers may be longer.
+    /// Creates a column of `len` rows; its buffers may be longer.
     pub fn new(
         len: usize,
         validity: Option<Validity<'a>>,
@@ -74,17 +74,17 @@ impl<'a> Column<'a> {
         if is_whole { Ok(Self { len, validity, values }) } else { Err(KernelError::Short(len)) }
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bitmap of rows that are not null; all are where there is none.
+    /// The bitmap of valid rows; `None` if all rows are valid.
     pub fn validity(&self) -> Option<Validity<'a>> {
         self.validity
     }
@@ -93,7 +93,7 @@ impl<'a> Column<'a> {
         &self.values
     }
 
-    /// Call `each` with the bytes of every row in order; what a null row gives is not specified.
+    /// Call `each` with the bytes of every row in order; the bytes of a null row are unspecified.
     #[inline]
     pub(super) fn for_each(&self, mut each: impl FnMut(&[u8])) -> Result<(), KernelError> {
         match &self.values {
@@ -127,7 +127,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The bytes of a row, `None` for null; `scratch` is where they are put together if need be.
+    /// The bytes of a row, `None` for null; `scratch` holds converted bytes if needed.
     pub(super) fn get<'b>(
         &'b self,
         row: usize,
@@ -158,7 +158,7 @@ fn holds(data: &[u8], width: usize, len: usize) -> bool {
     width.checked_mul(len).is_some_and(|size| size <= data.len())
 }
 
-/// Call `each` with the bytes from one offset to the next.
+/// Call `each` with the bytes between consecutive offsets.
 #[inline]
 fn each_between(
     mut offsets: impl Iterator<Item = usize>,
@@ -173,7 +173,7 @@ fn each_between(
     Ok(())
 }
 
-/// A negative offset becomes one that lies in no data.
+/// Convert an offset; a negative one becomes larger than any data.
 #[expect(clippy::host_endian_bytes, reason = "Arrow's numbers have the byte order of the machine")]
 pub(super) fn offset32(bytes: [u8; 4]) -> usize {
     i32::from_ne_bytes(bytes) as usize
@@ -191,8 +191,8 @@ fn big_endian<const N: usize>(mut number: [u8; N]) -> [u8; N] {
     number
 }
 
-/// A view is a length and 12 bytes: the value itself, or its first four bytes, the number of its
-/// buffer and the offset in it.
+/// Resolve a view: a length and 12 bytes, which are the value itself, or its first four bytes, the
+/// number of its buffer and the offset in it.
 fn view<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     let ([size, _, buffer, start], _) = view.as_chunks::<4>() else { return None };
     let size = offset32(*size);

@@ -1,18 +1,18 @@
-//! 128-bit fingerprints of rows, for ids that must be told apart.
+//! 128-bit fingerprints of rows, to distinguish ids.
 
 use super::column::NUMBER_SIZE_MAX;
 use super::{Column, KernelError};
 use crate::partitioner::murmur3_128;
 
-/// Bytes of a fingerprint.
+/// Size of a fingerprint in bytes.
 pub const FINGERPRINT_SIZE: usize = 16;
 
 /// The digest of every row of `columns`, `FINGERPRINT_SIZE` bytes each.
 ///
-/// Of one column it is that of the row's bytes, and that of a null row means nothing. Rows of many
-/// columns are framed first, as Kafka frames a nullable byte string: each value behind its length,
-/// 4 bytes big-endian, −1 for null; so different rows have different bytes. Without columns there
-/// are no rows.
+/// For one column, it is the hash of the row's bytes; it is unspecified for a null row. Rows of
+/// several columns are encoded first, like nullable byte strings in Kafka: the length of each value
+/// as 4 bytes big-endian, −1 for null, then the value. So different rows have different bytes.
+/// Without columns there are no rows.
 pub fn fingerprints(columns: &[Column<'_>], seed: u32) -> Result<Vec<u8>, KernelError> {
     let Some(first) = columns.first() else { return Ok(Vec::new()) };
     let mut digests = Vec::with_capacity(first.len() * FINGERPRINT_SIZE);
@@ -44,7 +44,7 @@ fn frame(column: &Column<'_>, row: usize, framed: &mut Vec<u8>) -> Result<(), Ke
     Ok(())
 }
 
-/// The hash as other libraries print it: both halves little-endian, the first one first.
+/// The hash in the usual byte order: both halves little-endian, the first one first.
 #[expect(clippy::little_endian_bytes, reason = "the digest that the reference code gives")]
 fn digest(bytes: &[u8], seed: u32) -> [u8; FINGERPRINT_SIZE] {
     murmur3_128(bytes, seed).rotate_left(64).to_le_bytes()

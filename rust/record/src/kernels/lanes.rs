@@ -1,18 +1,19 @@
 //! murmur2 of many keys at once: the crate's only unsafe code.
 //!
-//! Theory of operation. One key after the other, the processor mispredicts where each key ends, which
-//! costs more than hashing it. So `LANES` keys are hashed in step, as long as the longest of them has
-//! words; a key that has none left keeps its hash. All is written over arrays of `LANES` numbers, which
-//! the compiler turns into vector instructions: those of AVX2 where the processor has them.
+//! Theory of operation. If keys are hashed one after another, the processor mispredicts the end of
+//! each key, which costs more than the hash itself. So `LANES` keys are hashed in parallel, for as
+//! many words as the longest one has; the hash of a finished key stays unchanged. The code works on
+//! arrays of `LANES` numbers, which the compiler turns into vector instructions: AVX2 if the
+//! processor has it.
 //!
-//! Two departures from the plain loop keep every lane's way the same:
-//! - A key that has no words left reads its last four bytes again, and the result is dropped.
-//! - The one to three bytes behind the last word are the upper bytes of those last four, so the tail is
-//!   the same read, shifted. A key shorter than four bytes reads some of what lies before it; only the
-//!   keys that end less than four bytes into the data cannot, and are hashed one by one.
+//! Two differences to the plain loop make all lanes execute the same instructions:
+//! - A key without further words reads its last four bytes again, and the result is dropped.
+//! - The one to three bytes after the last word are the upper bytes of those last four, so the tail
+//!   is the same read, shifted. For a key shorter than four bytes this also reads bytes before it;
+//!   only keys that end within the first four bytes of the data are hashed one by one.
 //!
-//! The words are read one at a time because instructions that gather them are slower where processors
-//! are patched against downfall attacks.
+//! Words are read one at a time, because gather instructions are slower on processors with
+//! mitigations against Downfall.
 
 #![expect(
     unsafe_code,
@@ -23,15 +24,15 @@
 use super::KernelError;
 use crate::partitioner::{MURMUR2_M as M, MURMUR2_SEED as SEED, murmur2};
 
-/// Keys hashed in step.
+/// Number of keys that are hashed in parallel.
 const LANES: usize = 8;
 
-/// Most rows of a block: its offsets and hashes stay in the first cache.
+/// Maximum rows of a block, whose offsets and hashes fit into the L1 cache.
 const BLOCK_ROWS: usize = 1024;
 
-/// Rows whose offsets were checked.
+/// Rows with checked offsets.
 ///
-/// Invariant: `ends[0..=rows]` run forwards and the last of them is at most `data.len()`.
+/// Invariant: `ends[0..=rows]` ascend, and the last of them is at most `data.len()`.
 struct Block<'a> {
     ends: [u32; BLOCK_ROWS + 1],
     rows: usize,
@@ -39,8 +40,8 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The rows between `offsets`, at most `BLOCK_ROWS`; `None` where their offsets do not lie in
-    /// `data` in order, or span 2 GiB.
+    /// The rows between `offsets`, at most `BLOCK_ROWS`; `None` if the offsets do not ascend, are
+    /// outside `data`, or span 2 GiB.
     #[inline(always)]
     fn new<const N: usize>(
         offsets: &[[u8; N]],
@@ -49,7 +50,7 @@ impl<'a> Block<'a> {
     ) -> Option<Self> {
         let rows = offsets.len().checked_sub(1).filter(|rows| *rows <= BLOCK_ROWS)?;
         let (first, last) = (read(offsets[0]), read(offsets[rows]));
-        // Four bytes more in front, if there are, let all rows be hashed in step.
+        // Include four bytes before the first row, if there are any, so that no row is special.
         let base = first.saturating_sub(4);
         let data = data.get(base..last)?;
         i32::try_from(data.len()).ok()?;
@@ -57,7 +58,7 @@ impl<'a> Block<'a> {
         for (end, at) in ends.iter_mut().zip(offsets) {
             *end = read(*at).wrapping_sub(base) as u32;
         }
-        // Not `all`: without a way out of the loop it is done by vector instructions.
+        // Not `all`: a loop without early exit is compiled to vector instructions.
         let is_sorted =
             offsets.windows(2).fold(true, |is, pair| is & (read(pair[0]) <= read(pair[1])));
         is_sorted.then_some(Self { ends, rows, data })
@@ -90,7 +91,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Hash `LANES` keys, of which none ends before the fourth byte.
+    /// Hash `LANES` keys that do not end within the first four bytes.
     #[inline(always)]
     fn group(&self, starts: &[u32; LANES], ends: &[u32; LANES], hashes: &mut [u32; LANES]) {
         let sizes: [u32; LANES] = each_lane(|lane| ends[lane] - starts[lane]);
@@ -120,13 +121,14 @@ impl<'a> Block<'a> {
         });
     }
 
-    /// The little-endian words at these positions, none of which may be above any row's end less 4.
+    /// Read little-endian words at these positions, each at most some row's end minus 4.
     #[inline(always)]
     fn words(&self, at: &[u32; LANES]) -> [u32; LANES] {
         each_lane(|lane| {
             debug_assert!(at[lane] as usize + 4 <= self.data.len());
-            // SAFETY: `group` calls this with positions that are at most some row's end less 4, and by
-            // the invariant of `Block` no end is above `data.len()`. The read needs no alignment.
+            // SAFETY: `group` calls this with positions that are at most some row's end minus 4,
+            // and by the invariant of `Block` no end is above `data.len()`. The read needs no
+            // alignment.
             let word =
                 unsafe { self.data.as_ptr().add(at[lane] as usize).cast::<[u8; 4]>().read() };
             little_endian(word)
@@ -150,7 +152,7 @@ fn little_endian(word: [u8; 4]) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// Call `each` with the hashes of the rows between `offsets`, some at a time and in order.
+/// Call `each` with the hashes of the rows between `offsets`, block by block.
 pub(super) fn murmur2_blocks<const N: usize>(
     offsets: &[[u8; N]],
     read: impl Fn([u8; N]) -> usize,
@@ -191,7 +193,7 @@ fn blocks<const N: usize>(
         if let Some(block) = Block::new(offsets, &read, data) {
             block.murmur2(&mut hashes);
         } else {
-            // Keys of gigabytes, or an offset that is wrong, whose row is found here.
+            // Keys of gigabytes, or an invalid offset, whose row is found here.
             for ((hash, key), row) in hashes.iter_mut().zip(offsets.windows(2)).zip(first..) {
                 let key = data.get(read(key[0])..read(key[1])).ok_or(KernelError::Outside(row))?;
                 *hash = murmur2(key);

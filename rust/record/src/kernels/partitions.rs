@@ -9,18 +9,18 @@ use super::{Column, KernelError, Values};
 use crate::crc::crc32;
 use crate::partitioner::{fnv1a, murmur2};
 
-/// A client's way from a key to a partition.
+/// A client's function from a key to a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioner {
     /// Java's default: murmur2 without its sign bit.
     Murmur2,
     /// librdkafka's `consistent`: CRC-32, unsigned.
     Crc32,
-    /// Sarama's, and librdkafka's `fnv1a`: FNV-1a, of which they take the signed absolute value.
+    /// Sarama's, and librdkafka's `fnv1a`: the absolute value of the signed FNV-1a.
     Fnv1a,
 }
 
-/// A partitioner that there is not.
+/// The name of an unknown partitioner.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unknown partitioner {0:?}; there are murmur2, crc32 and fnv1a")]
 pub struct UnknownPartitioner(String);
@@ -38,7 +38,7 @@ impl FromStr for Partitioner {
     }
 }
 
-/// The partition of each row of `keys`; that of a null key means nothing.
+/// The partition of each row of `keys`; unspecified for a null key.
 pub fn partitions(
     keys: &Column<'_>,
     num_partitions: NonZero<u32>,
@@ -71,10 +71,10 @@ fn each(keys: &Column<'_>, partition: impl Fn(&[u8]) -> u32) -> Result<Vec<i32>,
     Ok(found)
 }
 
-/// The remainder by a fixed divisor without a division, which would cost more than the hash.
+/// The remainder by a constant divisor without a division, which would cost more than the hash.
 ///
-/// With `reciprocal` = ⌊2³² / divisor⌋ (2³² − 1 for 1), `value * reciprocal / 2³²` is the quotient or
-/// one less, so the remainder or that and a divisor is left.
+/// With `reciprocal` = ⌊2³² / divisor⌋ (2³² − 1 for 1), `value * reciprocal / 2³²` is the quotient
+/// or one less, so the result is the remainder, or the remainder plus the divisor.
 #[derive(Clone, Copy, Debug)]
 struct Remainder {
     divisor: u32,
@@ -91,7 +91,7 @@ impl Remainder {
     fn of(self, value: u32) -> u32 {
         let quotient = ((u64::from(value) * u64::from(self.reciprocal)) >> 32) as u32;
         let left = value.wrapping_sub(quotient.wrapping_mul(self.divisor));
-        // What has no divisor too much becomes huge by taking it away.
+        // If the divisor is not to be subtracted, the subtraction wraps to a larger number.
         left.min(left.wrapping_sub(self.divisor))
     }
 }

@@ -1,20 +1,20 @@
-//! Messages of format 0 and 1, read as records of format 2.
+//! Reads messages of formats 0 and 1 as records of format 2.
 //!
 //! | bytes | field | |
 //! |---|---|---|
-//! | 8 | offset | of a compressed message that of its last record |
-//! | 4 | length | of the bytes after it |
-//! | 4 | CRC-32 | of the bytes after it |
+//! | 8 | offset | for a compressed message that of its last record |
+//! | 4 | length | of the following bytes |
+//! | 4 | CRC-32 | of the following bytes |
 //! | 1 | magic | 0 or 1 |
 //! | 1 | attributes | codec, and the timestamp type of format 1 |
-//! | 8 | timestamp | in format 1 alone |
-//! | 4 + n, 4 + n | key, value | the length −1 is null |
+//! | 8 | timestamp | only in format 1 |
+//! | 4 + n, 4 + n | key, value | a length of −1 means null |
 //!
-//! The value of a compressed message is a set of messages that are not compressed. Their offsets
-//! are absolute in format 0. In format 1 they are relative to each other: the last one has the
-//! offset of the compressed message (KIP-31). `LogAppendTime` of the compressed message counts for
-//! all of them (KIP-32). As in Kafka's `AbstractLegacyRecordBatch`, the checksum of an inner
-//! message is not compared.
+//! The value of a compressed message is a set of uncompressed messages. Their offsets are absolute
+//! in format 0. In format 1 they are relative to each other: the last one has the offset of the
+//! compressed message (KIP-31). `LogAppendTime` of the compressed message applies to all of them
+//! (KIP-32). As in Kafka's `AbstractLegacyRecordBatch`, checksums of inner messages are not
+//! verified.
 
 use super::{Headers, Record, RecordError};
 use crate::batch::{Batch, TimestampType};
@@ -30,8 +30,8 @@ pub(crate) struct Contents {
     pub(crate) records_count: i32,
 }
 
-/// Replaces `out` by the records of a batch of format 0 or 1, as a payload of format 2 without
-/// compression whose timestamps are relative to 0.
+/// Replaces `out` by the records of a batch of format 0 or 1, as an uncompressed payload of format
+/// 2 with timestamps relative to 0.
 pub(crate) fn read_payload(
     batch: &Batch<'_>,
     limits: Limits,
@@ -104,7 +104,7 @@ fn split_inner<'s>(batch: &Batch<'_>, rest: &mut &'s [u8]) -> Result<Record<'s>,
     Ok(message)
 }
 
-/// The message itself, compressed or not, with its offset as stored.
+/// The message itself, compressed or not, with its stored offset.
 fn read_message<'a>(message: &Batch<'a>) -> Result<Record<'a>, RecordError> {
     let mut rest = message.payload();
     let (key, value) = (take_nullable(&mut rest)?, take_nullable(&mut rest)?);
@@ -144,8 +144,8 @@ fn malformed(reason: &'static str) -> RecordError {
     RecordError::MessageSet(reason)
 }
 
-/// Appends a record of format 2 to `out`, with its timestamp and offset relative to those of its
-/// batch; `false` if a batch cannot hold it.
+/// Appends a record of format 2 to `out`, with timestamp and offset relative to its batch; `false`
+/// if a batch cannot hold it.
 pub(crate) fn put_record(
     out: &mut Vec<u8>,
     record: &Record<'_>,

@@ -1,14 +1,16 @@
-//! Records of a batch, checked as they are decompressed: memory is bounded by a window, not by what they come to.
+//! Records of a batch, checked during decompression: a window bounds the memory, whatever the
+//! decompressed size.
 //!
-//! Errors are those of [`RecordIter`], which has the whole payload: a payload that cannot be decompressed to its end
-//! counts before any fault of a record, and a record that goes beyond the payload before what is wrong inside of it.
+//! Errors are those of [`RecordIter`], which has the whole payload: a payload that cannot be fully
+//! decompressed takes precedence over faults of records, and a record that exceeds the payload over
+//! faults inside of it.
 
 use super::{Body, Context, Fault, RecordError, RecordIter, read_beginning, read_payload};
 use crate::batch::Batch;
 use crate::compression::{Compression, CompressionError, Inflater, Limits};
 use crate::varint;
 
-/// Where records are decompressed to, piece by piece.
+/// The buffer for decompressed pieces.
 #[derive(Debug)]
 pub struct Window {
     bytes: Vec<u8>,
@@ -16,17 +18,17 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window of at most `bytes_max` bytes. It grows as it is needed and keeps its capacity.
+    /// Creates a window of at most `bytes_max` bytes. It grows as needed and keeps its capacity.
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes: Vec::new(), bytes_max }
     }
 
-    /// Bytes that it may hold.
+    /// Maximum size.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// Give memory back, if it holds more than `kept_bytes_max`.
+    /// Release memory if it holds more than `kept_bytes_max`.
     pub fn shrink(&mut self, kept_bytes_max: usize) {
         if self.bytes.capacity() > kept_bytes_max {
             self.bytes = Vec::new();
@@ -34,22 +36,22 @@ impl Window {
     }
 }
 
-/// What a record says before its fields, whose bytes are passed over.
+/// The start of a record, without its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHead {
-    /// As [`super::Record::offset`].
+    /// See [`super::Record::offset`].
     pub offset: i64,
-    /// As [`super::Record::timestamp`].
+    /// See [`super::Record::timestamp`].
     pub timestamp: i64,
     /// Whether its key is not null.
     pub has_key: bool,
 }
 
 impl<'a> Batch<'a> {
-    /// Read the records through `window`, which is left alone where there is no compression.
+    /// Read the records through `window`, which is unused without compression.
     ///
     /// # Errors
-    /// The first piece cannot be decompressed. [`CompressionError::Window`]: not within the window.
+    /// The first piece cannot be decompressed; [`CompressionError::Window`] for a small window.
     pub fn read<'w>(
         &self,
         window: &'w mut Window,
@@ -70,13 +72,13 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The payload, as it comes.
+/// The payload, in pieces.
 enum Pieces<'w> {
     Whole(&'w [u8]),
     Inflated {
         inflater: Inflater<'w>,
         window: &'w mut Vec<u8>,
-        /// Why the payload ends before its end.
+        /// Why the payload ended early.
         failed: Option<CompressionError>,
     },
 }
@@ -131,9 +133,9 @@ impl<'w> Pieces<'w> {
 /// Iterates the heads of a batch's records; see [`Batch::read`]. It ends after its first error.
 pub struct RecordReader<'w> {
     pieces: Pieces<'w>,
-    /// Bytes that were read of the current piece.
+    /// Number of bytes read from the current piece.
     read: usize,
-    /// Bytes of the pieces before it.
+    /// Size of the pieces before it.
     read_before: usize,
     context: Context,
     index: i32,
@@ -147,8 +149,8 @@ impl<'w> RecordReader<'w> {
         Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false }
     }
 
-    /// The records of a batch of format 0 or 1, which must fit the window as a whole: half of it
-    /// takes the decompressed messages.
+    /// Reads a batch of format 0 or 1, which must fit into the window as a whole: half of it is for
+    /// the decompressed messages.
     fn of_legacy(
         batch: &Batch<'_>,
         window: &'w mut Window,
@@ -179,18 +181,18 @@ impl<'w> RecordReader<'w> {
         self
     }
 
-    /// All records, if the payload is at hand as a whole.
+    /// All records, if the whole payload is available.
     pub fn whole(&self) -> Option<RecordIter<'w>> {
         let Pieces::Whole(payload) = self.pieces else { return None };
         Some(RecordIter { rest: payload, context: self.context, index: 0, count: self.count })
     }
 
-    /// Bytes of the payload, without compression, that were read: all of them behind the last record.
+    /// Number of uncompressed payload bytes read; after the last record, all of them.
     pub fn bytes_read(&self) -> usize {
         self.read_before + self.read
     }
 
-    /// What is left of the current piece, or the next one; empty at the end of the payload.
+    /// The rest of the current piece, or the next one; empty at the end of the payload.
     #[inline]
     fn rest(&mut self) -> &[u8] {
         while self.read == self.pieces.piece().len() && self.pieces.has_next() {
@@ -201,7 +203,7 @@ impl<'w> RecordReader<'w> {
         &self.pieces.piece()[self.read..]
     }
 
-    /// Pass over all that is left; return its size.
+    /// Skip the rest of the payload; return its size.
     fn drain(&mut self) -> Result<usize, RecordError> {
         let mut left = 0;
         loop {
@@ -245,9 +247,9 @@ impl<'w> RecordReader<'w> {
         Ok(Some(head))
     }
 
-    /// Read a record that does not end in the current piece, or nowhere.
+    /// Read a record that does not end in the current piece, or does not end at all.
     ///
-    /// A fault comes with how many bytes the record would have behind it.
+    /// A fault includes the number of bytes that the record should still have.
     fn read_spanning(&mut self) -> Result<RecordHead, (Fault, usize)> {
         let context = self.context;
         let mut body = Spanning { reader: self, left: usize::MAX };
@@ -257,7 +259,7 @@ impl<'w> RecordReader<'w> {
         checked.and_then(|()| read_head(&mut body, &context)).map_err(|fault| (fault, body.left))
     }
 
-    /// What a fault is, once the rest of the payload is known.
+    /// The error for a fault, which depends on the rest of the payload.
     fn error(&mut self, fault: Fault, left: usize) -> RecordError {
         match self.drain() {
             Ok(there) if there < left => Fault::Size.at(self.index),
@@ -292,15 +294,15 @@ fn read_head(body: &mut impl Body, context: &Context) -> Result<RecordHead, Faul
     Ok(RecordHead { offset: beginning.offset, timestamp: beginning.timestamp, has_key })
 }
 
-/// A record on both sides of the end of a piece.
+/// A record that spans several pieces.
 struct Spanning<'r, 'w> {
     reader: &'r mut RecordReader<'w>,
-    /// Bytes of the record that are not yet read.
+    /// Bytes of the record that were not read yet.
     left: usize,
 }
 
 impl Spanning<'_, '_> {
-    /// Take the bytes of a variable-length integer, of which there are `N` at most.
+    /// Take the bytes of a variable-length integer, at most `N`.
     fn varint<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let mut bytes = [0; N];
         for taken in &mut bytes {

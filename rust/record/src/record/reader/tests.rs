@@ -1,4 +1,4 @@
-//! The streamed reading against the one that has the whole payload.
+//! Compares streamed reading with reading of the whole payload.
 
 use proptest::prelude::*;
 
@@ -21,11 +21,11 @@ fn whole(bytes: &[u8]) -> Heads {
     }
 }
 
-/// The heads, and the most that the window came to hold.
+/// The heads, and the maximum size of the window's content.
 fn streamed(bytes: &[u8], window_bytes_max: usize) -> (Heads, usize) {
     let (batch, _) = Batch::split(bytes).unwrap();
     let mut window = Window::new(window_bytes_max);
-    // Also what is not compressed comes in pieces here.
+    // Uncompressed batches are read in pieces here, too.
     let codec = match batch.readable_compression() {
         Ok(codec) => codec,
         Err(error) => return (vec![Err(error)], 0),
@@ -37,7 +37,7 @@ fn streamed(bytes: &[u8], window_bytes_max: usize) -> (Heads, usize) {
     (heads, window.bytes.capacity())
 }
 
-/// A payload that does not decompress is told after the records before the fault, not instead of them.
+/// A payload that does not decompress is reported after the records before the fault.
 fn assert_agree(bytes: &[u8], window_bytes_max: usize) -> Result<(), TestCaseError> {
     let (expected, (found, held)) = (whole(bytes), streamed(bytes, window_bytes_max));
     prop_assert!(held <= window_bytes_max, "{} of {} bytes", held, window_bytes_max);
@@ -57,7 +57,7 @@ fn compress_in_parts(codec: Compression, payload: &[u8]) -> Vec<u8> {
         packed
     });
     match codec {
-        // One frame's header and end mark around the blocks of all.
+        // One frame with the header and end mark around the blocks of all pieces.
         Compression::Lz4 => {
             let blocks = parts.flat_map(|packed| packed[7..packed.len() - 4].to_vec());
             let mut frame = Vec::new();
@@ -68,7 +68,7 @@ fn compress_in_parts(codec: Compression, payload: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A batch whose header promises what `options` and `count` say, around `payload`.
+/// A batch with `payload`, and a header according to `options` and `count`.
 fn batch_around(template: &[u8], codec: Compression, payload: &[u8]) -> Vec<u8> {
     let mut bytes = template[..crate::HEADER_SIZE].to_vec();
     bytes[22] = codec.id() as u8;
@@ -99,7 +99,7 @@ fn codec() -> impl Strategy<Value = Compression> {
     proptest::sample::select(Compression::ALL.to_vec())
 }
 
-/// Bytes to overwrite, by their place from the end, and how many to cut off.
+/// Bytes to overwrite, by distance from the end, and a number of bytes to truncate.
 fn damage() -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
     let cut = prop_oneof![3 => Just(0), 1 => 1..60_usize];
     (proptest::collection::vec((0..3000_usize, any::<u8>()), 0..3), cut)
@@ -147,7 +147,7 @@ proptest! {
         let mut packed = compress_in_parts(codec, &payload);
         damaged(&mut packed, &damage);
         let bytes = batch_around(&template, codec, &packed);
-        // What the codec claims to need may be more than the window, which the whole has no bound for.
+        // The codec may claim to need more than the window; reading the whole has no such limit.
         let needs_more = |error: &RecordError| {
             matches!(error, RecordError::Compression(CompressionError::Window { .. }))
         };
@@ -172,7 +172,7 @@ fn zstd_streams_frames_larger_than_the_window() {
     assert_eq!(heads, whole(&bytes));
     assert!(heads.len() == 40 && heads.iter().all(Result::is_ok));
     assert!(held <= 1 << 20);
-    // Truncation and damage count as they do for the whole.
+    // Truncation and damage have the same errors as in a read of the whole payload.
     for at in (20..packed.len()).step_by(7) {
         packed[at] ^= 0x55;
         let bytes = batch_around(&template, Compression::Zstd, &packed);
