@@ -1,19 +1,19 @@
-//! API keys, their versions, and which of them are flexible.
+//! API keys, their versions, and the flexible versions.
 
 use std::ops::RangeInclusive;
 
 use crate::tables::api_keys::APIS;
 
-/// The number that names an API on the wire. The known ones are constants; any number may come in.
+/// The wire number of an API. Known ones are constants; others may be received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKey(pub i16);
 
-/// What Kafka 4.4 says of one API.
+/// Properties of one API in Kafka 4.4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
     /// API key.
     pub key: ApiKey,
-    /// As in Kafka, without `Request`.
+    /// Kafka's name without `Request`.
     pub name: &'static str,
     /// Lowest version.
     pub min_version: i16,
@@ -21,14 +21,14 @@ pub struct Api {
     pub max_stable_version: i16,
     /// Highest version.
     pub max_version: i16,
-    /// First flexible version; `i16::MAX` if none.
+    /// First flexible version; `i16::MAX` if none is.
     pub flexible_since: i16,
-    /// Whether it belongs on a broker's listener (else only on a controller's).
+    /// Whether it is served on a broker's listener, not only on a controller's.
     pub on_broker: bool,
 }
 
 impl Api {
-    /// Row of the table; see [`Api`] for the order.
+    /// Creates a row of the table; [`Api`] defines the order.
     pub(crate) const fn new(
         key: i16,
         name: &'static str,
@@ -47,15 +47,15 @@ pub fn apis() -> &'static [Api] {
 }
 
 impl ApiKey {
-    /// Its row; `None` if Kafka 4.4 does not have it.
+    /// Its row; `None` if it is not in Kafka 4.4.
     pub fn api(self) -> Option<&'static Api> {
-        // Four keys of ZooKeeper's time are gone, so a row is at most four places before its key.
+        // Four ZooKeeper keys were removed, so a row is at most four places before its key.
         let key = usize::try_from(self.0).ok()?;
         let end = APIS.len().min(key + 1);
         APIS.get(key.saturating_sub(4)..end)?.iter().rfind(|api| api.key == self)
     }
 
-    /// As in Kafka, without `Request`; `Unknown` for what Kafka 4.4 does not have.
+    /// Kafka's name without `Request`; `Unknown` if it is not in Kafka 4.4.
     pub fn name(self) -> &'static str {
         self.api().map_or("Unknown", |api| api.name)
     }
@@ -63,12 +63,12 @@ impl ApiKey {
 
 /// The stable versions of an API, which a broker that serves it may advertise.
 ///
-/// Produce is advertised from 0 on (KAFKA-18659) though it begins with 3.
+/// Produce is advertised from 0 on (KAFKA-18659), although its first version is 3.
 pub fn supported_versions(api_key: ApiKey) -> Option<RangeInclusive<i16>> {
     api_key.api().map(|api| api.min_version..=api.max_stable_version)
 }
 
-/// Every version that the codec can read and write, unstable ones too.
+/// Every version that the codec can read and write, including unstable ones.
 pub fn known_versions(api_key: ApiKey) -> Option<RangeInclusive<i16>> {
     api_key.api().map(|api| api.min_version..=api.max_version)
 }

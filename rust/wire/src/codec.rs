@@ -1,16 +1,16 @@
 //! The table codec: reads and writes any message by its [`Plan`].
 //!
-//! It knows nothing of the values it makes: reading drives a [`Builder`], writing asks a
-//! [`Source`], so that Python's objects are made from bytes, and bytes from them, with nothing in
-//! between. Semantics are those of Kafka's message generator:
+//! It is independent of the type of values: reading drives a [`Builder`], writing reads from a
+//! [`Source`]. So Python's objects are created directly from bytes, and bytes directly from them.
+//! Semantics are those of Kafka's message generator:
 //!
 //! - a field that the version lacks reads as its default;
-//! - writing more than the default to such a field is an error, unless it is ignorable;
-//! - a tagged field is written when it is not its default; unknown tags are skipped;
-//! - a nullable struct begins with an int8, negative for null, or, as a tagged field, with an
+//! - writing a value other than the default to such a field is an error, unless it is ignorable;
+//! - a tagged field is written if it is not its default; unknown tags are skipped;
+//! - a nullable struct starts with an int8, negative for null, or, as a tagged field, with an
 //!   unsigned varint, 0 for null.
 //!
-//! Structs nest as deep as the schemas, which know no recursion, so depth needs no cap.
+//! The nesting of structs is that of the schemas, which are not recursive, so depth has no limit.
 
 mod parts;
 
@@ -20,7 +20,7 @@ use crate::plan::{Operation, Plan, Step};
 use crate::schema::{Default, Field, Struct, Type};
 use crate::{DecodeError, EncodeError, Reader, Writer};
 
-/// Makes values while a message is read.
+/// Creates values while a message is read.
 pub trait Builder<'a> {
     /// Any value.
     type Value;
@@ -28,10 +28,10 @@ pub trait Builder<'a> {
     type Object;
     /// A list that is being filled.
     type List;
-    /// Its own errors, and those of bad bytes.
+    /// Its own errors, and those of invalid bytes.
     type Error: From<DecodeError>;
 
-    /// Begins a struct; every slot will be set.
+    /// Starts a struct; every slot will be set.
     fn object(&mut self, schema: &'static Struct) -> Result<Self::Object, Self::Error>;
     /// Sets a slot.
     fn set(&mut self, object: &mut Self::Object, slot: usize, value: Self::Value);
@@ -40,7 +40,7 @@ pub trait Builder<'a> {
     /// The default of a field.
     fn default(&mut self, schema: &'static Struct, slot: usize)
     -> Result<Self::Value, Self::Error>;
-    /// Begins a list of `count` elements.
+    /// Starts a list of `count` elements.
     fn list(&mut self, count: usize) -> Result<Self::List, Self::Error>;
     /// Adds an element.
     fn push(&mut self, list: &mut Self::List, value: Self::Value) -> Result<(), Self::Error>;
@@ -54,22 +54,22 @@ pub trait Builder<'a> {
     fn integer(&mut self, value: i64) -> Result<Self::Value, Self::Error>;
     /// A float.
     fn float(&mut self, value: f64) -> Result<Self::Value, Self::Error>;
-    /// A string: UTF-8 if the peer is honest.
+    /// A string, which may be invalid UTF-8.
     fn string(&mut self, bytes: &'a [u8]) -> Result<Self::Value, Self::Error>;
     /// Bytes, records or a uuid.
     fn bytes(&mut self, bytes: &'a [u8]) -> Result<Self::Value, Self::Error>;
 }
 
-/// Gives values while a message is written.
+/// Provides values while a message is written.
 pub trait Source {
-    /// A handle on any value.
+    /// A handle to a value.
     type Value: Copy;
-    /// A handle on a list's elements.
+    /// The elements of a list.
     type Items: Iterator<Item = Self::Value> + ExactSizeIterator;
     /// Its own errors (a value of the wrong type), and those of the message.
     type Error: From<EncodeError>;
 
-    /// Fails unless `value` is a struct of that schema.
+    /// Fails unless `value` is a struct with that schema.
     fn check_object(&self, value: Self::Value, schema: &'static Struct) -> Result<(), Self::Error>;
     /// The value in a slot.
     fn get(
@@ -78,7 +78,7 @@ pub trait Source {
         schema: &'static Struct,
         slot: usize,
     ) -> Result<Self::Value, Self::Error>;
-    /// Whether this is null.
+    /// Whether the value is null.
     fn is_null(&self, value: Self::Value) -> bool;
     /// A truth value.
     fn boolean(&self, value: Self::Value, field: &'static Field) -> Result<bool, Self::Error>;
@@ -100,7 +100,7 @@ pub trait Source {
     fn items(&self, value: Self::Value, field: &'static Field) -> Result<Self::Items, Self::Error>;
 }
 
-/// Reads a message of `plan` from `body`; bytes behind its end are ignored.
+/// Reads a message of `plan` from `body`; bytes after its end are ignored.
 pub fn decode<'a, B: Builder<'a>>(
     plan: &Plan,
     body: &'a [u8],
@@ -109,7 +109,7 @@ pub fn decode<'a, B: Builder<'a>>(
     decode_from(plan, &mut Reader::new(body, plan.version, plan.flexible), builder)
 }
 
-/// Reads a message of `plan`, leaving `reader` behind its end.
+/// Reads a message of `plan`; `reader` is then at its end.
 pub fn decode_from<'a, B: Builder<'a>>(
     plan: &Plan,
     reader: &mut Reader<'a>,
@@ -123,7 +123,7 @@ pub fn decode_from<'a, B: Builder<'a>>(
     finish_struct(plan, object, reader, builder)
 }
 
-/// Reads what follows the plain fields.
+/// Reads the tagged fields, if any, and ends the struct.
 fn finish_struct<'a, B: Builder<'a>>(
     plan: &Plan,
     mut object: B::Object,
@@ -140,14 +140,14 @@ fn finish_struct<'a, B: Builder<'a>>(
     Ok(builder.finish_object(object))
 }
 
-/// Reads the tagged fields, giving those that did not come their default.
+/// Reads the tagged fields; missing ones get their default.
 fn read_tagged<'a, B: Builder<'a>>(
     plan: &Plan,
     object: &mut B::Object,
     reader: &mut Reader<'a>,
     builder: &mut B,
 ) -> Result<(), B::Error> {
-    // Tags grow, so the steps before the tag at hand have had their turn.
+    // Tags ascend, so steps before the current tag are complete.
     let mut steps = plan.tagged.iter().peekable();
     reader.tagged_fields(|tag, reader| {
         while let Some(step) = steps.next_if(|step| step.field.tag < tag) {
@@ -248,7 +248,7 @@ fn read_list<'a, B: Builder<'a>>(
     Ok(Some(builder.finish_list(list)?))
 }
 
-/// A primitive of a list, where none may be null.
+/// A primitive in a list, where null is not allowed.
 #[inline]
 fn read_element<'a, B: Builder<'a>>(
     kind: Type,
@@ -275,7 +275,7 @@ fn read_structs<'a, B: Builder<'a>>(
     Ok(Some(builder.finish_list(list)?))
 }
 
-/// Appends a message of `plan` to `out`; on an error `out` holds half of it.
+/// Appends a message of `plan` to `out`; after an error, `out` has an incomplete message.
 pub fn encode<S: Source>(
     plan: &Plan,
     message: S::Value,
@@ -299,7 +299,7 @@ fn write_struct<S: Source>(
     if plan.flexible { write_tagged(plan, object, source, writer) } else { Ok(()) }
 }
 
-/// Checks that a struct is one, and can be written in this version.
+/// Checks that the value is a struct that can be written in this version.
 pub fn check_struct<S: Source>(plan: &Plan, object: S::Value, source: &S) -> Result<(), S::Error> {
     source.check_object(object, plan.schema)?;
     for &slot in &plan.absent {
@@ -352,7 +352,7 @@ pub fn write_field<S: Source>(
         Operation::One(kind) => write_primitive(*kind, field, value, source, writer),
         Operation::Struct(plan) => {
             if step.nullable {
-                // The varint and the int8 of a struct that is there look the same.
+                // The varint and the int8 of a non-null struct have the same encoding.
                 writer.put(&[1]);
             }
             write_struct(plan, value, source, writer)
@@ -388,7 +388,7 @@ fn write_null(
     Ok(())
 }
 
-/// Appends a primitive, as a field or as an element of a list.
+/// Appends a primitive: a field or a list element.
 #[inline]
 pub fn write_primitive<S: Source>(
     kind: Type,
@@ -436,7 +436,7 @@ pub fn write_primitive<S: Source>(
     Ok(())
 }
 
-/// Whether a field holds its default.
+/// Whether a field has its default value.
 fn is_default<S: Source>(
     field: &'static Field,
     value: S::Value,
@@ -454,7 +454,7 @@ fn is_default<S: Source>(
     let number = if let Default::Int(number) = field.default { number } else { 0 };
     match field.kind {
         Type::Bool => Ok(source.boolean(value, field)? == (number != 0)),
-        // Kafka compares bits where floats are concerned; all defaults are 0.
+        // Kafka compares the bits of floats; all defaults are 0.
         Type::Float64 => Ok(source.float(value, field)?.to_bits() == 0),
         Type::String => Ok(source.string(value, field)?.is_empty()),
         Type::Uuid => Ok(source.bytes(value, field)?.iter().all(|&byte| byte == 0)),

@@ -1,26 +1,26 @@
-//! How much memory a message takes once it is decoded to Python's objects, judged from its bytes.
+//! Estimates the memory of a message after it is decoded to Python objects.
 //!
-//! Elements of two bytes become objects of a hundred: what a request may take is no multiple of its size. So its elements
-//! are counted, by the same walk that decodes it.
+//! Elements of two bytes can become objects of a hundred, so the memory is not proportional to the
+//! size of the request. Its elements are counted by the same code that decodes it.
 
 use crate::codec::{Builder, decode};
 use crate::schema::{Struct, request_of};
 use crate::{ApiKey, DecodeError};
 
-/// An object's head with what the garbage collector keeps of it.
+/// An object's header, including that of the garbage collector.
 const OBJECT_BYTES: usize = 40;
-/// A place in an object or in a list.
+/// A slot in an object or list.
 const SLOT_BYTES: usize = 8;
-/// A list's head and the array that it grows.
+/// A list's header and its growing array.
 const LIST_BYTES: usize = 88;
 const INTEGER_BYTES: usize = 32;
-/// Before its characters.
+/// A string's header.
 const STRING_BYTES: usize = 56;
 
-/// Bytes that a request of `api_key` takes once it is decoded.
+/// Memory of a request of `api_key` after it is decoded, in bytes.
 ///
 /// # Errors
-/// It does not parse.
+/// The request is malformed.
 pub fn decoded_size(api_key: ApiKey, version: i16, body: &[u8]) -> Result<usize, DecodeError> {
     let unknown = DecodeError::UnsupportedVersion { api_key: api_key.0, version };
     let plan = request_of(api_key).ok_or(unknown)?.plan(version)?;

@@ -1,32 +1,32 @@
-//! What can be wrong with bytes that came in, and with values that are to go out.
+//! Errors in received bytes, and in values to encode.
 
 use thiserror::Error;
 
-/// Bytes that are not the message they should be. Nothing was allocated beyond the bytes at hand.
+/// Malformed bytes. No memory was allocated in excess of the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// A field or a declared length goes past the end.
+    /// A field or a declared length exceeds the available bytes.
     #[error("{needed} bytes needed at position {position}, {remaining} remain")]
     Truncated {
         /// Bytes from the start of the body.
         position: usize,
-        /// Bytes that the field takes.
+        /// Size of the field.
         needed: usize,
-        /// Bytes that are left.
+        /// Number of remaining bytes.
         remaining: usize,
     },
     /// A varint is longer than its type allows (5 bytes for 32 bits, 10 for 64).
     #[error("varint at position {position} is too long")]
     VarintTooLong {
-        /// Where the varint begins.
+        /// Start of the varint.
         position: usize,
     },
     /// A length below -1, or null (-1) where null is not allowed.
     #[error("length {length} at position {position} is not allowed")]
     Length {
-        /// As declared.
+        /// The declared length.
         length: i64,
-        /// Just past the declared length.
+        /// Position after the declared length.
         position: usize,
     },
     /// Null in a field that cannot be null in this version.
@@ -37,60 +37,60 @@ pub enum DecodeError {
         /// Version of the message.
         version: i16,
     },
-    /// Tags must grow strictly; this one does not.
+    /// Tags must ascend strictly.
     #[error("tag {tag} at position {position} is not greater than the one before")]
     TagOrder {
-        /// The offending tag.
+        /// The invalid tag.
         tag: u32,
-        /// Just past the tag.
+        /// Position after the tag.
         position: usize,
     },
-    /// A tagged field did not take exactly the bytes it declared.
+    /// A tagged field does not have its declared size.
     #[error("tag {tag} declares {declared} bytes and takes {taken}")]
     TagSize {
         /// The tag.
         tag: u32,
-        /// Bytes declared.
+        /// The declared size.
         declared: usize,
-        /// Bytes read.
+        /// The actual size.
         taken: usize,
     },
-    /// More elements in one list than [`crate::LIST_LENGTH_MAX`].
+    /// A list has more elements than [`crate::LIST_LENGTH_MAX`].
     #[error("a list of {length} elements is longer than {max}")]
     ListTooLong {
-        /// As declared.
+        /// The declared length.
         length: usize,
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// More tagged fields in one struct than [`crate::TAGGED_FIELDS_MAX`].
+    /// A struct has more tagged fields than [`crate::TAGGED_FIELDS_MAX`].
     #[error("{count} tagged fields are more than {max}")]
     TooManyTags {
-        /// As declared.
+        /// The declared number.
         count: u32,
-        /// The bound.
+        /// The limit.
         max: u32,
     },
-    /// More array elements in one message than [`crate::OBJECTS_MAX`].
+    /// A message has more array elements than [`crate::OBJECTS_MAX`].
     #[error("more than {max} array elements in one message")]
     TooManyObjects {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// The API key is not known, or not in this version.
+    /// The API key is unknown, or does not have this version.
     #[error("version {version} of API key {api_key} is not supported")]
     UnsupportedVersion {
-        /// As in the header.
+        /// API key in the header.
         api_key: i16,
-        /// As in the header.
+        /// Version in the header.
         version: i16,
     },
 }
 
-/// A value that the message cannot carry in the version asked for.
+/// A value that the message cannot represent in the requested version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EncodeError {
-    /// The field does not exist in this version, is not ignorable, and holds more than its default.
+    /// The field is not in this version, not ignorable, and not its default.
     #[error("field {field} cannot be carried by version {version}")]
     NotInVersion {
         /// Name of the field.
@@ -106,30 +106,30 @@ pub enum EncodeError {
         /// Version of the message.
         version: i16,
     },
-    /// A string, byte string or array is longer than its length field can say.
+    /// A string, byte string or array is too long for its length field.
     #[error("{length} is too long for the length field")]
     TooLong {
-        /// Bytes or elements.
+        /// Number of bytes or elements.
         length: usize,
     },
     /// The message does not exist in this version.
     #[error("version {version} is not supported")]
     UnsupportedVersion {
-        /// As asked for.
+        /// The requested version.
         version: i16,
     },
-    /// A uuid that is not of 16 bytes.
+    /// A uuid does not have 16 bytes.
     #[error("field {field} has {size} bytes instead of 16")]
     UuidSize {
         /// Name of the field.
         field: &'static str,
-        /// Bytes it has.
+        /// Number of bytes it has instead.
         size: usize,
     },
-    /// Records that are not in memory, in a message that is made whole.
+    /// Records that are not in memory, in a message that is encoded into one buffer.
     #[error("records that the transport puts in place cannot be part of a whole message")]
     Room,
-    /// A value that is not of its field's type, or a number out of its range.
+    /// A value has the wrong type for its field, or a number is out of range.
     #[error("field {field} holds a value of the wrong type or range")]
     WrongType {
         /// Name of the field.

@@ -1,27 +1,27 @@
 //! The headers of requests and responses. A frame on the wire is a four-byte size, a header and a
-//! body; the size is the transport's business.
+//! body; the transport handles the size.
 
 use crate::{ApiKey, DecodeError, Reader, Sink, Wire, Writer, is_flexible};
 
-/// The header that opens every request.
+/// The header of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
-    /// Which API.
+    /// The requested API, known or not.
     pub api_key: ApiKey,
     /// Version of header and body.
     pub api_version: i16,
-    /// Comes back in the response.
+    /// Repeated in the response.
     pub correlation_id: i32,
-    /// What the client calls itself.
+    /// The client's name for itself.
     pub client_id: Option<&'a str>,
 }
 
 impl<'a> RequestHeader<'a> {
     /// Splits a frame, without its size, into header and body.
     ///
-    /// The header is version 2 (with tagged fields) where the request is flexible, else version 1. A
-    /// version beyond those we know is taken for flexible if its API is, as Kafka takes it: the
-    /// answer to such an `ApiVersions` request needs the correlation id.
+    /// The header has version 2 (with tagged fields) if the request is flexible, else version 1. An
+    /// unknown later version is treated as flexible if the API is, as in Kafka: the response to
+    /// such an `ApiVersions` request needs the correlation id.
     pub fn decode(frame: &'a [u8]) -> Result<(RequestHeader<'a>, &'a [u8]), DecodeError> {
         let mut reader = Reader::new(frame, 0, false);
         let header = RequestHeader {
@@ -54,8 +54,8 @@ impl<'a> RequestHeader<'a> {
     }
 }
 
-/// Appends the header of a response to `out`: version 1 (with tagged fields) where the API is
-/// flexible, else 0, and 0 for every version of `ApiVersions`.
+/// Appends the header of a response to `out`: version 1 (with tagged fields) if the API is
+/// flexible, else 0, and always 0 for `ApiVersions`.
 pub fn response_header<S: Sink>(
     api_key: ApiKey,
     api_version: i16,

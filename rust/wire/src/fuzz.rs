@@ -1,8 +1,8 @@
-//! Fuzz targets as plain functions: run by `cargo test` on damaged frames and random bytes, and by
-//! cargo-fuzz.
+//! Fuzz targets as functions: `cargo test` runs them on damaged frames and random bytes, and so
+//! does cargo-fuzz.
 //!
-//! The oracle of every target is that it returns: no panic, no allocation out of proportion, and
-//! what decodes and encodes again comes out the same from the hot modules and the table codec.
+//! Every target must return, without a panic or a disproportionate allocation, and decoding and
+//! encoding must give equal results in the hot modules and in the table codec.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::{
     list_offsets, metadata, offset_for_leader_epoch, produce,
 };
 
-/// The APIs whose messages are written by hand.
+/// The APIs with hand-written messages.
 pub const HOT: [ApiKey; 7] = [
     ApiKey::PRODUCE,
     ApiKey::FETCH,
@@ -25,7 +25,7 @@ pub const HOT: [ApiKey; 7] = [
     ApiKey::DESCRIBE_TOPIC_PARTITIONS,
 ];
 
-/// Frames: any bytes give a header or an error.
+/// Frames: any bytes result in a header or an error.
 pub fn fuzz_frame(data: &[u8]) {
     if let Ok((header, body)) = RequestHeader::decode(data) {
         assert!(body.len() <= data.len());
@@ -33,7 +33,7 @@ pub fn fuzz_frame(data: &[u8]) {
     }
 }
 
-/// Any message of the tables: the first three bytes choose it and its version.
+/// Any message of the tables; the first three bytes select it and its version.
 pub fn fuzz_table(data: &[u8]) {
     let [first, second, version, body @ ..] = data else { return };
     let all = messages();
@@ -41,7 +41,7 @@ pub fn fuzz_table(data: &[u8]) {
     recode_table(message, version_of(message, *version), body);
 }
 
-/// Any hot message: the first three bytes choose API, direction and version.
+/// Any hot message; the first three bytes select API, direction and version.
 pub fn fuzz_hot(data: &[u8]) {
     let [api, is_request, version, body @ ..] = data else { return };
     let api_key = HOT[usize::from(*api) % HOT.len()];
@@ -55,21 +55,21 @@ fn version_of(message: &Message, byte: u8) -> i16 {
     message.versions.0 + i16::from(byte) % count
 }
 
-/// The table codec: what decodes also encodes, and then decodes to the same value.
+/// The table codec: a decoded message can be encoded, and then decodes to the same value.
 ///
-/// `version` is one of the message's.
+/// `version` must be one of the message's.
 pub fn recode_table(message: &'static Message, version: i16, body: &[u8]) -> Option<Value> {
     let plan = message.plan(version).expect("a version of the message");
     let value = codec::decode(plan, body, &mut Values).ok()?;
     let mut out = Vec::new();
-    // Replacement characters can push a string beyond its bound; nothing else fails.
+    // Replacement characters can make a string too long; no other error is possible.
     codec::encode(plan, &value, &Tree::new(), &mut out).ok()?;
     let again = codec::decode(plan, &out, &mut Values).expect("what was encoded decodes");
     assert_eq!(format!("{again:?}"), format!("{value:?}"));
     Some(value)
 }
 
-/// A hot message: it decodes exactly when the table codec says so, and to the same.
+/// A hot message: it decodes if and only if the table codec decodes it, to the same value.
 pub fn compare_hot(api_key: ApiKey, is_request: bool, version: i16, body: &Bytes) {
     let message = if is_request { request_of(api_key) } else { response_of(api_key) };
     let message = message.expect("every hot API is in the tables");
@@ -84,7 +84,7 @@ pub fn compare_hot(api_key: ApiKey, is_request: bool, version: i16, body: &Bytes
     }
 }
 
-/// Decode and encode a body by the hot module of its API; `None` if there is none.
+/// Decode and encode a body with the hot module of its API; `None` if there is none.
 pub fn recode_hot(
     api_key: ApiKey,
     is_request: bool,

@@ -1,9 +1,9 @@
-//! Kafka's wire protocol: frames, the table-driven codec and the hot messages by hand.
+//! Kafka's wire protocol: frames, the table-driven codec and the hand-written hot messages.
 //!
-//! The hot messages ([`produce`], [`fetch`], …) are structs on borrowed bytes; see [`message`] for
-//! how they are declared. Every message, hot or not, is in the tables ([`schema`]), and the [`codec`]
-//! reads and writes them by a [`plan`] for the version at hand. Reading is bounds-checked throughout ([`Reader`]), and a body may be
-//! longer than its message: what is left over is ignored, as Kafka ignores it.
+//! The hot messages ([`produce`], [`fetch`], …) are structs on borrowed bytes; [`message`] shows
+//! how they are declared. All messages are in the tables ([`schema`]), and the [`codec`] reads and
+//! writes them by a [`plan`] for the version. All reads are bounds-checked ([`Reader`]). A body may
+//! be longer than its message: the rest is ignored, as in Kafka.
 
 mod api_key;
 pub mod codec;

@@ -1,4 +1,4 @@
-//! How the hot messages are declared: one struct with the versions of each field beside it.
+//! Declaration of the hot messages: a struct with the versions of each field.
 //!
 //! ```text
 //! message! {
@@ -9,13 +9,13 @@
 //! }
 //! ```
 //!
-//! expands to the struct, its `Default` and a straight-line [`Wire`] implementation: the
-//! specification of a field is a constant, so every test that does not depend on the version of the
-//! message at hand is gone after compilation.
+//! expands to the struct, its `Default` and a straight-line [`Wire`] implementation. The
+//! specification of a field is a constant, so all checks that do not depend on the message's
+//! version are removed at compile time.
 //!
-//! The meaning is that of Kafka's message generator: a field absent in a version reads as its
-//! default; writing more than the default into a version without the field is an error unless the
-//! field is ignorable; a tagged field is written when it is not its default.
+//! Semantics are those of Kafka's message generator: a field that a version lacks reads as its
+//! default; writing another value in such a version is an error, unless the field is ignorable; a
+//! tagged field is written if it is not its default.
 
 pub mod api_versions;
 pub mod describe_topic_partitions;
@@ -30,7 +30,7 @@ use bytes::Bytes;
 
 use crate::{DecodeError, EncodeError, Reader, Sink, Writer};
 
-/// A value that a message can carry.
+/// A type of values in messages.
 pub trait Wire<'a>: Sized {
     /// Whether arrays of it count against [`crate::OBJECTS_MAX`]; fixed-size primitives do not.
     const COUNTED: bool = true;
@@ -41,7 +41,7 @@ pub trait Wire<'a>: Sized {
     /// Writes the value.
     fn write<S: Sink>(&self, writer: &mut Writer<'_, S>) -> Result<(), EncodeError>;
 
-    /// Whether this is null.
+    /// Whether the value is null.
     fn is_null(&self) -> bool {
         false
     }
@@ -50,14 +50,14 @@ pub trait Wire<'a>: Sized {
 /// Record batches of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Records {
-    /// In memory; shared with the response, never copied, when large.
+    /// In memory; large ones are shared with the response, never copied.
     Bytes(Bytes),
-    /// In a file: the response leaves room for as many bytes, see [`crate::Chunk::Room`].
+    /// In a file, with this size; the transport inserts them, see [`crate::Chunk::Room`].
     Room(usize),
 }
 
 impl Records {
-    /// Bytes of all batches.
+    /// Size of all batches.
     pub fn len(&self) -> usize {
         match self {
             Records::Bytes(bytes) => bytes.len(),
@@ -65,13 +65,13 @@ impl Records {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// In which versions a field exists, and how.
+/// The versions of a field, and its properties.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
 pub struct Field {
@@ -82,7 +82,7 @@ pub struct Field {
     ignorable: bool,
 }
 
-/// A field of `version` and all later ones.
+/// A field in `version` and all later ones.
 pub const fn since(version: i16) -> Field {
     Field { since: version, until: i16::MAX, nullable_since: 0, tag: None, ignorable: false }
 }
@@ -93,38 +93,38 @@ impl Field {
         Field { until: version, ..self }
     }
 
-    /// First version in which the field may be null; any version if never said.
+    /// First version in which the field may be null; by default any version.
     pub const fn nullable_since(self, version: i16) -> Field {
         Field { nullable_since: version, ..self }
     }
 
-    /// Among the tagged fields.
+    /// Makes it a tagged field.
     pub const fn tag(self, tag: u32) -> Field {
         Field { tag: Some(tag), ..self }
     }
 
-    /// Dropped without an error in versions that lack it.
+    /// Versions without the field drop it without an error.
     pub const fn ignorable(self) -> Field {
         Field { ignorable: true, ..self }
     }
 
-    /// Whether `version` has the field.
+    /// Whether the field is in `version`.
     #[inline]
     pub const fn is_in(&self, version: i16) -> bool {
         self.since <= version && version <= self.until
     }
 
-    /// Whether the field is among the plain ones.
+    /// Whether the field is not tagged.
     pub const fn is_plain(&self) -> bool {
         self.tag.is_none()
     }
 
-    /// The tag, for a tagged field.
+    /// The tag of a tagged field.
     pub const fn tag_number(&self) -> Option<u32> {
         self.tag
     }
 
-    /// Reads the field; in versions without it `value` keeps its default.
+    /// Reads the field; `value` keeps its default in versions without it.
     #[inline]
     pub fn read<'a, T: Wire<'a>>(
         &self,
@@ -142,7 +142,7 @@ impl Field {
         Ok(())
     }
 
-    /// Refuses what the version of the message cannot carry; `Ok(true)` if the field is written.
+    /// Checks that the message's version can represent the value; `Ok(true)` if it is written.
     #[inline]
     pub fn admit<'a, T: Wire<'a>>(
         &self,
@@ -210,7 +210,7 @@ impl Wire<'_> for [u8; 16] {
     }
 }
 
-/// The types whose null is a length of -1: `Option<T>` is nullable, `T` refuses null.
+/// Types with a length of -1 for null: `Option<T>` is nullable, `T` rejects null.
 macro_rules! nullable {
     ($type:ty, $read:ident, $value:ident => $write:expr) => {
         impl<'a> Wire<'a> for Option<$type> {
@@ -282,8 +282,8 @@ impl<'a, T: Wire<'a>> Wire<'a> for Option<Vec<T>> {
         if T::COUNTED {
             reader.count_objects(count)?;
         }
-        // The count is at most the bytes that remain; a struct may be wider here than on the wire,
-        // so a long array grows as its elements turn up.
+        // The count is at most the number of remaining bytes. A struct may be larger in memory
+        // than on the wire, so a long array grows with its elements.
         let mut items = Vec::with_capacity(count.min(64));
         for _ in 0..count {
             items.push(T::read(reader)?);
@@ -315,7 +315,7 @@ impl<'a, T: Wire<'a>> Wire<'a> for Vec<T> {
     }
 }
 
-/// Declares a struct with its [`Wire`] implementation; see the head of this module.
+/// Declares a struct with its [`Wire`] implementation; see the module's documentation.
 macro_rules! message {
     ($(
         $(#[$meta:meta])*
@@ -404,17 +404,17 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// Gives the outermost struct of a request or response its `decode` and `encode`.
+/// Adds `decode` and `encode` to the outermost struct of a request or response.
 macro_rules! body {
     ($name:ident $(<$life:lifetime>)?, $key:expr) => {
         impl<'a> $name $(<$life>)? {
-            /// Reads a body of `version`; bytes behind its end are ignored, as Kafka ignores them.
+            /// Reads a body of `version`; bytes after its end are ignored, as in Kafka.
             pub fn decode(version: i16, body: &'a [u8]) -> Result<Self, $crate::DecodeError> {
                 let flexible = $crate::message::admit_version($key, version)?;
                 $crate::Wire::read(&mut $crate::Reader::new(body, version, flexible))
             }
 
-            /// As `decode`; record bytes that the struct owns share `body` instead of being copied.
+            /// Like `decode`, but record bytes share `body` instead of being copied.
             pub fn decode_shared(
                 version: i16,
                 body: &'a bytes::Bytes,
@@ -423,7 +423,7 @@ macro_rules! body {
                 $crate::Wire::read(&mut $crate::Reader::sharing(body, version, flexible))
             }
 
-            /// Appends the body of `version` to `out`; on an error `out` holds half a message.
+            /// Appends the body of `version` to `out`; after an error, `out` is incomplete.
             pub fn encode<S: $crate::Sink>(
                 &self,
                 version: i16,
@@ -438,7 +438,7 @@ macro_rules! body {
 }
 pub(crate) use body;
 
-/// Whether `version` of `key` is flexible; an error if we do not know it.
+/// Whether `version` of `key` is flexible; an error if it is unknown.
 pub(crate) fn admit_version(key: crate::ApiKey, version: i16) -> Result<bool, DecodeError> {
     let known = crate::known_versions(key).is_some_and(|known| known.contains(&version));
     if !known {

@@ -1,4 +1,4 @@
-//! A schema made ready for one version: which fields are on the wire, in order, and which are not.
+//! A schema prepared for one version: the fields on the wire, in order, and the missing ones.
 
 use crate::schema::{Field, Struct, Type};
 
@@ -9,30 +9,30 @@ pub struct Plan {
     pub schema: &'static Struct,
     /// Version of the message.
     pub version: i16,
-    /// Whether lengths are compact and tagged fields end the struct.
+    /// Whether lengths are compact and structs end with tagged fields.
     pub flexible: bool,
     /// Plain fields, in wire order.
     pub plain: Box<[Step]>,
     /// Tagged fields, by tag.
     pub tagged: Box<[Step]>,
-    /// Slots of fields that this version lacks.
+    /// Slots of fields that are not in this version.
     pub absent: Box<[usize]>,
 }
 
 /// A field at one version.
 #[derive(Debug)]
 pub struct Step {
-    /// Place of the field in [`Struct::fields`].
+    /// Index of the field in [`Struct::fields`].
     pub slot: usize,
     /// The field.
     pub field: &'static Field,
-    /// What to read or write.
+    /// The operation to read or write it.
     pub operation: Operation,
     /// Whether null is allowed.
     pub nullable: bool,
 }
 
-/// What a field is made of.
+/// The structure of a field.
 #[derive(Debug)]
 pub enum Operation {
     /// A primitive.
@@ -46,7 +46,7 @@ pub enum Operation {
 }
 
 impl Plan {
-    /// The plan of `schema`, and of all structs below it.
+    /// Creates the plan of `schema`, and of all structs in it.
     pub fn new(schema: &'static Struct, version: i16, flexible: bool) -> Plan {
         let fields = || schema.fields.iter().enumerate();
         let step = |(slot, field): (usize, &'static Field)| Step {

@@ -1,8 +1,8 @@
 //! Bounds-checked reading of Kafka's primitive types from borrowed bytes.
 //!
-//! Every declared length is compared with the bytes that remain before anything is taken or
-//! allocated, as Kafka's own generated readers do. Array elements are counted over the whole
-//! message, so that a few bytes an element cannot become a hundred each in memory without bound.
+//! Every declared length is compared with the remaining bytes before anything is read or allocated,
+//! as in Kafka's generated readers. Array elements are counted over the whole message, because an
+//! element of a few bytes can take a hundred in memory.
 
 use std::ops::Range;
 
@@ -10,37 +10,37 @@ use bytes::Bytes;
 
 use crate::DecodeError;
 
-/// Array elements other than fixed-size primitives in one message, at most.
+/// Maximum number of array elements in a message, except fixed-size primitives.
 ///
-/// A request of 100 MiB could otherwise hold 50 million empty structs. The largest clusters name
-/// some 200,000 partitions in one message.
+/// Otherwise a request of 100 MiB could hold 50 million empty structs. The largest clusters have
+/// about 200,000 partitions in one message.
 pub const OBJECTS_MAX: usize = 1 << 20;
 
-/// Elements of one list, at most, as Kafka 4.4 has it for every message and version
+/// Maximum number of elements in a list, as in Kafka 4.4 for all messages and versions
 /// (`MessageUtil.MAX_ARRAY_LENGTH`).
 pub const LIST_LENGTH_MAX: usize = 1_000_000;
 
-/// Tagged fields of one struct, at most (`MessageUtil.MAX_TAGGED_FIELD_COUNT` of Kafka 4.4).
+/// Maximum number of tagged fields in a struct (`MessageUtil.MAX_TAGGED_FIELD_COUNT` of Kafka 4.4).
 pub const TAGGED_FIELDS_MAX: u32 = 10_000;
 
-/// The longest string, in bytes, in either length format.
+/// Maximum length of a string in bytes, in both length formats.
 pub(crate) const STRING_BYTES_MAX: usize = i16::MAX as usize;
 
-/// Stands for a string whose bytes are not UTF-8.
+/// Replacement for a string that is not UTF-8.
 ///
-/// Kafka puts U+FFFD for every bad byte. No name with such a character is valid, so one is as good
-/// as many, and the reader stays free of allocation.
+/// Kafka replaces each invalid byte by U+FFFD. No valid name contains this character, so a single
+/// one is sufficient, and the reader need not allocate.
 const NOT_UTF8: &str = "\u{FFFD}";
 
-/// Where `inner` lies within `outer`, for a caller that gave up its borrow of a body and now wants
-/// to own or change that part of it. `None` if it does not.
+/// The range of `inner` within `outer`, for a caller that needs to own or change that part of a
+/// body after its borrow has ended. `None` if it is not a part.
 pub fn span_within(outer: &[u8], inner: &[u8]) -> Option<Range<usize>> {
     let start = inner.as_ptr().addr().checked_sub(outer.as_ptr().addr())?;
     let end = start.checked_add(inner.len())?;
     (end <= outer.len()).then_some(start..end)
 }
 
-/// How far a reader is.
+/// Position and counts of a reader.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     position: usize,
@@ -49,7 +49,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Elements of lists so far, those of lists that have begun included.
+    /// List elements so far, including those of incomplete lists.
     pub fn objects(&self) -> usize {
         self.objects
     }
@@ -68,25 +68,25 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes` as a message of `version`; `flexible` as its table row says for that version.
+    /// Reads `bytes` as a message of `version`; `flexible` must match its table row.
     pub fn new(bytes: &'a [u8], version: i16, flexible: bool) -> Reader<'a> {
         let Progress { position, objects, tagged_fields } = Progress::default();
         Reader { bytes, position, objects, tagged_fields, owner: None, version, flexible }
     }
 
-    /// As [`Reader::new`]; record bytes will share `owner` rather than be copied.
+    /// Like [`Reader::new`], but record bytes share `owner` instead of being copied.
     pub fn sharing(owner: &'a Bytes, version: i16, flexible: bool) -> Reader<'a> {
         Reader { owner: Some(owner), ..Reader::new(owner, version, flexible) }
     }
 
-    /// A reader that goes on where another one of the same bytes and version was.
+    /// A reader that continues at the progress of another one with the same bytes and version.
     pub fn resume(bytes: &'a [u8], version: i16, flexible: bool, progress: Progress) -> Reader<'a> {
         let Progress { position, objects, tagged_fields } = progress;
         assert!(position <= bytes.len(), "progress is of a reader of the same bytes");
         Reader { position, objects, tagged_fields, ..Reader::new(bytes, version, flexible) }
     }
 
-    /// How far it is, for [`Reader::resume`].
+    /// Its progress, for [`Reader::resume`].
     pub fn progress(&self) -> Progress {
         let Reader { position, objects, tagged_fields, .. } = *self;
         Progress { position, objects, tagged_fields }
@@ -102,22 +102,22 @@ impl<'a> Reader<'a> {
         self.flexible
     }
 
-    /// Tagged fields of the structs read so far, unknown ones included.
+    /// Number of tagged fields in the structs read so far, including unknown ones.
     pub fn tagged_fields_read(&self) -> usize {
         self.tagged_fields
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes left.
+    /// Number of remaining bytes.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// The bytes left.
+    /// The remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         Err(DecodeError::VarintTooLong { position: start })
     }
 
-    /// Length of a string: -1 is null.
+    /// Length of a string; -1 means null.
     #[inline]
     pub fn string_length(&mut self) -> Result<Option<usize>, DecodeError> {
         if !self.flexible {
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
             return self.checked_length(i64::from(length));
         }
         match self.compact_length()? {
-            // Kafka keeps the bound of the old length field.
+            // Kafka keeps the limit of the old length field.
             Some(length) if length > STRING_BYTES_MAX => {
                 Err(DecodeError::Length { length: length as i64, position: self.position })
             }
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Length of a list: -1 is null. Held to [`LIST_LENGTH_MAX`].
+    /// Length of a list, at most [`LIST_LENGTH_MAX`]; -1 means null.
     #[inline]
     pub fn list_length(&mut self) -> Result<Option<usize>, DecodeError> {
         match self.length()? {
@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Length of a byte string, an array or records: -1 is null.
+    /// Length of a byte string, an array or records; -1 means null.
     #[inline]
     fn length(&mut self) -> Result<Option<usize>, DecodeError> {
         if self.flexible {
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         self.checked_length(length)
     }
 
-    /// No field holds more items than bytes remain, so every length is held against them.
+    /// No field has more items than bytes remain, so every length is checked against them.
     #[inline]
     fn checked_length(&self, length: i64) -> Result<Option<usize>, DecodeError> {
         match usize::try_from(length) {
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string; bytes that are not UTF-8 read as one U+FFFD.
+    /// A string; invalid UTF-8 is read as one U+FFFD.
     #[inline]
     pub fn string(&mut self) -> Result<Option<&'a str>, DecodeError> {
         let Some(length) = self.string_length()? else { return Ok(None) };
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes or records that share the owner's memory, or a copy when there is no owner.
+    /// Bytes or records that share the owner's memory; a copy without an owner.
     pub fn shared_bytes(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let Some(bytes) = self.bytes()? else { return Ok(None) };
         Ok(Some(match self.owner {
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Counts `count` elements against [`OBJECTS_MAX`].
+    /// Adds `count` elements to the count that is limited by [`OBJECTS_MAX`].
     #[inline]
     pub fn count_objects(&mut self, count: usize) -> Result<(), DecodeError> {
         self.objects += count;
@@ -281,8 +281,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the tagged fields that end a flexible struct; `read` gets each tag and says whether it
-    /// knows it. Unknown ones are skipped.
+    /// Reads the tagged fields at the end of a flexible struct; `read` returns whether it supports
+    /// the tag. Unsupported ones are skipped.
     #[inline]
     pub fn tagged_fields<E: From<DecodeError>>(
         &mut self,
@@ -314,7 +314,7 @@ impl<'a> Reader<'a> {
         let start = self.position;
         self.take(declared)?;
         let end = self.position;
-        // The value is read with its own end in sight: it cannot reach into what follows.
+        // The value is read with its own end as the limit, so it cannot read the following bytes.
         let whole = self.bytes;
         self.bytes = &whole[..end];
         self.position = start;

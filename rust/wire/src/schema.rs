@@ -1,8 +1,8 @@
-//! Message schemas: what fields a message has, in which versions, in which form.
+//! Message schemas: the fields of a message, their versions and their types.
 //!
-//! The rows are in `tables/`, one for each field of each message of Kafka 4.4, written by
-//! `tools/schemas.py` with the `const fn`s of this module. [`crate::plan`] turns a schema and a
-//! version into the steps that read and write it.
+//! The rows are in `tables/`, one for each field of each message of Kafka 4.4. `tools/schemas.py`
+//! writes them with the `const fn`s of this module. [`crate::plan`] converts a schema and a version
+//! to the steps that read and write it.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -10,10 +10,10 @@ use std::sync::{LazyLock, OnceLock};
 use crate::plan::Plan;
 use crate::{ApiKey, DecodeError, tables};
 
-/// A version without an upper end.
+/// Upper end of versions without a limit.
 pub const MAX: i16 = i16::MAX;
 
-/// Versions of one message, at most.
+/// Maximum number of versions of a message.
 const VERSIONS_MAX: usize = 20;
 
 /// First and last version, both inclusive; empty if the first is greater.
@@ -30,62 +30,62 @@ impl Versions {
     }
 }
 
-/// What a message is for.
+/// Purpose of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// From a client.
+    /// Sent by a client.
     Request,
-    /// To a client.
+    /// Sent to a client.
     Response,
     /// A record of the cluster metadata log.
     Metadata,
-    /// The key of a coordinator's record; its API key is the version number that precedes it.
+    /// The key of a coordinator's record; its API key is the version number at its start.
     CoordinatorKey,
     /// The value of a coordinator's record; its API key is that of its key.
     CoordinatorValue,
-    /// Anything else that is stored or embedded.
+    /// Other stored or embedded data.
     Data,
     /// A record of the log about segments in tiered storage.
     RemoteMetadata,
 }
 
-/// A message of any version.
+/// A message with all its versions.
 #[derive(Debug)]
 pub struct Message {
-    /// Place among [`messages`].
+    /// Index in [`messages`].
     pub index: usize,
-    /// As in Kafka: `CreateTopicsRequest`, `TopicRecord`.
+    /// Kafka's name: `CreateTopicsRequest`, `TopicRecord`.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
-    /// API key, or the number of a stored record's type; -1 if it has none.
+    /// API key, or the type number of a stored record; -1 without one.
     pub api_key: i16,
     /// Versions that exist.
     pub versions: Versions,
-    /// First version with compact lengths and tagged fields, `i16::MAX` if none.
+    /// First version with compact lengths and tagged fields, `i16::MAX` if none has them.
     pub flexible_since: i16,
     /// Its structs; the first is the message itself.
     pub structs: &'static [&'static Struct],
     plans: [OnceLock<Box<Plan>>; VERSIONS_MAX],
 }
 
-/// A message's outermost struct or one inside it.
+/// A message's outermost struct, or a nested one.
 #[derive(Debug)]
 pub struct Struct {
-    /// As in Kafka.
+    /// Kafka's name.
     pub name: &'static str,
-    /// Place in [`Message::structs`].
+    /// Index in [`Message::structs`].
     pub index: usize,
-    /// In wire order; a field's place is its slot.
+    /// The fields in wire order; a field's index is its slot.
     pub fields: &'static [Field],
 }
 
 /// A field of a struct.
 #[derive(Debug)]
 pub struct Field {
-    /// In snake case.
+    /// Name in snake case.
     pub name: &'static str,
-    /// Of the field, or of its elements if it is a list.
+    /// Type of the field, or of its elements if it is a list.
     pub kind: Type,
     /// Whether this is an array.
     pub is_list: bool,
@@ -93,13 +93,13 @@ pub struct Field {
     pub versions: Versions,
     /// Versions in which it may be null.
     pub nullable: Versions,
-    /// Versions in which it is among the tagged fields.
+    /// Versions in which it is a tagged field.
     pub tagged: Versions,
-    /// Its tag there.
+    /// Its tag in these versions.
     pub tag: u32,
     /// Whether versions without the field drop it silently.
     pub ignorable: bool,
-    /// What it holds when nothing was said.
+    /// The value in versions that lack the field.
     pub default: Default,
 }
 
@@ -128,7 +128,7 @@ pub enum Type {
     String,
     /// Bytes.
     Bytes,
-    /// Record batches; null unless said otherwise.
+    /// Record batches; the default is null unless specified otherwise.
     Records,
     /// A struct.
     Of(&'static Struct),
@@ -145,7 +145,7 @@ pub enum Default {
     Null,
 }
 
-/// A row of a table: a field that exists in the versions from `first` to `last`.
+/// Creates a table row: a field that exists in versions `first` to `last`.
 pub(crate) const fn field(name: &'static str, kind: Type, first: i16, last: i16) -> Field {
     let default = if matches!(kind, Type::Records) { Default::Null } else { Default::Empty };
     Field {
@@ -188,7 +188,7 @@ impl Field {
 }
 
 impl Message {
-    /// A row of a table.
+    /// Creates a table row.
     pub(crate) const fn new(
         index: usize,
         name: &'static str,
@@ -204,7 +204,7 @@ impl Message {
         Message { index, name, kind, api_key, versions, flexible_since, structs, plans }
     }
 
-    /// How to read and write `version`; made when first asked for.
+    /// The plan for `version`, created on first use.
     pub fn plan(&'static self, version: i16) -> Result<&'static Plan, DecodeError> {
         if !self.versions.contains(version) {
             return Err(DecodeError::UnsupportedVersion { api_key: self.api_key, version });
@@ -221,7 +221,7 @@ pub fn messages() -> &'static [&'static Message] {
     &INDEX.all
 }
 
-/// The message of that name, as in Kafka.
+/// The message with Kafka's name.
 pub fn message_by_name(name: &str) -> Option<&'static Message> {
     INDEX.by_name.get(name).copied()
 }
@@ -236,7 +236,7 @@ pub fn response_of(api_key: ApiKey) -> Option<&'static Message> {
     INDEX.by_key(Kind::Response, api_key.0)
 }
 
-/// The metadata record of that number.
+/// The metadata record with that type number.
 pub fn metadata_record_of(api_key: i16) -> Option<&'static Message> {
     INDEX.by_key(Kind::Metadata, api_key)
 }

@@ -1,4 +1,4 @@
-//! Messages as plain trees: what the table codec reads and writes when no Python is at hand.
+//! Messages as plain trees, for use of the table codec without Python.
 
 use crate::codec::{Builder, Source};
 use crate::schema::{Default, Field, Struct, Type};
@@ -9,7 +9,7 @@ use crate::{DecodeError, EncodeError};
 pub enum Value {
     /// Null.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A number of any width.
     Int(i64),
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> for Values {
 pub struct Tree<'v>(std::marker::PhantomData<&'v Value>);
 
 impl Tree<'_> {
-    /// A source over any tree.
+    /// Creates a source for any tree.
     pub fn new() -> Self {
         Tree(std::marker::PhantomData)
     }

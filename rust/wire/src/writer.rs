@@ -1,20 +1,20 @@
-//! Writing Kafka's primitive types, into one buffer or into [`Chunks`] that share record bytes.
+//! Writes Kafka's primitive types, into one buffer or into [`Chunks`] that share record bytes.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::EncodeError;
 use crate::reader::STRING_BYTES_MAX;
 
-/// Where encoded bytes go.
+/// A destination of encoded bytes.
 pub trait Sink {
     /// Appends a copy of `bytes`.
     fn put(&mut self, bytes: &[u8]);
-    /// Appends `bytes`, without a copy if the sink can.
+    /// Appends `bytes`, without a copy if the sink supports it.
     fn put_shared(&mut self, bytes: &Bytes);
-    /// Leaves room for `size` bytes that the transport puts there.
+    /// Reserves `size` bytes that the transport will insert.
     ///
     /// # Errors
-    /// [`EncodeError::Room`] where a message is made whole.
+    /// [`EncodeError::Room`] if the message is encoded into one buffer.
     fn put_room(&mut self, size: usize) -> Result<(), EncodeError>;
 }
 
@@ -48,12 +48,12 @@ impl Sink for BytesMut {
     }
 }
 
-/// Counts what would be written, for a buffer that is made as large as it will be.
+/// Counts the encoded bytes, to allocate a buffer of the right size.
 #[derive(Debug, Default)]
 pub struct ByteCount(usize);
 
 impl ByteCount {
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub fn bytes(&self) -> usize {
         self.0
     }
@@ -75,15 +75,15 @@ impl Sink for ByteCount {
     }
 }
 
-/// Record bytes below this size are copied: a chunk of their own costs more in `writev`.
+/// Record bytes below this size are copied: a separate chunk costs more in `writev`.
 const SHARED_BYTES_MIN: usize = 512;
 
 /// A part of an encoded message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// These bytes.
+    /// Bytes in memory.
     Bytes(Bytes),
-    /// As many bytes of a file, which only the transport knows.
+    /// This number of bytes of a file, which the transport inserts.
     Room(usize),
 }
 
@@ -105,33 +105,33 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// No bytes yet.
+    /// Creates an empty message.
     pub fn new() -> Chunks {
         Chunks::default()
     }
 
-    /// No bytes yet, in a buffer for `bytes`.
+    /// Creates an empty message with a buffer for `bytes`.
     pub fn with_capacity(bytes: usize) -> Chunks {
         Chunks { open: BytesMut::with_capacity(bytes), ..Chunks::default() }
     }
 
-    /// Bytes over all chunks.
+    /// Size of all chunks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether nothing was put.
+    /// Whether no bytes were put.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// The chunks in order; none is empty.
+    /// The non-empty chunks in order.
     pub fn into_vec(mut self) -> Vec<Chunk> {
         self.close();
         self.closed
     }
 
-    /// Puts `head` before everything else, for a size prefix or a header that came to be known last.
+    /// Puts `head` before all bytes, for a size prefix or a header that is only known at the end.
     pub fn prepend(&mut self, head: Bytes) {
         self.size += head.len();
         if !head.is_empty() {
@@ -139,7 +139,7 @@ impl Chunks {
         }
     }
 
-    /// Everything in one buffer, copied; room is zeros there.
+    /// Copies all bytes into one buffer; file bytes are zeros there.
     pub fn to_bytes(&self) -> Bytes {
         let mut all = BytesMut::with_capacity(self.size);
         for chunk in &self.closed {
@@ -208,7 +208,7 @@ pub struct Writer<'s, S> {
 }
 
 impl<'s, S: Sink> Writer<'s, S> {
-    /// Writes into `sink`, behind what it holds.
+    /// Writes into `sink`, after its present content.
     pub fn new(sink: &'s mut S, version: i16, flexible: bool) -> Writer<'s, S> {
         Writer { sink, version, flexible }
     }
@@ -229,12 +229,12 @@ impl<'s, S: Sink> Writer<'s, S> {
         self.sink.put(bytes);
     }
 
-    /// Raw bytes, shared if the sink can.
+    /// Raw bytes, shared if the sink supports it.
     pub fn put_shared(&mut self, bytes: &Bytes) {
         self.sink.put_shared(bytes);
     }
 
-    /// Room for bytes that the transport puts there.
+    /// Reserves bytes that the transport will insert.
     pub fn put_room(&mut self, size: usize) -> Result<(), EncodeError> {
         self.sink.put_room(size)
     }
@@ -246,7 +246,7 @@ impl<'s, S: Sink> Writer<'s, S> {
         self.sink.put(&encoded[..size]);
     }
 
-    /// Length of a string; `None` is null.
+    /// Length of a string; `None` means null.
     #[inline]
     pub fn string_length(&mut self, length: Option<usize>) -> Result<(), EncodeError> {
         if self.flexible {
@@ -262,7 +262,7 @@ impl<'s, S: Sink> Writer<'s, S> {
         Ok(())
     }
 
-    /// Length of a byte string, an array or records; `None` is null.
+    /// Length of a byte string, an array or records; `None` means null.
     #[inline]
     pub fn length(&mut self, length: Option<usize>) -> Result<(), EncodeError> {
         if self.flexible {
@@ -286,7 +286,7 @@ impl<'s, S: Sink> Writer<'s, S> {
         Ok(())
     }
 
-    /// A string; `None` is null.
+    /// A string; `None` means null.
     #[inline]
     pub fn string(&mut self, value: Option<&str>) -> Result<(), EncodeError> {
         self.string_length(value.map(str::len))?;
@@ -294,7 +294,7 @@ impl<'s, S: Sink> Writer<'s, S> {
         Ok(())
     }
 
-    /// Bytes or records; `None` is null.
+    /// Bytes or records; `None` means null.
     #[inline]
     pub fn bytes(&mut self, value: Option<&[u8]>) -> Result<(), EncodeError> {
         self.length(value.map(<[u8]>::len))?;
@@ -302,7 +302,7 @@ impl<'s, S: Sink> Writer<'s, S> {
         Ok(())
     }
 
-    /// One tagged field: its tag, its size and what `write` puts.
+    /// One tagged field: its tag, its size and the output of `write`.
     pub fn tagged_field<E: From<EncodeError>>(
         &mut self,
         tag: u32,
@@ -319,7 +319,7 @@ impl<'s, S: Sink> Writer<'s, S> {
     }
 }
 
-/// The bytes of an unsigned varint and how many of them count.
+/// The bytes of an unsigned varint and their number.
 #[inline]
 pub fn encode_uvarint(mut value: u32) -> ([u8; 5], usize) {
     let mut encoded = [0; 5];

@@ -1,22 +1,22 @@
-//! Messages read in parts, so that one of a million fields need not be read in one go.
+//! Incremental decoding, so that a message of a million fields need not be read at once.
 //!
-//! The recursion of the codec as a stack: each structure that has begun and is not complete is one entry.
-//! A part is a number of fields and elements. The tagged fields of a struct are read in one go, and each counts,
-//! also one that is unknown.
+//! The codec's recursion is an explicit stack, with one entry for each incomplete structure. A part
+//! is a number of fields and elements. The tagged fields of a struct are read at once; each counts,
+//! including unknown ones.
 
 use super::{Builder, finish_struct, is_struct_null, read_element, read_field, read_null};
 use crate::Reader;
 use crate::plan::{Operation, Plan, Step};
 use crate::schema::Type;
 
-/// What a list is made of.
+/// Type of a list's elements.
 #[derive(Debug, Clone, Copy)]
 enum Elements {
     Primitives(Type),
     Structs(&'static Plan),
 }
 
-/// A message that is being read; `O` and `L` are a [`Builder`]'s objects and lists.
+/// A partially read message; `O` and `L` are a [`Builder`]'s objects and lists.
 #[derive(Debug)]
 pub struct Decoding<O, L> {
     open: Vec<Reading<O, L>>,
@@ -34,7 +34,7 @@ enum Begun<V, O, L> {
 }
 
 impl<O, L> Decoding<O, L> {
-    /// Begins a message of `plan`.
+    /// Starts a message of `plan`.
     pub fn new<'a, B>(plan: &'static Plan, builder: &mut B) -> Result<Decoding<O, L>, B::Error>
     where
         B: Builder<'a, Object = O, List = L>,
@@ -42,8 +42,8 @@ impl<O, L> Decoding<O, L> {
         Ok(Decoding { open: vec![begin_struct(plan, builder)?] })
     }
 
-    /// Reads up to `count` fields and elements more, where the last struct may have tagged fields beyond it; the
-    /// message, once it is complete. Not to be called afterwards, nor after an error.
+    /// Reads up to `count` fields and elements; tagged fields of the last struct may exceed it.
+    /// Returns the message once it is complete. It must not be called after that or after an error.
     pub fn advance<'a, B>(
         &mut self,
         reader: &mut Reader<'a>,
@@ -70,7 +70,7 @@ impl<O, L> Decoding<O, L> {
         Ok(None)
     }
 
-    /// A value that is complete, and belongs to what is open now; `None` when something was opened.
+    /// Reads a complete value of the open structure; `None` if a structure was opened.
     fn read_one<'a, B>(
         &mut self,
         reader: &mut Reader<'a>,
@@ -118,7 +118,7 @@ fn begin_struct<'a, B: Builder<'a>>(
 type BegunBy<'a, B> =
     Begun<<B as Builder<'a>>::Value, <B as Builder<'a>>::Object, <B as Builder<'a>>::List>;
 
-/// Reads a plain field, or what comes before its first part.
+/// Reads a plain field, or the start of a structure.
 fn begin<'a, B: Builder<'a>>(
     step: &'static Step,
     reader: &mut Reader<'a>,

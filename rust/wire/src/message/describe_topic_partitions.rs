@@ -4,13 +4,13 @@ use super::{body, message};
 use crate::{ApiKey, DecodeError, EncodeError, Reader, Sink, Wire, Writer};
 
 message! {
-    /// Which topics to describe, page by page.
+    /// A request for topics, page by page.
     pub struct Request<'a> {
-        /// Empty is all.
+        /// Empty means all topics.
         topics: Vec<Topic<'a>> = Vec::new(), since(0);
-        /// Partitions in the answer, at most.
+        /// Maximum number of partitions in the response.
         response_partition_limit: i32 = 2000, since(0);
-        /// Where to go on.
+        /// Start of the page.
         cursor: Option<Cursor<'a>> = None, since(0);
     }
 
@@ -34,13 +34,13 @@ message! {
         throttle_time_ms: i32 = 0, since(0).ignorable();
         /// By topic.
         topics: Vec<TopicResponse<'a>> = Vec::new(), since(0);
-        /// Where the next page begins, null at the end.
+        /// Start of the next page, null for the last one.
         next_cursor: Option<Cursor<'a>> = None, since(0);
     }
 
     /// One topic.
     pub struct TopicResponse<'a> {
-        /// Kafka's code; 0 is no error.
+        /// Kafka's error code; 0 means success.
         error_code: i16 = 0, since(0);
         /// Name of the topic.
         name: Option<&'a str> = Some(""), since(0);
@@ -50,36 +50,36 @@ message! {
         is_internal: bool = false, since(0).ignorable();
         /// By partition.
         partitions: Vec<Partition> = Vec::new(), since(0);
-        /// Bits of what the client may do.
+        /// Bits of the client's authorised operations.
         topic_authorized_operations: i32 = crate::message::metadata::OPERATIONS_UNKNOWN, since(0);
     }
 
     /// One partition.
     pub struct Partition {
-        /// Kafka's code; 0 is no error.
+        /// Kafka's error code; 0 means success.
         error_code: i16 = 0, since(0);
         /// Partition index.
         partition_index: i32 = 0, since(0);
-        /// Node id, -1 for none.
+        /// Node id, -1 without a leader.
         leader_id: i32 = 0, since(0);
         /// Leader epoch.
         leader_epoch: i32 = -1, since(0).ignorable();
         /// All replicas, the preferred leader first.
         replica_nodes: Vec<i32> = Vec::new(), since(0);
-        /// Those in sync.
+        /// In-sync replicas.
         isr_nodes: Vec<i32> = Vec::new(), since(0);
-        /// Those out of sync that may lead without loss (KIP-966).
+        /// Replicas out of sync that can lead without data loss (KIP-966).
         eligible_leader_replicas: Option<Vec<i32>> = None, since(0);
-        /// The last eligible ones known.
+        /// The last known eligible replicas.
         last_known_elr: Option<Vec<i32>> = None, since(0);
-        /// Those that are down.
+        /// Replicas on brokers that are down.
         offline_replicas: Vec<i32> = Vec::new(), since(0).ignorable();
     }
 }
 body!(Request<'a>, ApiKey::DESCRIBE_TOPIC_PARTITIONS);
 body!(Response<'a>, ApiKey::DESCRIBE_TOPIC_PARTITIONS);
 
-/// A nullable struct among the plain fields begins with -1 or 1.
+/// A nullable struct that is not tagged starts with -1 or 1.
 impl<'a> Wire<'a> for Option<Cursor<'a>> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         if reader.i8()? < 0 {

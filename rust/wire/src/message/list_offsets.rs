@@ -4,7 +4,7 @@ use super::{body, message};
 use crate::ApiKey;
 
 message! {
-    /// Which offsets to look up.
+    /// A request to look up offsets.
     pub struct Request<'a> {
         /// Node id of a follower, -1 for a consumer.
         replica_id: i32 = 0, since(0);
@@ -12,7 +12,7 @@ message! {
         isolation_level: i8 = 0, since(2);
         /// By topic.
         topics: Vec<Topic<'a>> = Vec::new(), since(0);
-        /// How long tiered storage may take.
+        /// Time limit for tiered storage.
         timeout_ms: i32 = 0, since(10).ignorable();
     }
 
@@ -24,11 +24,11 @@ message! {
         partitions: Vec<Partition> = Vec::new(), since(0);
     }
 
-    /// What to look up in one partition.
+    /// The lookup in one partition.
     pub struct Partition {
         /// Partition index.
         partition_index: i32 = 0, since(0);
-        /// The leader epoch the reader knows, -1 for none.
+        /// The leader epoch that the reader knows, -1 without one.
         current_leader_epoch: i32 = -1, since(4).ignorable();
         /// Milliseconds; -1 latest, -2 earliest, -3 max timestamp, -4 … -6 tiered storage.
         timestamp: i64 = 0, since(0);
@@ -42,7 +42,7 @@ message! {
         topics: Vec<TopicResponse<'a>> = Vec::new(), since(0);
     }
 
-    /// A topic's share of the answer.
+    /// The response for one topic.
     pub struct TopicResponse<'a> {
         /// Name of the topic.
         name: &'a str = "", since(0);
@@ -50,15 +50,15 @@ message! {
         partitions: Vec<PartitionResponse> = Vec::new(), since(0);
     }
 
-    /// A partition's share of the answer.
+    /// The response for one partition.
     pub struct PartitionResponse {
         /// Partition index.
         partition_index: i32 = 0, since(0);
-        /// Kafka's code; 0 is no error.
+        /// Kafka's error code; 0 means success.
         error_code: i16 = 0, since(0);
-        /// Of the record found, -1 if none.
+        /// Timestamp of the record found, -1 without one.
         timestamp: i64 = -1, since(1);
-        /// The offset found, -1 if none.
+        /// The offset found, -1 without one.
         offset: i64 = -1, since(1);
         /// Epoch of the record found, -1 if unknown.
         leader_epoch: i32 = -1, since(4);

@@ -4,7 +4,7 @@ use super::{body, message};
 use crate::ApiKey;
 
 message! {
-    /// Which epochs' ends to look up.
+    /// A request for the ends of epochs.
     pub struct Request<'a> {
         /// Node id of a follower, -1 for a consumer.
         replica_id: i32 = -2, since(3).ignorable();
@@ -20,11 +20,11 @@ message! {
         partitions: Vec<Partition> = Vec::new(), since(0);
     }
 
-    /// What to look up in one partition.
+    /// The lookup in one partition.
     pub struct Partition {
         /// Partition index.
         partition: i32 = 0, since(0);
-        /// The leader epoch the reader knows, -1 for none.
+        /// The leader epoch that the reader knows, -1 without one.
         current_leader_epoch: i32 = -1, since(2).ignorable();
         /// The epoch to look up.
         leader_epoch: i32 = 0, since(0);
@@ -38,7 +38,7 @@ message! {
         topics: Vec<TopicResponse<'a>> = Vec::new(), since(0);
     }
 
-    /// A topic's share of the answer.
+    /// The response for one topic.
     pub struct TopicResponse<'a> {
         /// Name of the topic.
         topic: &'a str = "", since(0);
@@ -46,13 +46,13 @@ message! {
         partitions: Vec<EpochEndOffset> = Vec::new(), since(0);
     }
 
-    /// A partition's share of the answer.
+    /// The response for one partition.
     pub struct EpochEndOffset {
-        /// Kafka's code; 0 is no error.
+        /// Kafka's error code; 0 means success.
         error_code: i16 = 0, since(0);
         /// Partition index.
         partition: i32 = 0, since(0);
-        /// The largest epoch not above the one asked for, -1 if none.
+        /// The largest epoch up to the requested one, -1 without one.
         leader_epoch: i32 = -1, since(1).ignorable();
         /// Exclusive end of that epoch, -1 if unknown.
         end_offset: i64 = -1, since(0);

@@ -3,7 +3,7 @@
 use super::message;
 
 message! {
-    /// A partition's leader as far as the answering broker knows.
+    /// A partition's leader, as known to the responding broker.
     pub struct LeaderIdAndEpoch {
         /// Node id, -1 if unknown.
         leader_id: i32 = -1, since(0);
@@ -11,7 +11,7 @@ message! {
         leader_epoch: i32 = -1, since(0);
     }
 
-    /// Where a broker listens.
+    /// Address of a broker's listener.
     pub struct NodeEndpoint<'a> {
         /// Node id.
         node_id: i32 = 0, since(0);
