@@ -97,7 +97,7 @@ impl Disk for RealDisk {
     }
 
     fn set_modified_ms(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
-        let file = OPEN_FILES.open(|| File::options().write(true).open(path))?;
+        let file = OPEN_FILES.get().open(|| File::options().write(true).open(path))?;
         let since_1970 = Duration::from_millis(u64::try_from(modified_ms).unwrap_or(0));
         file.set_modified(UNIX_EPOCH + since_1970)
     }
