@@ -1,8 +1,9 @@
-"""What every benchmark here obeys: an optimised module, a fixed seed, the answer checked before it is timed.
+"""Rules of all benchmarks: an optimised module, a fixed seed, results checked before timing.
 
-Nothing is asserted about speed: figures are read, and compared within one run. ``make bench`` builds the wheel's
-profile (release, opt-level 3) first; plain ``pytest bench`` also takes the profile of the tests (debug, opt-level 2)
-and says so, in the header and in each saved result.
+There are no assertions about speed: figures are read, and compared within one run. ``make bench``
+first builds with the profile of the wheel (release, opt-level 3). Plain ``pytest bench`` also
+accepts the profile of the tests (debug, opt-level 2) and reports it, in the header and in each
+saved result.
 """
 
 import statistics
@@ -40,7 +41,7 @@ class Timed(Protocol):
 
 
 Noted = Callable[[str, float, str], None]
-"""Takes name, value and unit of a figure that is no rate."""
+"""Called with name, value and unit of a figure that is not a rate."""
 
 
 def pytest_configure() -> None:
@@ -63,7 +64,7 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, object]) -> Non
 
 @pytest.fixture
 def timed(benchmark: Any, request: pytest.FixtureRequest) -> Iterator[Timed]:
-    """Time a call whose answer was checked; `size_bytes` and `records` are what one call handles."""
+    """Time a checked call; `size_bytes` and `records` are the work of one call."""
     kept: list[tuple[int, int]] = []
 
     def run(call: Callable[[], object], *, size_bytes: int = 0, records: int = 0) -> None:
@@ -79,7 +80,7 @@ def timed(benchmark: Any, request: pytest.FixtureRequest) -> Iterator[Timed]:
 
 @pytest.fixture
 def noted(request: pytest.FixtureRequest) -> Noted:
-    """Have a figure printed at the end; it is saved with the times if there are any."""
+    """Print a figure at the end; it is saved with the times if there are any."""
 
     def note(name: str, value: float, unit: str) -> None:
         FIGURES.append(Figure(name, value, unit))

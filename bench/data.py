@@ -1,4 +1,4 @@
-"""Records and batches that every benchmark takes, the same in each run."""
+"""Records and batches for all benchmarks, equal in each run."""
 
 import json
 import random
@@ -10,7 +10,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def records(count: int, value_size: int, *, seed: int = 1) -> list[tuple[bytes, bytes]]:
-    """JSON-like values of about ``value_size`` bytes, which compress three- to sixfold, keyed by a small number."""
+    """Return JSON-like values of about ``value_size`` bytes, compressible by 3 to 6, with keys."""
     source = random.Random(seed)
     words = ["".join(source.choices("abcdefghijklmnop", k=7)) for _ in range(200)]
     return [
@@ -24,7 +24,7 @@ def _value(source: random.Random, words: list[str], size: int) -> bytes:
 
 
 def batch(size_bytes: int, value_size: int, *, compression: str = "none") -> tuple[bytes, int]:
-    """One batch of records that take about ``size_bytes`` uncompressed, and their count."""
+    """Return one batch of records of about ``size_bytes`` uncompressed, and their count."""
     count = max(1, size_bytes // (value_size + 20))
     built = _core.build_batch(
         records(count, value_size), compression=compression, timestamp_default=NOW_MS

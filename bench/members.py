@@ -1,4 +1,4 @@
-"""Members of groups as raw connections: each request is a frame, each answer is checked."""
+"""Members of groups as raw connections: each request is a frame, each response is checked."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ from pykafka_core.protocol.messages import (
 
 OFFSET_COMMIT, FIND_COORDINATOR, JOIN_GROUP = (8, 7), (10, 2), (11, 3)
 HEARTBEAT, SYNC_GROUP, LIST_GROUPS = (12, 3), (14, 3), (16, 2)
-"""(API key, version): the last ones without flexible headers; of JoinGroup, without a round for the member id."""
+"""(API key, version): the last version without flexible headers; JoinGroup needs one round only."""
 SESSION_TIMEOUT_MS = 60_000
 
 
 class Member:
-    """A member of a group on a connection of its own."""
+    """A member of a group, with its own connection."""
 
     def __init__(
         self, bootstrap_servers: str, group_id: str, session_timeout_ms: int = SESSION_TIMEOUT_MS
@@ -94,7 +94,7 @@ class Member:
 
 
 def join(members: list[Member]) -> None:
-    """All of them, at the same time."""
+    """Join all members at the same time."""
     for member in members:
         member.join()
     for member in members:
@@ -106,7 +106,7 @@ def join(members: list[Member]) -> None:
 
 
 def find_coordinator(bootstrap_servers: str) -> None:
-    """Have the topic of the groups made, and its shards loaded."""
+    """Cause the broker to create the topic of the groups and to load its partitions."""
     with Connection(bootstrap_servers) as connection:
         request = frame(FIND_COORDINATOR, FindCoordinatorRequest(key="group", key_type=0))
         assert error_of(FIND_COORDINATOR, connection.ask(request)) == 0
@@ -116,6 +116,6 @@ def find_coordinator(bootstrap_servers: str) -> None:
 
 
 def error_of(api: tuple[int, int], body: bytes) -> int:
-    """Of an answer that has one."""
+    """Return the error code of a response that has one."""
     answer: Any = decode_response(*api, body)
     return int(answer.error_code)

@@ -1,4 +1,4 @@
-"""What the modules of `bench/spark` share: a session that prints nothing, and the CPU time of its processes."""
+"""Shared code of `bench/spark`: a session without output, and the CPU time of its processes."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Figures(NamedTuple):
-    """Seconds of the wall clock, and of CPU time of the JVM and of the Python workers."""
+    """Seconds of wall time, and of CPU time of the JVM and of the Python workers."""
 
     wall: float
     jvm: float
@@ -23,7 +23,7 @@ class Figures(NamedTuple):
 
 
 def quiet_session(*, kafka: bool = True, **settings: str) -> SparkSession:
-    """A session of two cores on the loopback, with these settings of Spark's besides."""
+    """Return a session with two cores on the loopback interface, and these Spark settings."""
     builder = SparkSession.builder.master("local[2]").config(
         map={
             "spark.ui.enabled": "false",
@@ -37,18 +37,18 @@ def quiet_session(*, kafka: bool = True, **settings: str) -> SparkSession:
 
 
 def jvm_of(spark: SparkSession) -> int:
-    """The process id of the session's JVM."""
+    """Return the process id of the session's JVM."""
     gateway: Any = spark.sparkContext._gateway
     return int(gateway.proc.pid)
 
 
 def cpu_seconds(root: int) -> tuple[float, float]:
-    """Of a process such as the JVM, and of those that it started (Spark's Python workers), the ended ones included."""
+    """Return CPU times of a process (the JVM) and of all its children (Python workers)."""
     times: dict[int, tuple[int, int, int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the process has ended
             continue
         own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         times[int(stat.parent.name)] = int(fields[1]), own, own + reaped

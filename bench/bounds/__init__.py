@@ -1,1 +1,1 @@
-"""Attacks on the bounds of a broker's memory, and the peak that each reaches."""
+"""Attacks on the memory limits of a broker, and the peak memory of each."""

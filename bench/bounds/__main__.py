@@ -1,4 +1,7 @@
-"""Print the peak memory of each attack: ``python -m bench.bounds [--memory-max MIB] [--together --seconds S]``."""
+"""Print the peak memory of each attack.
+
+Usage: ``python -m bench.bounds [--memory-max MIB] [--together --seconds S]``.
+"""
 
 import argparse
 import time
@@ -10,7 +13,7 @@ from .together import report
 
 
 def one_by_one(memory_max: int) -> None:
-    """Each attack on a broker of its own."""
+    """Run each attack on a separate broker."""
     print(f"memory_max {memory_max // MIB} MiB; MiB resident: idle, at most, at most beyond idle")
     for name, attack in ATTACKS.items():
         with measured(memory_max) as broker:
@@ -22,7 +25,7 @@ def one_by_one(memory_max: int) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the command; the module describes its arguments."""
     parser = argparse.ArgumentParser("python -m bench.bounds")
     parser.add_argument("--memory-max", type=int, default=64, metavar="MIB")
     parser.add_argument("--together", action="store_true", help="all at once beside honest clients")

@@ -1,4 +1,4 @@
-"""What a peer may do to make a broker hold memory. Each attack ends when the broker has had all of it."""
+"""Attacks that make a broker use memory. Each ends when the broker has handled it."""
 
 import socket
 import struct
@@ -29,12 +29,12 @@ from .batches import (
 
 PATIENCE_S = 60
 WHOLE_MIB = 128
-"""What a batch may inflate to. One is inflated as a whole at a time."""
+"""Maximum size of a batch after inflation; only one is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
 
 
 def frame(api_key: int, version: int, request: Any) -> bytes:
-    """A request of a flexible version with its size."""
+    """Return a request of a flexible version, including its size."""
     head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
     body = head + encode_request(request, version)
     return struct.pack(">i", len(body)) + body
@@ -42,7 +42,7 @@ def frame(api_key: int, version: int, request: Any) -> bytes:
 
 @contextmanager
 def connected(address: str) -> Iterator[socket.socket]:
-    """A connection that ends with a reset, so that the broker sees it at once."""
+    """Open a connection that ends with a reset, which the broker detects immediately."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -50,7 +50,7 @@ def connected(address: str) -> Iterator[socket.socket]:
 
 
 def receive(connection: socket.socket, api_key: int, version: int) -> Any:
-    """The next answer."""
+    """Return the next response."""
     return decode_response(api_key, version, _body(connection))
 
 
@@ -69,7 +69,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def _serves(address: str) -> None:
-    """An honest client is answered."""
+    """Check that the broker responds to an honest client."""
     with connected(address) as connection:
         request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")])
         connection.sendall(frame(METADATA, 12, request))
@@ -78,7 +78,7 @@ def _serves(address: str) -> None:
 
 
 def create_topics_and_reset(address: str, count: int = 1_000) -> None:
-    """Requests of 1 MB for Python whose connections are reset as soon as they were sent."""
+    """Send requests of 1 MB for Python, and reset each connection immediately afterwards."""
     topics = [
         CreateTopicsRequest.CreatableTopic(
             name=f"{number:0240}", num_partitions=1, replication_factor=1
@@ -94,7 +94,7 @@ def create_topics_and_reset(address: str, count: int = 1_000) -> None:
 
 
 def describe_tiny_resources(address: str, count: int = 20, resources: int = 100_000) -> None:
-    """Requests whose elements are 4 bytes each, and Python objects of some hundred once they are decoded."""
+    """Send requests with elements of 4 bytes, which become Python objects of some hundred bytes."""
     topic_without_name = b"\x02\x01\0\0"
     length = resources + 1
     size = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
@@ -109,7 +109,7 @@ def describe_tiny_resources(address: str, count: int = 20, resources: int = 100_
 
 
 def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_000) -> None:
-    """One session that each incremental request makes larger."""
+    """Grow one fetch session with each incremental request."""
     with connected(address) as connection:
         session_id, epoch = 0, 0
         for number in range(requests):
@@ -122,7 +122,7 @@ def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_00
                 max_bytes=1, session_id=session_id, session_epoch=epoch, topics=[topic]
             )
             connection.sendall(frame(FETCH, 13, request))
-            # The answer names every partition, since none exists: only its head is decoded.
+            # The response contains every partition, because none exists; only its head is decoded.
             _, error_code, session_id = struct.unpack_from(">ihi", _body(connection))
             epoch += 1
             if error_code or not session_id:
@@ -131,14 +131,14 @@ def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_00
 
 
 def produce_request(topic: str, records: bytes, acks: int = 1, partition: int = 0) -> bytes:
-    """One batch."""
+    """Return a request with one batch."""
     data = ProduceRequest.TopicProduceData(name=topic)
     data.partition_data = [ProduceRequest.PartitionProduceData(index=partition, records=records)]
     return frame(PRODUCE, 12, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[data]))
 
 
 def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> bytes:
-    """Partition 0 from ``offset`` on, in no session."""
+    """Return a fetch of partition 0 from ``offset`` on, without a session."""
     wanted = FetchRequest.FetchTopic(topic=topic)
     wanted.partitions = [
         FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
@@ -150,22 +150,22 @@ def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> byte
 
 
 def inflate_bombs(address: str) -> None:
-    """Batches that become a thousand times as large, which are inflated through a window."""
+    """Send batches that grow a thousandfold, which are inflated through a window."""
     _produce_again(address, gzip_bomb(120 * MIB))
 
 
 def inflate_zstd_bombs(address: str) -> None:
-    """Batches of zstd whose window takes all of their output at once."""
+    """Send batches of zstd whose window needs all their output at once."""
     _produce_again(address, zstd_bomb(120 * MIB))
 
 
 def inflate_snappy_bombs(address: str) -> None:
-    """Batches of one block of Snappy, as large as a batch of 1 MB can make it."""
+    """Send batches with one Snappy block, as large as possible for a batch of 1 MB."""
     _produce_again(address, snappy_bomb(20 * MIB))
 
 
 def rewrite_bombs(address: str) -> None:
-    """Batches of empty records, 21 MB of them and 30 MB once they are rewritten; each takes a second or two."""
+    """Send batches of empty records: 21 MB, 30 MB after the rewrite; each takes a second or two."""
     _produce_again(address, empty_records(3_000_000), connections=2, rounds=1)
 
 
@@ -182,7 +182,7 @@ def _produce_again(address: str, batch: bytes, connections: int = 6, rounds: int
 
 
 def look_up_large_batches(address: str, connections: int = 6, partitions: int = 4) -> None:
-    """Look for a time in stored batches that are inflated as a whole, from several connections at once."""
+    """Look up a time in stored batches that are inflated as a whole, on several connections."""
     topic = ListOffsetsRequest.ListOffsetsTopic(name="wide-1")
     topic.partitions = [
         ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=NOW_MS)
@@ -205,7 +205,7 @@ def look_up_large_batches(address: str, connections: int = 6, partitions: int = 
 
 
 def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> None:
-    """Ask for large answers on many connections, again and again, and read none."""
+    """Request large responses on many connections repeatedly, and read none."""
     request = frame(METADATA, 12, MetadataRequest(topics=None))
     with ExitStack() as stack:
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
@@ -217,7 +217,7 @@ def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> N
 
 
 def leave_records(address: str, connections: int = 60, batches: int = 8) -> None:
-    """Fetch megabytes of records on many connections, which the log holds in memory, and read none."""
+    """Fetch megabytes of records from a log in memory on many connections, and read none."""
     topic, fetched = "wide-0", fetch_request("wide-0", 0, 8 * MIB, 0)
     with ExitStack() as stack:
         filler = stack.enter_context(connected(address))
@@ -252,4 +252,4 @@ INFLATED_WHOLE = frozenset(
     attack.__name__
     for attack in (inflate_zstd_bombs, inflate_snappy_bombs, rewrite_bombs, look_up_large_batches)
 )
-"""These attacks have batches inflated as a whole, one at a time: `WHOLE_MIB`."""
+"""These attacks cause batches to be inflated as a whole, one at a time: `WHOLE_MIB`."""

@@ -1,4 +1,4 @@
-"""Record batches that no producer makes: small as they are sent, and megabytes once they are inflated."""
+"""Record batches that no real producer creates: small when sent, megabytes after inflation."""
 
 import gzip
 import struct
@@ -14,48 +14,48 @@ MIB = 1 << 20
 GZIP, SNAPPY, ZSTD = 1, 2, 4
 NOW_MS = 1_700_000_000_000
 _EMPTY_RECORD = b"\x0c\0\0\0\1\1\0"
-"""Of offset delta 0, without key, value and headers."""
+"""It has offset delta 0, and no key, value or headers."""
 _ZSTD_WINDOW_LOG = 23
-"""8 MiB: a broker that streams with a window of 4 MiB needs all of the output at once."""
+"""8 MiB: a broker that streams with a window of 4 MiB needs the whole output at once."""
 
 
 def batch_of(value: bytes) -> bytes:
-    """A batch of one record without key and headers."""
+    """Return a batch of one record without key and headers."""
     return _batch(0, _record(value), 1)
 
 
 @cache
 def stored_bomb(size: int) -> bytes:
-    """A valid batch of one record, in zstd: whoever looks into it needs all of it at once."""
+    """Return a valid zstd batch of one record, which can only be read as a whole."""
     return _batch(ZSTD, _zstd(_large_record(size)), 1)
 
 
 @cache
 def gzip_bomb(size: int) -> bytes:
-    """Of gzip, which is inflated through a window."""
+    """Return a gzip batch, which is inflated through a window."""
     return _bomb(GZIP, gzip.compress(_large_record(size), 9))
 
 
 @cache
 def zstd_bomb(size: int) -> bytes:
-    """Of zstd with a window of 8 MiB."""
+    """Return a zstd batch with a window of 8 MiB."""
     return _bomb(ZSTD, _zstd(_large_record(size)))
 
 
 @cache
 def snappy_bomb(size: int) -> bytes:
-    """Of one block of Snappy; the batch has about ``size / 20`` bytes."""
+    """Return a batch with one Snappy block, of about ``size / 20`` bytes."""
     return _bomb(SNAPPY, bytes(snappy.compress(_large_record(size))))
 
 
 @cache
 def empty_records(count: int) -> bytes:
-    """Empty records of one offset, in gzip: valid, and to be rewritten as a whole with offsets that are consecutive."""
+    """Return a valid gzip batch of records with equal offsets, which is rewritten as a whole."""
     return _batch(GZIP, gzip.compress(_EMPTY_RECORD * count, 9), count)
 
 
 def _bomb(codec: int, records: bytes) -> bytes:
-    """One record of two that the batch announces: it is refused once all of it was read."""
+    """Return a batch with one of two announced records: it is rejected after it was fully read."""
     return _batch(codec, records, 2)
 
 
@@ -65,7 +65,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _large_record(size: int) -> bytes:
-    """Of ``size`` bytes, which shrink a little less than a thousandfold: a broker may refuse what grows more."""
+    """Return a record of ``size`` bytes that shrinks by less than 1000, the limit of a broker."""
     return _record(Random(size).randbytes(size // 900).ljust(size, b"\0"))
 
 

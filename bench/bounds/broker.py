@@ -1,4 +1,4 @@
-"""A broker in a process of its own, as `serve` is one, whose memory is measured."""
+"""A broker in a separate process, like `serve`, whose memory is measured."""
 
 import subprocess
 import sys
@@ -25,18 +25,18 @@ with Broker(Path(data) if data else None, memory_max=memory_max, durability="os"
 
 
 class Measured(NamedTuple):
-    """A broker that serves; ``idle_bytes`` is what it had when it began to."""
+    """A serving broker; ``idle_bytes`` is its memory at the start."""
 
     address: str
     pid: int
     idle_bytes: int
 
     def peak_bytes(self) -> int:
-        """The most that was resident at once."""
+        """Return the peak of its resident memory."""
         return _status(self.pid, "VmHWM")
 
     def resident_bytes(self) -> int:
-        """What is resident now."""
+        """Return its current resident memory."""
         return _status(self.pid, "VmRSS")
 
 
@@ -49,9 +49,9 @@ def _status(pid: int, name: str) -> int:
 
 @contextmanager
 def measured(memory_max: int, data: Path | None = None) -> Iterator[Measured]:
-    """Serve the topics ``orders`` (one partition) and ten others (3,000 each) from ``data`` or from memory.
+    """Serve ``orders`` (one partition) and ten topics of 3,000 partitions, on disk or in memory.
 
-    Logs in memory have a bound of their own, which is as large.
+    Logs in memory have a separate limit, which is as large.
     """
     command = [sys.executable, "-c", _PROGRAM, str(memory_max), str(data or "")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""All attacks at once, each again and again, beside honest clients whose every record must come back."""
+"""All attacks in parallel, each repeated, with honest clients that check every record."""
 
 import multiprocessing
 import tempfile
@@ -30,7 +30,7 @@ VALUE_SIZE = 100
 
 @dataclass
 class Outcome:
-    """What honest clients saw, and the memory of the broker; times in seconds."""
+    """The honest clients' results, and the memory of the broker; times in seconds."""
 
     records: int = 0
     lost: list[str] = field(default_factory=list)
@@ -41,20 +41,20 @@ class Outcome:
 
 def _attack(name: str, address: str, deadline: float) -> None:
     while time.monotonic() < deadline:
-        # The broker may close the connections of an attack.
+        # The broker may close the connections of attacks.
         with suppress(OSError, AssertionError):
             ATTACKS[name](address)
 
 
 class _Honest:
-    """Produces a record, waits for it to be acknowledged and fetches it, on two connections."""
+    """Produces a record, waits for the acknowledgement and fetches it, on two connections."""
 
     def __init__(self, address: str, stack: ExitStack) -> None:
         self._producer = stack.enter_context(connected(address))
         self._consumer = stack.enter_context(connected(address))
 
     def turn(self, value: bytes) -> None:
-        """One record there and back."""
+        """Write and read one record."""
         offset = self._produce(value)
         assert value in self._fetch(offset), f"offset {offset} holds something else"
 
@@ -102,7 +102,7 @@ def _works(address: str) -> None:
 
 
 def together(memory_max: int, seconds: float) -> Outcome:
-    """Run all attacks for ``seconds``, and honest clients beside them; the broker must work afterwards."""
+    """Run all attacks for ``seconds`` alongside honest clients; the broker must work afterwards."""
     outcomes = [Outcome() for _ in range(HONEST_CLIENTS)]
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as data, measured(memory_max, Path(data)) as broker:
@@ -134,7 +134,7 @@ def together(memory_max: int, seconds: float) -> Outcome:
 
 
 def report(memory_max: int, seconds: float) -> None:
-    """Print what :func:`together` saw."""
+    """Print the outcome of :func:`together`."""
     outcome = together(memory_max, seconds)
     print(
         f"{len(ATTACKS)} attacks together for {seconds:.0f} s at memory_max {memory_max // MIB} MiB:"

@@ -1,8 +1,8 @@
 """Compare three nodes of ours with three of Apache Kafka: `python -m bench.cluster --help`.
 
-Clusters run side by side; each work is given to each of them in turn, round after round, so that drift of the machine
-hits all alike. Medians are printed, and the ratios of ours to theirs. All three nodes, their clients and the other
-clusters share the machine's cores.
+Clusters run at the same time. Each work runs on each cluster in turn, round after round, so that
+drift of the machine affects all equally. Medians are printed, and the ratios of ours to theirs. All
+nodes, their clients and the other clusters share the machine's cores.
 """
 
 import argparse
@@ -32,19 +32,19 @@ WORK: dict[str, Callable[[Nodes], work.Figures]] = {
     "SIGKILL with 5,000 partitions": failover.kill_leader_of_many,
 }
 COLD = {"confluent produce 100 B", "confluent produce 1 KB"}
-"""Done once before the rounds as well: a JVM is quicker once it has compiled what is used."""
+"""Also run once before the rounds: a JVM is faster once it has compiled the code."""
 CLUSTERS: dict[str, Callable[[Path], Nodes]] = {
     "ours": lambda folder: Ours(folder, "os"),
     "kafka": Kafka,
     "fsync": lambda folder: Ours(folder, "fsync"),
 }
-"""The first is compared with the others; Kafka's default is that of `os`, so the last stands beside it."""
+"""The first is compared with the others; Kafka's durability is `os`, so the last is comparable."""
 
 Results = dict[str, dict[str, list[float]]]  # "work: figure" → cluster → a value each round
 
 
 def measure(clusters: list[Nodes], names: list[str], rounds: int) -> Results:
-    """Each work on each cluster in turn."""
+    """Run each work on each cluster in turn."""
     results: Results = defaultdict(lambda: defaultdict(list))
 
     def add(name: str, nodes: Nodes, figures: work.Figures) -> None:
@@ -67,7 +67,7 @@ def measure(clusters: list[Nodes], names: list[str], rounds: int) -> Results:
 
 
 def show(results: Results, clusters: list[Nodes]) -> None:
-    """Medians by cluster, and ours divided by each other's."""
+    """Print medians by cluster, and the ratios of ours to the others."""
     names = [nodes.name for nodes in clusters]
     print(f"{'':84}" + "".join(f"{name:>20}" for name in names) + "   ours / others")
     for work_name, by_cluster in results.items():
@@ -77,7 +77,7 @@ def show(results: Results, clusters: list[Nodes]) -> None:
 
 
 def main() -> None:
-    """Run, print, and keep the raw figures with the commit if asked."""
+    """Run, print, and if requested save the raw figures with the commit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="works whose name contains this")

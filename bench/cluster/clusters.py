@@ -1,4 +1,4 @@
-"""Three nodes, each broker and controller in a process of its own: ours and Apache Kafka's. All listen on 127.0.0.1."""
+"""Three nodes (broker and controller) in separate processes on 127.0.0.1: ours and Kafka's."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
     "log.segment.delete.delay.ms": 0,
 }
-"""The same for both; all else is its default."""
+"""Equal for both; all other settings have their defaults."""
 OWN_LISTENER: Mapping[str, object] = {
     "inter.broker.listener.name": "BROKERS",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BROKERS:PLAINTEXT",
@@ -70,12 +70,12 @@ USUAL = Conditions()
 
 
 class Nodes(ABC):
-    """Formatted nodes, none of which runs at first.
+    """Formatted nodes; initially none runs.
 
     Attributes:
-        name: Whose they are.
-        folder: Where all of them keep what they write.
-        up: The processes that run, by node id.
+        name: Name of the implementation.
+        folder: Folder for all files of the nodes.
+        up: The running processes, by node id.
     """
 
     name: str
@@ -93,20 +93,20 @@ class Nodes(ABC):
 
     @property
     def bootstrap(self) -> str:
-        """Of all nodes, whether they run or not."""
+        """The addresses of all nodes, running or not."""
         return ",".join(self.address(node) for node in NODES)
 
     def address(self, node: int) -> str:
         return f"127.0.0.1:{self._ports(node).client}"
 
     def start(self, *nodes: int) -> None:
-        """Start nodes at once and return when each answers Metadata with all that run."""
+        """Start nodes; return once each responds to Metadata with all running nodes."""
         self.launch(*nodes)
         for node in nodes:
             self._wait_until_serving(node)
 
     def launch(self, *nodes: int) -> None:
-        """Start nodes and wait for nothing."""
+        """Start nodes without waiting."""
         for node in nodes:
             with open(self.folder / f"{node}.log", "ab") as log:
                 command = self._within_limits(self._command(node))
@@ -127,19 +127,19 @@ class Nodes(ABC):
         raise RuntimeError(f"node {node} of {self.name} did not join within {PATIENCE_S} s")
 
     def signal(self, node: int, number: signal.Signals) -> None:
-        """Send a signal and wait for nothing."""
+        """Send a signal without waiting."""
         self.up[node].send_signal(number)
 
     def reap(self, node: int) -> None:
-        """Wait for the end of a process that was told to end."""
+        """Wait for the end of a process that was signalled to end."""
         self.up.pop(node).wait(PATIENCE_S)
 
     def cpu_seconds(self) -> float:
-        """User and system time of all processes that run."""
+        """Return user and system time of all running processes."""
         return sum(cpu_seconds(process.pid) for process in self.up.values())
 
     def resident_bytes(self) -> int:
-        """Resident memory of all processes that run; what they share counts for each."""
+        """Return the resident memory of all running processes; shared pages count repeatedly."""
         return sum(resident_bytes(process.pid) for process in self.up.values())
 
     def close(self) -> None:
@@ -181,17 +181,17 @@ class Nodes(ABC):
         }
 
     def data(self, node: int) -> Path:
-        """Where a node's partitions are."""
+        """Return the folder of a node's partitions."""
         return self.folder / str(node)
 
     def file_bytes(self, node: int, topic: str) -> int:
-        """Blocks of the segments of a node's replica of partition 0: what is written or reserved."""
+        """Return the disk space of a node's replica of partition 0, written or reserved."""
         segments = (self.data(node) / f"{topic}-0").glob("*.log")
         return sum(file.stat().st_blocks * 512 for file in segments)
 
     @abstractmethod
     def replica_bytes(self, node: int, topic: str) -> int:
-        """How much a node's replica of partition 0 holds; 0 as long as it does not tell."""
+        """Return the size of a node's replica of partition 0; 0 if it is not available."""
 
     @abstractmethod
     def _format(self) -> None: ...
@@ -204,7 +204,7 @@ class Ours(Nodes):
     """`pykafka-core serve`.
 
     Args:
-        durability: As of `serve`.
+        durability: Option of `serve`.
     """
 
     def __init__(self, folder: Path, durability: str, conditions: Conditions = USUAL) -> None:
@@ -213,7 +213,7 @@ class Ours(Nodes):
         super().__init__(folder / durability, conditions)
 
     def replica_bytes(self, node: int, topic: str) -> int:
-        """As it says itself: its files hold more, which is reserved."""
+        """Return the size in its response: its files include reserved space."""
         try:
             return requests.replica_bytes(self.address(node), topic)
         except OSError:
@@ -245,7 +245,7 @@ class Kafka(Nodes):
         super().__init__(folder / "kafka", conditions)
 
     def replica_bytes(self, node: int, topic: str) -> int:
-        """As its files are: nothing is reserved, and it may have all before it answers a client."""
+        """Return the size of its files, which have no reserved space; it may not respond yet."""
         return self.file_bytes(node, topic)
 
     def _settings(self, node: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""How long nobody takes writes when a node goes: seconds, by what became of it."""
+"""Time without successful writes when a node leaves: seconds, by kind of failure."""
 
 import signal
 import threading
@@ -11,14 +11,14 @@ from bench.peers.work import Figures
 
 MANY_PARTITIONS = 5000
 SETTLED_S = 1.0
-"""Writes go on for so long before a node goes, and after the others have made up for it."""
+"""How long writes continue before a node leaves, and after the others have recovered."""
 PATIENCE_S = 300.0
 
 Act = Callable[[Nodes, int], None]
 
 
 def create(nodes: Nodes, topic: str, leader: int, partitions: int = 1) -> None:
-    """Create a topic, all of it led by one node, and wait until every node knows that all are in its ISRs."""
+    """Create a topic led by one node; wait until every node has the full ISRs in its metadata."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, "log_level": 0})
@@ -37,7 +37,7 @@ def delete(nodes: Nodes, topic: str) -> None:
 
 
 def wait_for_isr(nodes: Nodes, topic: str, partitions: int = 1) -> None:
-    """Return when every node knows that all nodes are in all ISRs of a topic."""
+    """Return once every node has the full ISRs of a topic in its metadata."""
 
     def is_whole() -> bool:
         known = [requests.partitions(nodes.address(node), topic) for node in nodes.up]
@@ -50,10 +50,10 @@ def wait_for_isr(nodes: Nodes, topic: str, partitions: int = 1) -> None:
 
 
 def wait_until(condition: Callable[[], bool], every_s: float = 0.005) -> None:
-    """Look again and again.
+    """Poll a condition.
 
     Raises:
-        RuntimeError: `PATIENCE_S` have passed.
+        RuntimeError: It is still false after `PATIENCE_S`.
     """
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
@@ -63,7 +63,7 @@ def wait_until(condition: Callable[[], bool], every_s: float = 0.005) -> None:
 
 
 class Gap:
-    """The longest time between two acknowledgements of a writer that never rests."""
+    """The longest time between two acknowledgements of a continuous writer."""
 
     def __init__(self, writer: requests.Writer) -> None:
         self._writer, self._last, self._longest = writer, writer.write(), 0.0
@@ -78,7 +78,7 @@ class Gap:
             self._last = acknowledged
 
     def end(self) -> float:
-        """Stop writing; seconds."""
+        """Stop writing; return the gap in seconds."""
         self._ends.set()
         self._thread.join()
         self._writer.close()
@@ -86,19 +86,19 @@ class Gap:
 
 
 def kill(nodes: Nodes, node: int) -> None:
-    """SIGKILL."""
+    """Kill a process with SIGKILL."""
     nodes.signal(node, signal.SIGKILL)
     nodes.reap(node)
 
 
 def stop(nodes: Nodes, node: int) -> None:
-    """SIGTERM, until the process has ended."""
+    """Stop a process with SIGTERM, and wait for its end."""
     nodes.signal(node, signal.SIGTERM)
     nodes.reap(node)
 
 
 def pause(nodes: Nodes, node: int) -> None:
-    """SIGSTOP."""
+    """Pause a process with SIGSTOP."""
     nodes.signal(node, signal.SIGSTOP)
 
 
@@ -108,12 +108,12 @@ def restart(nodes: Nodes, node: int) -> None:
 
 
 def wake(nodes: Nodes, node: int) -> None:
-    """SIGCONT."""
+    """Continue a process with SIGCONT."""
     nodes.signal(node, signal.SIGCONT)
 
 
 def longest_gap(nodes: Nodes, victim: int, leader: int, leave: Act, come_back: Act) -> Figures:
-    """Of writes to one partition while a node leaves."""
+    """Return the longest gap of writes to one partition while a node leaves."""
     topic = f"failover-{time.time_ns()}"
     create(nodes, topic, leader)
     gap = Gap(requests.Writer([nodes.address(node) for node in NODES], topic))
@@ -129,7 +129,7 @@ def longest_gap(nodes: Nodes, victim: int, leader: int, leave: Act, come_back: A
 
 
 def is_replaced(nodes: Nodes, gone: int, topic: str) -> bool:
-    """Whether all others know of a controller and of leaders that are not the node that is gone."""
+    """Return whether all others know a controller and leaders other than the gone node."""
     others = [nodes.address(node) for node in NODES if node != gone]
     leaders = {p.leader_id for at in others for p in requests.partitions(at, topic)}
     leaders |= {requests.controller(at) for at in others}
@@ -137,47 +137,47 @@ def is_replaced(nodes: Nodes, gone: int, topic: str) -> bool:
 
 
 def controller_of(nodes: Nodes) -> int:
-    """The active controller."""
+    """Return the active controller."""
     return requests.controller(nodes.address(NODES[0]))
 
 
 def another_than(node: int) -> int:
-    """A node that is not this one."""
+    """Return another node than this one."""
     return next(other for other in NODES if other != node)
 
 
 def stop_leader(nodes: Nodes) -> Figures:
-    """A leader that is not the active controller."""
+    """Stop a leader that is not the active controller."""
     leader = another_than(controller_of(nodes))
     return longest_gap(nodes, leader, leader, stop, restart)
 
 
 def kill_leader(nodes: Nodes) -> Figures:
-    """A leader that is not the active controller."""
+    """Kill a leader that is not the active controller."""
     leader = another_than(controller_of(nodes))
     return longest_gap(nodes, leader, leader, kill, restart)
 
 
 def pause_leader(nodes: Nodes) -> Figures:
-    """A leader that is not the active controller; it wakes up when another one leads."""
+    """Pause a leader that is not the active controller, until another one leads."""
     leader = another_than(controller_of(nodes))
     return longest_gap(nodes, leader, leader, pause, wake)
 
 
 def kill_both(nodes: Nodes) -> Figures:
-    """A leader that is the active controller."""
+    """Kill a leader that is the active controller."""
     leader = controller_of(nodes)
     return longest_gap(nodes, leader, leader, kill, restart)
 
 
 def kill_controller(nodes: Nodes) -> Figures:
-    """The active controller, which is a follower of the partition."""
+    """Kill the active controller, which is a follower of the partition."""
     controller = controller_of(nodes)
     return longest_gap(nodes, controller, another_than(controller), kill, restart)
 
 
 def kill_leader_of_many(nodes: Nodes) -> Figures:
-    """A leader of 5,000 partitions, until all others know of other leaders for all of them."""
+    """Kill a leader of 5,000 partitions; wait until all others know new leaders for them."""
     topic, victim = f"many-{time.time_ns()}", another_than(controller_of(nodes))
     create(nodes, topic, victim, MANY_PARTITIONS)
     begun = time.monotonic()
@@ -191,7 +191,7 @@ def kill_leader_of_many(nodes: Nodes) -> Figures:
 
 
 def from_nothing(nodes: Nodes) -> Figures:
-    """Three formatted nodes, none of which runs, until a first record is acknowledged."""
+    """Start three formatted nodes, until a first record is acknowledged."""
     begun = time.monotonic()
     nodes.start(*NODES)
     create(nodes, "first", NODES[0])

@@ -1,8 +1,8 @@
 """The disk of one node is full for a while, under load: `python -m bench.cluster.full_disk --help`.
 
-Only root may run it: each node's data are on a separate tmpfs. Two partitions have a writer each,
-librdkafka's idempotent producer; at first the node whose disk is full leads one, another node the
-other. Apache Kafka's node ends by itself; it is started again as soon as there is space.
+Only root can run it, because each node's data are on a separate tmpfs. Two partitions have one
+writer each, an idempotent producer of librdkafka; initially the node with the full disk leads one,
+another node the other. Apache Kafka's node exits; it is restarted once there is space.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from bench.cluster.clusters import NODES, Kafka, Nodes, Ours
 TOPIC = "load"
 VALUE = b"x" * 10_000
 EVERY_S = 0.02
-"""Between two records of a writer."""
+"""Interval between two records of a writer."""
 IN_FLIGHT_MAX = 50
 SETTLED_S = 5.0
 INSIDE = "BENCH_OWN_MOUNTS"
@@ -37,10 +37,10 @@ CLUSTERS: dict[str, Callable[[Path], Nodes]] = {
 
 
 class Writer:
-    """Sends to one partition until it is closed, and notes the acknowledgements.
+    """Sends to one partition until it is closed, and records the acknowledgements.
 
     Attributes:
-        acknowledged: Monotonic times.
+        acknowledged: Monotonic times of acknowledgements.
         failed: Errors of records that were not delivered.
     """
 
@@ -55,13 +55,13 @@ class Writer:
         self._thread.start()
 
     def close(self) -> None:
-        """End when all is acknowledged, or given up."""
+        """Stop once all records are acknowledged or failed."""
         self._ends.set()
         self._thread.join()
         self._producer.flush(failover.PATIENCE_S)
 
     def between(self, begin: float, end: float) -> tuple[int, float]:
-        """Records acknowledged then, and the longest time without any."""
+        """Return the acknowledged records in this time, and the longest gap."""
         times = [at for at in self.acknowledged if begin <= at < end]
         marks = [begin, *times, end]
         return len(times), max(later - at for at, later in pairwise(marks))
@@ -105,7 +105,7 @@ def small_disks(nodes: Nodes, size: str) -> Iterator[None]:
 
 
 def fill(data: Path) -> Path:
-    """Leave no byte free."""
+    """Fill the disk completely."""
     filler = data / "filler"
     with filler.open("ab", buffering=0) as file:
         for size in (1 << 20, 4096):
@@ -148,7 +148,7 @@ def measure(nodes: Nodes, full_s: float) -> None:
 
 
 def create(nodes: Nodes, *leaders: int) -> None:
-    """A partition for each of these leaders, on all nodes."""
+    """Create a partition for each of these leaders, with replicas on all nodes."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, "log_level": 0})
@@ -164,7 +164,7 @@ Change = tuple[float, int, int, list[int]]
 def watch(
     nodes: Nodes, at: int, begin: float, end: float, *, until_whole: bool = False
 ) -> list[Change]:
-    """Leaders and ISRs as one node knows them, each time they change."""
+    """Return each change of leaders and ISRs in the metadata of one node."""
     changes: list[Change] = []
     known: dict[int, tuple[int, list[int]]] = {}
     while time.monotonic() < end:
@@ -183,7 +183,7 @@ def watch(
 
 
 def main() -> None:
-    """Run one cluster after the other."""
+    """Run the clusters one after another."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="the disk is full")
     parser.add_argument("--size", default="256m", help="of each node's disk")

@@ -1,8 +1,8 @@
 """The cost of idle clients for a cluster: ``python -m bench.cluster.idle_clients``.
 
-Idle clients take all connections of the leader of a partition. They reconnect one second after a
-connection was closed. The writer has its connection before. Then each follower in turn is killed
-and started again, and has to connect to the leader. At the end the idle clients disconnect.
+Idle clients use all connections of a partition's leader, and reconnect one second after a
+connection is closed. The writer connects first. Then each follower in turn is killed and restarted,
+and must connect to the leader. Finally the idle clients disconnect.
 """
 
 import argparse
@@ -40,7 +40,7 @@ CLUSTERS: Mapping[str, Callable[[Path, Conditions], Nodes]] = {
 
 
 class IdleClients:
-    """Connections that send nothing, and are opened again `BACKOFF_S` after they were closed."""
+    """Connections that send nothing, and are reopened `BACKOFF_S` after they are closed."""
 
     def __init__(self, address: str, count: int) -> None:
         host, _, port = address.rpartition(":")
@@ -66,7 +66,7 @@ class IdleClients:
             one.close()
 
     def _connect(self) -> socket.socket:
-        """It may have to wait for the server."""
+        """Start a connection, which the server may accept later."""
         one = socket.socket()
         one.setblocking(False)
         one.connect_ex(self._at)
@@ -78,10 +78,10 @@ class IdleClients:
 
 
 class Writes:
-    """One record after the other with acks=all, on one connection as long as it lives.
+    """Writes one record after another with acks=all, on one connection until it is closed.
 
     Attributes:
-        acknowledged: When each record was, by `time.monotonic`.
+        acknowledged: Time of each acknowledgement, by `time.monotonic`.
     """
 
     def __init__(self, address: str) -> None:
@@ -115,11 +115,11 @@ class Writes:
 
 
 class Isr:
-    """How large the ISR is, over time.
+    """The size of the ISR over time.
 
     Attributes:
-        asked: The address of a node that does not lead, and runs.
-        seen: When, and how large.
+        asked: The address of a running node that is not the leader.
+        seen: Times and sizes.
     """
 
     def __init__(self, asked: str) -> None:
@@ -151,7 +151,7 @@ class Isr:
         return sum(a != b for a, b in pairwise(sizes))
 
     def course(self, since: float) -> str:
-        """Each size with the second from which on it was seen."""
+        """Return each size with the second at which it was first seen."""
         said, parts = 0, []
         for at, size in self.seen:
             if at >= since and size != said:
@@ -161,7 +161,7 @@ class Isr:
 
 
 def starve(nodes: Nodes, idle_count: int) -> Figures:
-    """The whole course on three nodes that do not run yet."""
+    """Run the whole test on three stopped nodes."""
     nodes.start(*NODES)
     leader = failover.another_than(failover.controller_of(nodes))
     failover.create(nodes, TOPIC, leader)
@@ -196,7 +196,7 @@ def starve(nodes: Nodes, idle_count: int) -> Figures:
 
 
 def main() -> None:
-    """Run each cluster within each bound, with one listener for all and with one for brokers."""
+    """Run each cluster with each limit, with a common listener and with one for brokers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="bounds whose name contains this")
     parser.add_argument("--without", nargs="+", default=[], choices=CLUSTERS)
@@ -214,7 +214,7 @@ def main() -> None:
 
 
 def report(cluster: str, idle_count: int, conditions: Conditions) -> None:
-    """Run it and print its figures."""
+    """Run the test and print its figures."""
     with tempfile.TemporaryDirectory() as made:
         nodes = CLUSTERS[cluster](Path(made), conditions)
         try:

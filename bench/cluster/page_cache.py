@@ -1,7 +1,8 @@
-"""A page cache that is full, as that of a server is after some days.
+"""Fills the page cache, to get the state of a server after some days.
 
-A virtual machine gives memory that is free back to its host (free page reporting), and the first write to it waits for
-the host: 0.4 GB/s where memory that the machine still has takes 4. What is measured while memory is free is the host.
+A virtual machine returns free memory to its host (free page reporting), and the first write to it
+waits for the host: 0.4 GB/s, compared with 4 GB/s for memory that the machine still has. So a
+measurement with free memory would measure the host.
 """
 
 import os
@@ -14,9 +15,9 @@ MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * PAGE
 
 
 def fill(folder: Path) -> None:
-    """Read a file that is as large as the memory; the first call in a folder makes it.
+    """Read a file as large as the memory; the first call in a folder creates it.
 
-    New pages of the page cache are then those of this file, as long as nothing is deleted.
+    New pages of the page cache then replace those of this file, as long as no file is deleted.
     """
     filler = folder / "filler"
     if not filler.exists():
@@ -27,13 +28,13 @@ def fill(folder: Path) -> None:
 
 
 def keep(path: Path) -> None:
-    """Have all of a file in the page cache, and not as what goes first: a page that was read twice is active."""
+    """Keep a file in the page cache as active pages, by reading it twice."""
     for _ in range(2):
         read(path)
 
 
 def read(path: Path) -> None:
-    """Have all of a file in the page cache, until something else is read."""
+    """Load a file into the page cache, where later reads may evict it."""
     buffer = bytearray(MB)
     with path.open("rb", buffering=0) as file:
         while file.readinto(buffer):

@@ -1,4 +1,4 @@
-"""Metadata and Produce by sockets of our own: a client's backoffs would be measured instead of the cluster."""
+"""Metadata and Produce on raw sockets, so that backoffs of a client are not measured."""
 
 import time
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ Partition = MetadataResponse.MetadataResponsePartition
 
 
 def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> MetadataResponse:
-    """What one broker knows of the brokers and of some topics.
+    """Return one broker's metadata of the brokers and of some topics.
 
     Raises:
-        OSError: It does not answer.
+        OSError: The broker does not respond.
     """
     wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -37,20 +37,22 @@ def metadata(address: str, *topics: str, patience_s: float = ANSWER_S) -> Metada
 
 
 def partitions(address: str, topic: str, patience_s: float = ANSWER_S) -> Sequence[Partition]:
-    """Those of a topic, as one broker knows them; none as long as it knows of no such topic.
+    """Return the partitions of a topic in one broker's metadata; empty if it is unknown.
 
     Raises:
-        OSError: It does not answer.
+        OSError: The broker does not respond.
     """
     (found,) = metadata(address, topic, patience_s=patience_s).topics
     return found.partitions if found.error_code == NO_ERROR else []
 
 
 def replica_bytes(address: str, topic: str) -> int:
-    """How much one broker's replica of partition 0 holds by DescribeLogDirs: no space that is only reserved.
+    """Return the size of one broker's replica of partition 0, without reserved space.
+
+    DescribeLogDirs returns it.
 
     Raises:
-        OSError: It does not answer.
+        OSError: The broker does not respond.
     """
     wanted = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=[0])
     with Connection(address, ANSWER_S) as connection:
@@ -62,10 +64,10 @@ def replica_bytes(address: str, topic: str) -> int:
 
 
 def controller(address: str) -> int:
-    """The active controller as one broker knows it, -1 for nobody: Metadata names any broker.
+    """Return the active controller known to one broker, or -1; Metadata would name any broker.
 
     Raises:
-        OSError: It does not answer.
+        OSError: The broker does not respond.
     """
     host, _, port = address.rpartition(":")
     with wire.Connection(host, int(port)) as connection:
@@ -74,12 +76,12 @@ def controller(address: str) -> int:
 
 
 class Writer:
-    """Writes one record after the other with acks=all, to whichever node leads partition 0.
+    """Writes one record after another with acks=all to the leader of partition 0.
 
-    It asks the nodes in turn who leads when a write fails, over and over.
+    After a failed write, it requests the leader from the nodes in turn until a write succeeds.
 
     Attributes:
-        leader: The node that took the last record.
+        leader: The node that accepted the last record.
     """
 
     def __init__(self, addresses: Sequence[str], topic: str, patience_s: float = 0.5) -> None:
@@ -89,7 +91,7 @@ class Writer:
         self._connection: Connection | None = None
 
     def write(self) -> float:
-        """When the record was acknowledged, by `time.monotonic`."""
+        """Write a record; return the time of its acknowledgement, by `time.monotonic`."""
         while True:
             for address in self._addresses:
                 try:

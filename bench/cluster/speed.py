@@ -1,4 +1,4 @@
-"""What three replicas cost: rates, latency, memory and how fast a follower catches up."""
+"""The cost of three replicas: rates, latency, memory and the speed of catching up."""
 
 import multiprocessing
 import os
@@ -15,13 +15,13 @@ from bench.peers import work
 MB = 1 << 20
 BEHIND_BYTES = 2048 * MB
 ASK_S = 0.02
-"""How often the follower is asked for what it has: ours answers in Python, on the processors that copy."""
+"""Interval of requests for the follower's size: ours responds in Python, on the same processors."""
 
 
 def produce(nodes: Nodes, size: int, count: int) -> work.Figures:
-    """confluent-kafka with acks=all, three partitions: records/s, and the CPU time of all three nodes.
+    """confluent-kafka with acks=all, three partitions: records/s, and CPU time of all nodes.
 
-    The client's own limit is what it does in the same turn without any of the nodes. The page cache is full
+    The client's own limit is measured in the same round without the nodes. The page cache is full
     (`page_cache`).
     """
     page_cache.fill(nodes.folder.parent)
@@ -49,11 +49,11 @@ def latency(nodes: Nodes, count: int = 2000) -> work.Figures:
 
 
 def catch_up(nodes: Nodes) -> work.Figures:
-    """A follower with 2 GB behind, from its first byte to its last one, and copies of the same file: bytes/s.
+    """A follower that lacks 2 GB, from first to last byte, and copies of that file: bytes/s.
 
-    One copy is the kernel's alone, the other goes through a socket of 127.0.0.1, as any follower's does: `sendfile` at
-    one end, `recv` and `write` at the other, nothing checked. The other follower has all of it before, so that it
-    fetches nothing meanwhile, and the page cache is full (`page_cache`).
+    One copy is made by the kernel alone, the other through a socket of 127.0.0.1, like any
+    follower's: `sendfile` on one side, `recv` and `write` on the other, without checks. The second
+    follower has all data and fetches nothing. The page cache is full (`page_cache`).
     """
     topic, (leader, beside, follower) = f"behind-{time.time_ns()}", NODES
     page_cache.fill(nodes.folder.parent)
@@ -67,7 +67,7 @@ def catch_up(nodes: Nodes) -> work.Figures:
         page_cache.keep(segment)
     os.sync()
     nodes.launch(follower)
-    # By its files: it answers no client yet.
+    # By the size of its files, because it does not respond to clients yet.
     failover.wait_until(lambda: nodes.file_bytes(follower, topic) > 0)
     begun = time.monotonic()
     failover.wait_until(lambda: nodes.replica_bytes(follower, topic) >= total, every_s=ASK_S)
@@ -94,7 +94,7 @@ def _copy_seconds(source: Path) -> float:
 
 
 def _socket_copy_seconds(source: Path) -> float:
-    """Two processes, as a leader and a follower are."""
+    """Copy with two processes, like a leader and a follower."""
     target = source.with_name("copy")
     target.mkdir()
     os.sync()

@@ -1,6 +1,7 @@
-"""What one control thread does in a second: Python's work for a request, from its event to its answer.
+"""Requests per second of one control thread: Python's work, from an event to its response.
 
-The data plane is the test kit's, whose appends cost nothing here: no socket, no disk and no other thread take part.
+The data plane is that of the test kit, whose appends are free: there are no sockets, no disk and no
+other thread.
 """
 
 from typing import Any
@@ -27,14 +28,14 @@ GROUPS, PARTITIONS = 100, 10
 
 
 class _Instant(FakeCore):
-    """Its logs keep nothing of what is appended but how much it was."""
+    """A core whose logs only count appended records."""
 
     def _write(self, log: Any, records: Any, control: bool, producer: Any) -> None:
         log.end += len(records)
 
 
 class Members:
-    """One member in each of `GROUPS` groups, all of which send the same kind of request in each round."""
+    """One member in each of `GROUPS` groups; all send the same kind of request in each round."""
 
     def __init__(self) -> None:
         config = {"group.initial.rebalance.delay.ms": "0"}
@@ -71,7 +72,7 @@ class Members:
         return [encode_request(request, api[1]) for request in requests]
 
     def round(self, api: tuple[int, int], bodies: list[bytes]) -> list[bytes]:
-        """All requests arrive, and are answered."""
+        """Deliver all requests and return the responses."""
         core, first = self.broker.core, self._number
         for body in bodies:
             event = fake_core.request(

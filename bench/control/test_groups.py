@@ -1,7 +1,7 @@
-"""Consumer groups: requests per second through the control thread, and how long a large group takes to form.
+"""Consumer groups: requests per second through the control thread, and the formation of a group.
 
-Each connection is a member of a group of its own, so that as many requests are in flight as there are connections. The
-broker keeps its data in memory: this is Python's share, and Rust's around it.
+Each connection is a member of a separate group, so that as many requests are in flight as there are
+connections. The broker keeps its data in memory: the cost is that of Python, and of Rust around it.
 """
 
 import time
@@ -72,7 +72,7 @@ def test_a_group_of_1000_members_forms(broker: Broker, noted: Noted) -> None:
 
 
 def test_join_to_first_answer(broker: Broker, noted: Noted) -> None:
-    """Of an only member; the initial delay is the one of this module, and taken off."""
+    """Time for a single member, without the initial delay of this module."""
     times = []
     for number in range(20):
         member = Member(broker.bootstrap_servers, f"alone-{number}")

@@ -1,4 +1,4 @@
-"""A broker that starts with a million committed offsets: how soon its groups can be asked."""
+"""Time until a broker with a million committed offsets can serve its groups after a start."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Requests per second over one connection: one that Python answers beside those that Rust answers."""
+"""Requests per second over one connection: one handled by Python, others by Rust."""
 
 from collections.abc import Iterator
 from pathlib import Path

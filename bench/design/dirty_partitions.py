@@ -1,8 +1,9 @@
-"""docs/design/0004: how long a produce request waits whose N partitions all have to be synced.
+"""docs/design/0004: latency of a produce request with N partitions that must all be synced.
 
-One request carries a batch of 1 KiB for each of N partitions of a broker in durability ``fsync``; its answer comes when
-all are on disk. Beside it, in turns in the same run: N files, preallocated as a log is, that get 1 KiB each and are
-fdatasynced by 16 threads, and by one. Usage: ``python bench/design/dirty_partitions.py [DIRECTORY]``.
+One request has a batch of 1 KiB for each of N partitions of a broker with durability ``fsync``; its
+response is sent once all are on disk. For comparison, in the same run: N files, preallocated like a
+log, get 1 KiB each and are fdatasynced by 16 threads, and by one.
+Usage: ``python bench/design/dirty_partitions.py [DIRECTORY]``.
 """
 
 import os
@@ -40,7 +41,7 @@ def check(answer: bytes, count: int) -> None:
 
 
 def open_plain(path: Path) -> int:
-    """A file with space ahead, so that neither side pays for a growing one."""
+    """Open a file with reserved space, so that neither side extends its file."""
     file = os.open(path, os.O_CREAT | os.O_WRONLY)
     os.posix_fallocate(file, 0, 1 << 20)
     return file

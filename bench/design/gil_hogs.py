@@ -1,9 +1,10 @@
-"""docs/design/0001: latency beside Python threads that hog the GIL, in the broker's process and elsewhere.
+"""docs/design/0001: latency while Python threads use the GIL, in the broker or elsewhere.
 
-A broker in memory serves in a process of its own. A client in another keeps 200 connections and asks them in turn at a
-quarter of the rate it reaches unpaced on a quiet broker; one more waits at the end of an empty log over and over, and
-no answer may come before its time. Four threads that only compute run nowhere, in the broker's process, or in a third
-one; the three cases take turns. Usage: ``python bench/design/gil_hogs.py [SECONDS]``.
+A broker in memory serves in a separate process. A client in another process uses 200 connections in
+turn, at a quarter of its maximum rate on an idle broker; one more connection repeatedly waits at
+the end of an empty log, and no response may arrive early. Four threads that only compute run
+nowhere, in the broker's process, or in a third process; the three cases alternate.
+Usage: ``python bench/design/gil_hogs.py [SECONDS]``.
 """
 
 import subprocess
@@ -35,7 +36,7 @@ FRAMES = {
 WAIT_MS = 50
 LONG_POLL = fetch("idle", 0, 0, 1000, max_wait_ms=WAIT_MS)
 PYTHON_EVERY = 100
-"""One request of these is answered by Python: it waits for the GIL, and the client for it."""
+"""One of this many requests is handled by Python, so that it waits for the GIL."""
 
 
 def hog() -> None:
@@ -44,7 +45,7 @@ def hog() -> None:
 
 
 def serve(hogs: int) -> None:
-    """The broker's process; ends with its standard input."""
+    """Run the broker's process, until its standard input ends."""
     with Broker() as broker:
         broker.create_topic("topic")
         broker.create_topic("idle")
@@ -66,7 +67,7 @@ def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_in_vain(bootstrap: str, end: float) -> int:
-    """Ask an empty log until ``end``; how many answers came, none of them early."""
+    """Fetch from an empty log until ``end``; count the responses, none early."""
     answers = 0
     with Connection(bootstrap) as connection:
         while (start := time.perf_counter()) < end:
@@ -77,7 +78,7 @@ def wait_in_vain(bootstrap: str, end: float) -> int:
 
 
 def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[float]]:
-    """Latencies in µs by kind of request; every connection answers to the end."""
+    """Return latencies in µs by kind of request; all connections must work until the end."""
     connections = [Connection(bootstrap) for _ in range(CONNECTIONS)]
     check_produced(connections[0].ask(FRAMES["produce"]))
     times: dict[str, list[float]] = {name: [] for name in FRAMES}

@@ -1,1 +1,1 @@
-"""How long one client waits while others keep a broker busy, on this broker and on Apache Kafka."""
+"""Latency of one client while others keep a broker busy, here and on Apache Kafka."""

@@ -1,4 +1,4 @@
-"""Batches at Python's door: built from tuples, iterated as `Record` objects, turned into Arrow columns."""
+"""Batches in Python: built from tuples, iterated as `Record` objects, converted to Arrow."""
 
 from collections import deque
 

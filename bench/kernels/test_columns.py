@@ -1,7 +1,7 @@
-"""Partitions and fingerprints of columns, beside what Python has for it: pure Python, numpy, mmh3.
+"""Partitions and fingerprints of columns, compared with pure Python, numpy and mmh3.
 
-The columns are of 200,000 keys, 12 to 28 bytes or all of 20. The peers take what suits them best: lists of bytes made
-before. Ratios within a group are what to read.
+The columns have 200,000 keys, of 12 to 28 bytes or of 20 bytes. The alternatives get their best
+input, lists of bytes that were created before. Compare ratios within a group.
 """
 
 import random
@@ -31,7 +31,7 @@ COLUMNS = {"of 20 bytes": keys(20, 20), "of 12 to 28 bytes": keys(12, 28)}
 
 
 def numpy_murmur2(offsets: Any, data: Any) -> Any:
-    """Kafka's murmur2 of all keys in step: as many passes as the longest key has words."""
+    """Kafka's murmur2 of all keys in parallel: as many passes as the longest key has words."""
     m, starts, sizes = np.uint32(0x5BD1E995), offsets[:-1].astype(np.int64), np.diff(offsets)
     padded = np.concatenate([data, np.zeros(4, np.uint8)])
     words = np.lib.stride_tricks.sliding_window_view(padded, 4)

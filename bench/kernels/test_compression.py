@@ -1,4 +1,4 @@
-"""Each codec both ways on a batch of 1 KiB records, at Python's door; GB/s count uncompressed bytes."""
+"""Each codec in both directions on a batch of 1 KiB records; GB/s refer to uncompressed bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""CRC-32C of a batch's bytes; every produced and checked batch pays for it once."""
+"""CRC-32C of a batch's bytes, which is computed once for every produced and checked batch."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 from bench.conftest import Timed
 from pykafka_core import _core
 
-CHECK = 0xE3069283  # of "123456789", in the catalogue of CRCs
+CHECK = 0xE3069283  # CRC of "123456789" in the catalogue of CRCs
 
 
 @pytest.mark.parametrize("size", [1024, 65536, 1 << 20])

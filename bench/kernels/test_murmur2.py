@@ -1,4 +1,4 @@
-"""Partitions of keys: one at a time, and a column of them."""
+"""Partitions of keys: one at a time, and for a column."""
 
 import array
 

@@ -1,8 +1,9 @@
-"""Marks alone beside a claim of every id: transactions of 100,000 records, three in ten of them retries.
+"""Marks alone, compared with a claim of every id: transactions of 100,000 records, 30 % retries.
 
-Both insert what they let through into a table without an index, SQLite by executemany, PostgreSQL by COPY; the ratio
-is what an index entry per record costs. Each transaction is on top of the ones before it, as the index grows.
-PostgreSQL is the tests' server, without fsync; SQLite's file is on pytest's temporary directory, with it.
+Both insert the accepted rows into a table without an index, SQLite by executemany, PostgreSQL by
+COPY; the ratio is the cost of an index entry per record. Transactions are cumulative, because the
+index grows. PostgreSQL is the server of the tests, without fsync; SQLite's file is in pytest's
+temporary directory, with fsync.
 """
 
 import random

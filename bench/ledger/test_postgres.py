@@ -1,8 +1,8 @@
-"""CPU time of claims and of rows in PostgreSQL, at the client and in the server's process: the best of some rounds.
+"""CPU time of claims and of rows in PostgreSQL, in the client and the server: best of some rounds.
 
-Claims are of 100,000 ids of 16 bytes, each on top of the ones before it; the first does not count. Rows are
-(integer, bigint, text of 100 bytes), by `binary_copy` and by psycopg's ``write_row``. The server is the tests', without
-fsync; what its other processes do is not counted.
+Claims have 100,000 ids of 16 bytes and are cumulative; the first is ignored. Rows are (integer,
+bigint, text of 100 bytes), by `binary_copy` and by psycopg's ``write_row``. The server is that of
+the tests, without fsync; the work of its other processes is not counted.
 """
 
 import random
@@ -26,7 +26,7 @@ TYPES = ["int4", "int8", "text"]
 
 
 def cpu_of(connection: Any, call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds of this process and of the server's."""
+    """Return CPU seconds of this process and of the server's."""
 
     def now() -> tuple[float, float]:
         server = Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]

@@ -1,7 +1,7 @@
-"""`Log.append` by durability and batch size; ready 64 KiB batches beside the plain write of the same bytes.
+"""`Log.append` by durability and batch size, compared with plain writes of the 64 KiB batches.
 
-The first group reads best: ``plain write`` is os.write to one growing file in the same run, the ratio of the two is
-what counts on a machine that others use.
+In the first group, ``plain write`` is os.write to one growing file in the same run. On a shared
+machine, the ratio of the two is the meaningful figure.
 """
 
 import os
@@ -16,7 +16,7 @@ from pykafka_core.log import Log, LogConfig
 CONFIG = LogConfig(segment_bytes=1 << 30)
 SIZES = {"1 KiB": 1024, "16 KiB": 16 * 1024, "64 KiB": 65400, "1 MiB": (1 << 20) - 4096}
 CALLS = 256
-"""Appends in one timed call, so that a window's or a reservation's cost is in each of them."""
+"""Appends in one timed call, so that each call includes the cost of a window or a reservation."""
 
 
 def open_log(path: Path, durability: str) -> Log:
@@ -24,7 +24,7 @@ def open_log(path: Path, durability: str) -> Log:
 
 
 def check(log: Log, data: bytes, count: int) -> None:
-    """The log end counts every record, and the last batch reads back but for offset and epoch."""
+    """Check that the log end counts every record, and that the last batch is read back."""
     assert log.log_end_offset % count == 0
     assert log.read(log.log_end_offset - count)[16:] == data[16:]
 

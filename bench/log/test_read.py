@@ -1,4 +1,4 @@
-"""Reading 64 MiB of warm log: as bytes, as `Record` objects, as Arrow; one memcpy of the same size beside it."""
+"""Reads 64 MiB of warm log as bytes, as `Record` objects and as Arrow; compared with a memcpy."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Log]:
     with Log.open(path, durability="os", config=CONFIG) as log:
         for _ in range(BATCHES):
             log.append(data)
-        log.roll()  # views are of sealed segments
+        log.roll()  # views need sealed segments
         yield log
 
 
 def read_all(log: Log, bytes_max: int) -> int:
-    """Bytes of the whole log, fetched in pieces; every batch has the same size and count."""
+    """Read the whole log in pieces, return its size; all batches have the same size and count."""
     records_per_batch = log.log_end_offset // BATCHES
     batch_size = log.statistics().size_bytes // BATCHES
     offset = size = 0
@@ -61,7 +61,7 @@ def test_records(timed: Timed, log: Log) -> None:
 @pytest.mark.parametrize("views", [False, True], ids=["binary", "binary_view"])
 @pytest.mark.benchmark(group="log: read 64 MiB", max_time=1)
 def test_to_arrow(timed: Timed, log: Log, views: bool) -> None:
-    """`binary` columns: one copy, CRCs checked. `binary_view`: sealed segments are mapped, not copied, not checked."""
+    """`binary`: one copy, CRCs checked. `binary_view`: segments are mapped, neither is done."""
     batches = log.to_arrow(views=views)
     rows = pyarrow.table(batches)
     assert rows.column("offset").to_pylist() == list(range(log.log_end_offset))

@@ -1,10 +1,11 @@
-"""What `MAPPED_BATCH_BYTES_MAX` of rust/log/src/segment/appender.rs rests on: a batch copied into a window, or written.
+"""Basis of `MAPPED_BATCH_BYTES_MAX` in rust/log/src/segment/appender.rs: mapped copy or write.
 
-Both fill the same 16 MiB of a fresh file whose space was reserved, as the log does, so that page faults, zeroed pages
-and the file system's own bookkeeping are in each figure, which is CPU time. Up to 4 KiB copying costs what the call
-does; above, a fault for every page costs more. The broker hands the call to another thread, which costs it about
-15 microseconds: the constant is where that is more than the difference. Python adds a few hundred nanoseconds to
-both; the mapped way asks for the file's length before each copy, as ours does.
+Both fill the same 16 MiB of a new file with reserved space, as the log does, so that page faults,
+zeroed pages and the work of the file system are included in each figure, which is CPU time. Up to
+4 KiB, a copy costs as much as the call; above, the fault for every page costs more. The broker
+makes the call on another thread, which costs about 15 microseconds: the constant is the size at
+which the difference is larger. Python adds a few hundred nanoseconds to both; the mapped variant
+reads the file's length before each copy, as the log does.
 """
 
 import mmap

@@ -1,7 +1,8 @@
-"""Compare our broker with Apache Kafka and librdkafka's mock: `python -m bench.peers --help`.
+"""Compare this broker with Apache Kafka and librdkafka's mock: `python -m bench.peers --help`.
 
-Peers run side by side, idle ones cost next to nothing; each workload is given to each of them in turn, round after
-round, so that drift of the machine hits all alike. Medians are printed, and the ratios of ours to theirs.
+All brokers run at the same time, because idle ones cost almost nothing. Each workload runs on each
+broker in turn, round after round, so that drift of the machine affects all equally. Medians are
+printed, and the ratios of this broker to the others.
 """
 
 import argparse
@@ -30,7 +31,7 @@ Work = Callable[[str, str], work.Figures]
 
 
 def fetching(size: int) -> Work:
-    """Fill a topic with 64 MB, then fetch it; the filling is not timed."""
+    """Fill a topic with 64 MB, which is not timed, then fetch it."""
 
     def run(bootstrap: str, topic: str) -> work.Figures:
         work.raw_produce(bootstrap, topic, MB, 64 * MB)
@@ -74,7 +75,7 @@ WORK: dict[str, tuple[Work, int]] = {
     "latency": (lambda b, t: work.latency(b, t, 2000), 0),
     "1,000 topics": (lambda b, t: work.many_topics(b, t, 1000), 0),
 }
-# It answers no CreateTopics and keeps 5 MB of a partition.
+# It does not support CreateTopics, and keeps 5 MB of a partition.
 NOT_FOR_THE_MOCK = {
     "1,000 topics",
     "latency",
@@ -98,13 +99,13 @@ PEERS: dict[str, Callable[[Path], Peer]] = {
     "mock": Mock,
     "fsync": lambda folder: Ours(folder, "fsync", config=AT_ONCE),
 }
-"""The first is compared with the others; Kafka's default is that of `os`, so the last stands beside it."""
+"""The first is compared with the others; Kafka's durability is `os`, so the last is comparable."""
 
 Results = dict[str, dict[str, list[float]]]  # "work: figure" → peer → a value each round
 
 
 def measure(peers: list[Peer], names: list[str], rounds: int) -> Results:
-    """Each work on each peer in turn."""
+    """Run each work on each peer in turn."""
     results: Results = defaultdict(lambda: defaultdict(list))
     for number in range(rounds):
         for name in names:
@@ -125,7 +126,7 @@ def measure(peers: list[Peer], names: list[str], rounds: int) -> Results:
 
 
 def show(results: Results, peers: list[Peer]) -> None:
-    """Medians by peer, and ours divided by each other's."""
+    """Print medians by peer, and the ratios of the first to the others."""
     names, ours = [peer.name for peer in peers], peers[0].name
     print(f"{'':58}" + "".join(f"{name:>20}" for name in names) + "   ours / others")
     for work_name, by_peer in results.items():
@@ -138,7 +139,7 @@ def show(results: Results, peers: list[Peer]) -> None:
 
 
 def main() -> None:
-    """Run, print, and keep the raw figures with the commit if asked."""
+    """Run, print, and if requested save the raw figures with the commit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="works whose name contains this")

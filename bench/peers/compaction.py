@@ -1,7 +1,7 @@
 """Compact a topic here and on Apache Kafka: `python -m bench.peers.compaction --help`.
 
-Both brokers get the same batches, and are then told that the topic is dirty enough. The clock runs until
-`cleaner-offset-checkpoint` says that the topic is clean.
+Both brokers get the same batches, and then settings that make the topic dirty enough. The time is
+measured until `cleaner-offset-checkpoint` shows that the topic is clean.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Figures = dict[str, float]
 
 
 def batches(keys: int, compression: str) -> list[bytes]:
-    """Batches of records that have one of ``keys`` keys each."""
+    """Return batches of records, each with one of ``keys`` keys."""
     source = Random(1)
     values = [source.randbytes(VALUE_BYTES // 2).hex().encode() for _ in range(1000)]
 
@@ -48,7 +48,7 @@ def batches(keys: int, compression: str) -> list[bytes]:
 
 
 def fill(bootstrap: str, topic: str, ready: list[bytes], count: int) -> None:
-    """Append ``count`` batches, the ready ones in turn."""
+    """Append ``count`` batches, cycling through the encoded ones."""
     frames = [raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, batch)) for batch in ready]
     connection = raw.Raw(bootstrap)
     for begin in range(0, count, len(frames)):
@@ -58,7 +58,7 @@ def fill(bootstrap: str, topic: str, ready: list[bytes], count: int) -> None:
 
 
 def configure(bootstrap: str, topic: str, settings: dict[str, str]) -> None:
-    """IncrementalAlterConfigs of a topic."""
+    """Change settings of a topic by IncrementalAlterConfigs."""
     from confluent_kafka.admin import (
         AdminClient,
         AlterConfigOpType,
@@ -76,20 +76,20 @@ def configure(bootstrap: str, topic: str, settings: dict[str, str]) -> None:
 
 
 def clean_offset(data: Path, topic: str) -> int:
-    """Where the last compaction ended, 0 without one."""
+    """Return the end offset of the last compaction, 0 without one."""
     checkpoint = data / CHECKPOINT
     rows = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
     return max((int(row.split()[2]) for row in rows if row.split()[0] == topic), default=0)
 
 
 def segments(folder: Path) -> tuple[int, int]:
-    """Base offset of the active segment, and the bytes of all sealed ones."""
+    """Return the base offset of the active segment, and the size of all sealed ones."""
     paths = sorted(folder.glob("*.log"))
     return int(paths[-1].stem), sum(path.stat().st_size for path in paths[:-1])
 
 
 def compact(peer: Ours | ApacheKafka, data: Path, topic: str) -> Figures:
-    """Let the cleaner begin, wait until it is done."""
+    """Make the topic dirty enough for the cleaner, and wait until it is clean."""
     active, before = segments(data / f"{topic}-0")
     cpu, peak, memory = cpu_seconds(peer.pid), 0, resident_bytes(peer.pid)
     with clock() as seconds:
@@ -108,7 +108,7 @@ def compact(peer: Ours | ApacheKafka, data: Path, topic: str) -> Figures:
 
 
 def show(ours: Figures, kafkas: Figures) -> None:
-    """A row for each figure."""
+    """Print a row for each figure."""
     print(f"{'':20}{'pykafka_core':>16}{'Apache Kafka':>16}   ours / Kafka's")
     for name, mine in ours.items():
         ratio = f"{mine / kafkas[name]:.2f}" if kafkas[name] else ""

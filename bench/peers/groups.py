@@ -1,4 +1,4 @@
-"""librdkafka's consumers in groups."""
+"""Group consumers of librdkafka."""
 
 import statistics
 import time
@@ -14,7 +14,7 @@ PATIENCE_S = 60
 
 
 def first_records(bootstrap: str, topic: str, count: int) -> Figures:
-    """A lone consumer in a new group, until its first record: seconds."""
+    """Seconds until a single consumer in a new group has its first record."""
     confluent_produce(bootstrap, topic, 100, 1)
     took = []
     for number in range(count):
@@ -30,7 +30,7 @@ def first_records(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def stable(bootstrap: str, topic: str, members: int, count: int) -> Figures:
-    """As many members as partitions join a new group, one after the other, until each has its own: seconds."""
+    """Seconds until as many members as partitions join a new group and each has its partition."""
     create_topic(bootstrap, topic, members)
     took = [
         _until_stable(bootstrap, topic, f"{topic}-{number}", members) for number in range(count)

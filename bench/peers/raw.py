@@ -1,4 +1,4 @@
-"""A raw client for the benchmarks: ready frames in, answers counted, nothing decoded while the clock runs."""
+"""A raw client for benchmarks: encoded frames, counted responses, no decoding while timed."""
 
 import socket
 import struct
@@ -11,20 +11,20 @@ PRODUCE, FETCH = (0, 7), (1, 4)
 
 
 def text(value: str | None) -> bytes:
-    """A nullable string of the old encoding."""
+    """Encode a nullable string in the non-flexible format."""
     return (
         struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
     )
 
 
 def frame(api: tuple[int, int], correlation: int, body: bytes) -> bytes:
-    """A request with header v1."""
+    """Return a request with header v1."""
     head = struct.pack(">hhi", *api, correlation) + text("bench")
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
 def varint(value: int) -> bytes:
-    """Zigzag varint."""
+    """Encode a zigzag varint."""
     value = (value << 1) ^ (value >> 63)
     out = bytearray()
     while value > 0x7F:
@@ -35,7 +35,7 @@ def varint(value: int) -> bytes:
 
 
 def batch(count: int, value_bytes: int) -> bytes:
-    """One uncompressed batch of `count` records without keys."""
+    """Return one uncompressed batch of `count` records without keys."""
     records = bytearray()
     for n in range(count):
         body = b"\0" + varint(0) + varint(n) + varint(-1) + varint(value_bytes)
@@ -48,24 +48,24 @@ def batch(count: int, value_bytes: int) -> bytes:
 
 
 def batch_of_size(size: int) -> bytes:
-    """A batch of about `size` bytes in records of 1 KiB."""
+    """Return a batch of about `size` bytes, with records of 1 KiB."""
     return batch(max(1, size // 1033), 1024)
 
 
 def produce_body(topic: str, partition: int, records: bytes, acks: int = 1) -> bytes:
-    """Produce v7 of one batch."""
+    """Return a Produce v7 request with one batch."""
     head = text(None) + struct.pack(">hii", acks, 30_000, 1) + text(topic)
     return head + struct.pack(">iii", 1, partition, len(records)) + records
 
 
 def fetch_body(topic: str, offset: int, size: int) -> bytes:
-    """Fetch v4 of one partition."""
+    """Return a Fetch v4 request for one partition."""
     head = struct.pack(">iiiibi", -1, 500, 1, size, 0, 1) + text(topic)
     return head + struct.pack(">iiqi", 1, 0, offset, size)
 
 
 class Raw:
-    """One connection."""
+    """A raw connection."""
 
     def __init__(self, bootstrap: str) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -78,11 +78,11 @@ class Raw:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Write all of it."""
+        """Write all bytes."""
         self._socket.sendall(data)
 
     def receive(self) -> memoryview:
-        """One answer without its size; valid until the next call."""
+        """Return one response without its size; valid until the next call."""
         self._fill(0, 4)
         (size,) = struct.unpack_from(">i", self._buffer)
         if size > len(self._buffer):
@@ -91,7 +91,7 @@ class Raw:
         return memoryview(self._buffer)[:size]
 
     def receive_many(self, count: int, size: int) -> memoryview:
-        """`count` answers that are all of one size, with their sizes, in as few reads as may be."""
+        """Return `count` responses of equal size, with their size prefixes, in few reads."""
         self._fill(0, count * size)
         return memoryview(self._buffer)[: count * size]
 
@@ -104,7 +104,7 @@ class Raw:
             view = view[got:]
 
     def pipelined(self, frames: Sequence[bytes], in_flight: int) -> list[bytes]:
-        """Send all frames with at most `in_flight` unanswered; the answers."""
+        """Send all frames with at most `in_flight` outstanding; return the responses."""
         answers: list[bytes] = []
         for n, one in enumerate(frames):
             if n >= in_flight:

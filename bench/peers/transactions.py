@@ -1,4 +1,4 @@
-"""Transactions of one record each, one after the other: by librdkafka, and by raw requests, as the broker's share."""
+"""Consecutive transactions of one record each: by librdkafka, and by raw requests."""
 
 import statistics
 import time
@@ -10,15 +10,15 @@ from tests.faults.writers import Transactions
 from tests.support.wire import Connection
 
 TRANSACTIONS = 1
-"""The kind of coordinator."""
+"""Coordinator type of transactions."""
 PRODUCE_VERSIONS = {1: 11, 2: 12}
-"""By version of the transactions (KIP-890)."""
+"""By transaction version (KIP-890)."""
 AGAIN = frozenset((48, 51))
-"""INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS: the markers of the last transaction are still to come."""
+"""INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS: the previous transaction's markers are pending."""
 
 
 def by_requests(bootstrap: str, topic: str, version: int, count: int) -> Figures:
-    """Each transaction begins when the one before is answered; a request that comes too early is sent again at once."""
+    """Start each transaction after the response to the last; retry requests that are too early."""
     create_topic(bootstrap, topic)
     with Connection(bootstrap) as connection:
         find_coordinator(connection, TRANSACTIONS, topic)
@@ -32,7 +32,7 @@ def by_requests(bootstrap: str, topic: str, version: int, count: int) -> Figures
 
 
 def by_librdkafka(bootstrap: str, topic: str, count: int) -> Figures:
-    """Its producer names its partitions first (version 1)."""
+    """Run transactions with librdkafka's producer, which adds partitions explicitly (version 1)."""
     from confluent_kafka import Producer
 
     create_topic(bootstrap, topic)
@@ -49,7 +49,7 @@ def by_librdkafka(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def figures(took: Sequence[float]) -> Figures:
-    """Rate and latencies of transactions that took so many seconds."""
+    """Return rate and latencies of transactions with these durations in seconds."""
     return {
         "transactions/s": len(took) / sum(took),
         "p50 s": statistics.median(took),

@@ -1,4 +1,4 @@
-"""The workloads. Each checks its answer before it reports, and returns a rate or a latency by name."""
+"""The workloads. Each checks its results first, and returns rates or latencies by name."""
 
 import json
 import statistics
@@ -18,14 +18,14 @@ Figures = dict[str, float]
 
 @contextmanager
 def clock() -> Iterator[Callable[[], float]]:
-    """Seconds since the block began; frozen when it ends."""
+    """Return the seconds since the start of the block; constant after its end."""
     begun, ended = time.perf_counter(), 0.0
     yield lambda: (ended or time.perf_counter()) - begun
     ended = time.perf_counter()
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
-    """Create a topic and wait until it has leaders; librdkafka's mock makes it on first use."""
+    """Create a topic and wait for its leaders; librdkafka's mock creates it on first use."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -46,19 +46,19 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
 
 
 def fetch_error(answer: memoryview, topic: str) -> int:
-    """The error of the one partition of a Fetch v4 answer."""
+    """Return the error of the only partition in a Fetch v4 response."""
     return int(struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(topic) + 4 + 4)[0])
 
 
 def fetch_records_size(answer: memoryview, topic: str) -> int:
-    """The bytes of records of the one partition of a Fetch v4 answer."""
+    """Return the size of the records of the only partition in a Fetch v4 response."""
     position = 4 + 4 + 4 + 2 + len(topic) + 4 + 4 + 2 + 8 + 8
     (aborted,) = struct.unpack_from(">i", answer, position)
     return int(struct.unpack_from(">i", answer, position + 4 + 16 * max(aborted, 0))[0])
 
 
 def confluent_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
-    """Create a topic and send to it as of `confluent_send`, acks=1."""
+    """Create a topic and run `confluent_send` with acks=1."""
     create_topic(bootstrap, topic)
     return confluent_send(bootstrap, topic, size, count, acks=1)
 
@@ -71,13 +71,13 @@ def confluent_send(bootstrap: str, topic: str, size: int, count: int, acks: int)
 
 
 def confluent_limit(size: int, count: int) -> float:
-    """Records/s of the same producer and librdkafka's mock cluster, which is in its process and keeps nothing."""
+    """Records/s of the same producer with librdkafka's mock cluster, in-process without storage."""
     mock = {"bootstrap.servers": "mock", "test.mock.num.brokers": 3, "log_level": 0}
     return count / _confluent_send(mock, "topic", size, count)
 
 
 def _confluent_send(where: Mapping[str, object], topic: str, size: int, count: int) -> float:
-    """Seconds that librdkafka's producer takes."""
+    """Return the time of librdkafka's producer in seconds."""
     from confluent_kafka import Producer
 
     settings = {"queue.buffering.max.messages": 1_000_000}
@@ -97,7 +97,7 @@ def _confluent_send(where: Mapping[str, object], topic: str, size: int, count: i
 
 
 def records_count(bootstrap: str, topic: str) -> int:
-    """Records ever appended to a topic without gaps, by its log ends: a flush ends for failed records too."""
+    """Return the number of records by log end offsets, because a flush ignores failed records."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -113,10 +113,10 @@ def records_count(bootstrap: str, topic: str) -> int:
 
 
 def confluent_consume(bootstrap: str, topic: str, count: int) -> Figures:
-    """librdkafka's consumer, assigned by hand: records/s."""
+    """librdkafka's consumer with manual assignment: records/s."""
     from confluent_kafka import Consumer, TopicPartition
 
-    # Without auto-commit, or its close waits for a coordinator.
+    # Without auto-commit; otherwise its close waits for a coordinator.
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False}
     )
@@ -131,7 +131,7 @@ def confluent_consume(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
-    """Kafka's ProducerPerformance: records/s as it says."""
+    """Kafka's ProducerPerformance: records/s in its output."""
     create_topic(bootstrap, topic)
     printed = subprocess.run(
         [
@@ -153,7 +153,7 @@ def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
 
 
 def java_consume(bootstrap: str, topic: str, count: int) -> Figures:
-    """Kafka's ConsumerPerformance in a group of its own: records/s of fetching, as it says."""
+    """Kafka's ConsumerPerformance in a separate group: records/s of fetching in its output."""
     printed = subprocess.run(
         [
             "java",
@@ -175,13 +175,13 @@ def java_consume(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def raw_produce(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
-    """Create a topic and send to it as of `raw_send`."""
+    """Create a topic and run `raw_send`."""
     create_topic(bootstrap, topic)
     return raw_send(bootstrap, topic, batch_bytes, total_bytes)
 
 
 def raw_send(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
-    """Ready batches to the leader of a topic's one partition, acks=1, 5 in flight on one connection: bytes/s."""
+    """Encoded batches to a topic's only partition, acks=1, 5 in flight, one connection: bytes/s."""
     ready = raw.batch_of_size(batch_bytes)
     if len(ready) > 1_000_000:
         ready = raw.batch(1000, 1024)  # Kafka's default message.max.bytes is 1,048,588
@@ -197,12 +197,12 @@ def raw_send(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> 
 
 
 def produce_error(answer: bytes, topic: str) -> int:
-    """The error of the one partition of a Produce v7 answer."""
+    """Return the error of the only partition in a Produce v7 response."""
     return int(struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic) + 4 + 4)[0])
 
 
 def one_record_requests(bootstrap: str, topic: str, count: int) -> Figures:
-    """One record of 100 bytes a request, 100 in flight: requests/s."""
+    """One record of 100 bytes per request, 100 in flight: requests/s."""
     create_topic(bootstrap, topic)
     one = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, raw.batch(1, 100)))
     connection, group, window = raw.Raw(bootstrap), 50, one * 50
@@ -220,7 +220,7 @@ def one_record_requests(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def raw_fetch(bootstrap: str, topic: str, size: int, total_bytes: int) -> Figures:
-    """Fetches of `size` bytes from the start of a topic of 1 MB batches, one connection: bytes/s."""
+    """Fetches of `size` bytes from the start of a topic of 1 MB batches, 1 connection: bytes/s."""
     one = raw.frame(raw.FETCH, 1, raw.fetch_body(topic, 0, size))
     connection, seen = raw.Raw(bootstrap), 0
     connection.send(one)
@@ -238,7 +238,7 @@ def raw_fetch(bootstrap: str, topic: str, size: int, total_bytes: int) -> Figure
 
 
 def latency(bootstrap: str, topic: str, count: int) -> Figures:
-    """acks=1 of one record, one in flight, then until a waiting fetch has it: seconds."""
+    """acks=1 of one record, one in flight, until a waiting fetch returns it: seconds."""
     create_topic(bootstrap, topic)
     produce = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, raw.batch(1, 100)))
     writer, reader = raw.Raw(bootstrap), raw.Raw(bootstrap)
@@ -265,7 +265,7 @@ def latency(bootstrap: str, topic: str, count: int) -> Figures:
 
 
 def many_topics(bootstrap: str, word: str, count: int) -> Figures:
-    """`count` topics in one call, then a record to each: seconds."""
+    """Create `count` topics in one call, then send a record to each: seconds."""
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 

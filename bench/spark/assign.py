@@ -1,11 +1,12 @@
-"""Kafka's partitions in Spark, by each way from a key to a number: `python -m bench.spark.assign --help`.
+"""Kafka partitions in Spark, by each way to compute them: `python -m bench.spark.assign --help`.
 
-One Parquet file of string keys of 12 to 28 bytes is read, given a partition and dropped, by each way in turn and round
-after round. The best of the rounds is printed: rows a second, and CPU time of the JVM and of the Python workers in
-microseconds a row, which a busy machine disturbs less. A first round, which compiles, is left out.
+A Parquet file of string keys of 12 to 28 bytes is read, assigned and dropped, by each way in turn,
+round after round. The best of the rounds is printed: rows a second, and CPU time of the JVM and of
+the Python workers in microseconds a row, which is more reliable on a busy machine. A first round,
+which compiles the code, is ignored.
 
-Spark's own `xxhash64` puts keys elsewhere; it is the bound of what never leaves the JVM. The UDF of a constant
-is that of what goes to Python and back.
+Spark's own `xxhash64` gives other partitions; it is the limit for work within the JVM. A UDF that
+returns a constant is the limit for work in Python.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from tests.pyx import twins
 
 COUNT = 12
 Way = Callable[[DataFrame], DataFrame]
-# Spark's stubs know neither Arrow functions nor functions with arguments of type Any.
+# Spark's stubs declare neither Arrow functions nor functions with arguments of type Any.
 _arrow_udf: Any = arrow_udf
 _pandas_udf: Any = pandas_udf
 
@@ -97,7 +98,7 @@ def timed(jvm: int, df: DataFrame) -> Figures:
 
 
 def measure(spark: SparkSession, keys: Path, rounds: int, names: list[str]) -> dict[str, Figures]:
-    """The best figures of each way, each figure by itself."""
+    """Return the best value of each figure for each way."""
     jvm = jvm_of(spark)
     results: dict[str, list[Figures]] = defaultdict(list)
     for number in range(rounds + 1):

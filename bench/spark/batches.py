@@ -1,9 +1,10 @@
 """Memory and time of one batch of any size: `python -m bench.spark.batches --help`.
 
-A stream without a limit takes a whole topic of records of 10,000 bytes as its first batch, and commits a row for each
-of its parts: marks and effects by SQLite on the driver, or by PostgreSQL on the executors. The driver's JVM has 1 GB.
-Each run has a process of its own, which prints the largest private memory (``RssAnon``) that the driver's Python and
-its JVM had, of all times that were looked at, and where the time until the first commit went.
+A stream without a limit reads a whole topic of records of 10,000 bytes as its first batch, and
+commits a row for each part: marks and effects in SQLite on the driver, or in PostgreSQL on the
+executors. The driver's JVM has 1 GB. Each run is a separate process, which prints the largest
+private memory (``RssAnon``) seen of the driver's Python and its JVM, and a breakdown of the time
+until the first commit.
 """
 
 import argparse
@@ -33,7 +34,7 @@ MEGABYTE = 1_000_000
 
 
 class Peak:
-    """The largest private memory that a process had so far, in bytes."""
+    """The largest private memory of a process so far, in bytes."""
 
     def __init__(self, pid: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
@@ -46,7 +47,7 @@ class Peak:
 
 @contextmanager
 def watching(*peaks: Peak) -> Iterator[None]:
-    """Look at the processes twenty times a second, within the block."""
+    """Sample the processes twenty times a second within the block."""
     is_over = threading.Event()
 
     def watch() -> None:
@@ -64,7 +65,7 @@ def watching(*peaks: Peak) -> Iterator[None]:
 
 
 def note(connection: Any, rows: Any) -> None:
-    """The effect: how many rows this part has."""
+    """Record the number of rows of a part; this is the effect."""
     if type(connection).__module__.startswith("sqlite3"):
         connection.execute("INSERT INTO parts VALUES (?)", (rows.num_rows,))
     else:
@@ -72,7 +73,7 @@ def note(connection: Any, rows: Any) -> None:
 
 
 def run(form: str, bootstrap: str, topic: str, database: str) -> None:
-    """The query, in this process; prints a line of JSON."""
+    """Run the query in this process; print a line of JSON."""
     begun = time.monotonic()
     from bench.spark_session import jvm_of, quiet_session
     from spark_udfs import IdempotentSink
@@ -142,7 +143,7 @@ def measured(form: str, bootstrap: str, topic: str, database: str) -> dict[str, 
 
 
 def create_parts(form: str, folder: str, server: Any) -> str:
-    """A database with the table of the effects."""
+    """Create a database with the table of the effects."""
     table = "CREATE TABLE parts (count bigint)"
     if form == "driver":
         import sqlite3

@@ -1,8 +1,8 @@
-"""Spark's own connector on our broker and on Apache Kafka: `python -m bench.spark.connector --help`.
+"""Spark's own connector on our broker and Apache Kafka: `python -m bench.spark.connector --help`.
 
-One session works on both brokers in turn, round after round, so that drift of the machine hits both alike. The best
-of the rounds is printed: wall time, CPU of Spark's JVM, CPU of the broker, and the ratio of ours to Kafka's.
-Wall time of a busy machine says little; the CPU times do.
+One session uses both brokers in turn, round after round, so that drift of the machine affects both
+equally. The best of the rounds is printed: wall time, CPU time of Spark's JVM and of the broker,
+and the ratio of ours to Kafka's. On a busy machine only CPU times are reliable.
 """
 
 import argparse
@@ -24,7 +24,7 @@ Figures = tuple[float, ...]
 
 
 class Workbench:
-    """What each work needs: the session, the rows to write, a folder for checkpoints."""
+    """Common inputs of all works: the session, the rows to write, a folder for checkpoints."""
 
     def __init__(self, spark: SparkSession, records: int, folder: Path) -> None:
         self.spark, self.records, self.folder = spark, records, folder
@@ -40,7 +40,7 @@ class Workbench:
         _discard(loaded)
 
     def stream(self, peer: Peer, topic: str) -> None:
-        """All of the topic in four micro-batches."""
+        """Read the whole topic in four micro-batches."""
         limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(self.records // 4)}
         query = (
             self.spark.readStream.format("kafka")
@@ -72,7 +72,7 @@ def _timed(spark_pid: int, peer: Peer, work: Callable[[], None]) -> Figures:
 def measure(
     bench: Workbench, spark_pid: int, peers: list[Peer], rounds: int
 ) -> dict[str, dict[str, list[Figures]]]:
-    """Work → peer → a row of figures for each round. A first round warms the JVM up and is left out."""
+    """Return figures by work and peer, one for each round, without a first warm-up round."""
     results: dict[str, dict[str, list[Figures]]] = defaultdict(lambda: defaultdict(list))
     for number in range(rounds + 1):
         topic = f"spark-{number}"
@@ -85,7 +85,7 @@ def measure(
 
 
 def show(results: dict[str, dict[str, list[Figures]]], records: int) -> None:
-    """A line for each work and figure."""
+    """Print a line for each work and figure."""
     print(f"{'':24}{'ours':>10}{'Kafka':>10}{'ratio':>8}   of {records:,} records, best of rounds")
     for work, by_peer in results.items():
         ours, kafka = (

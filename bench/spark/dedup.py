@@ -1,14 +1,14 @@
-"""Duplicates in a stream: ours beside Spark's: `python -m bench.spark.dedup --help`.
+"""Deduplication of a stream, ours compared with Spark's: `python -m bench.spark.dedup --help`.
 
-The same Parquet files, 30 % duplicates of 20-byte ids, four micro-batches into the `noop` sink, by each way in turn and
-round after round. The best of the rounds is printed: wall time, and CPU time of the JVM and of the Python workers in
-microseconds for each row. CPU times, without those of the JVM's compilers, are what to trust on a busy machine. A first
-round is left out.
+The same Parquet files, with 30 % duplicates of 20-byte ids, go into the `noop` sink in four
+micro-batches, by each way in turn, round after round. The best of the rounds is printed: wall time,
+and CPU time of the JVM and of the Python workers in microseconds for each row. On a busy machine,
+only CPU times (without the JVM's compilers) are reliable. A first round is ignored.
 
-**Garbage.** A state store keeps its maps in the JVM's heap after its query has ended, and the next way pays for their
-collection: half a microsecond a row and more, by chance. So before each way the stores are unloaded and all garbage is
-collected, outside of what is timed, in a heap of constant size. The collectors' time is part of the JVM's, and is also
-printed by itself.
+**Garbage.** A state store keeps its maps in the JVM's heap after its query has ended, and their
+collection would be counted for the next way: half a microsecond a row and more, at random. So
+before each way, stores are unloaded and all garbage is collected, untimed, in a heap of constant
+size. The collectors' time is part of the JVM's time, and is also printed separately.
 """
 
 import argparse
@@ -38,12 +38,12 @@ STORES = "org.apache.spark.sql.execution.streaming.state."
 HEAP, ROCKSDB = STORES + "HDFSBackedStateStoreProvider", STORES + "RocksDBStateStoreProvider"
 HEAP_SIZE = "3g"
 COMPILERS, COLLECTORS = ("C1 Compiler", "C2 Compiler"), ("GC ", "G1 ")
-"""With these begin the names of the JVM's threads."""
+"""Prefixes of the names of the JVM's threads."""
 COLUMNS = "id string, offset bigint, value double, at timestamp"
 
 
 class Figures(NamedTuple):
-    """Seconds of the wall clock, and of CPU time: of the JVM, of its collectors as part of that, of Python workers."""
+    """Seconds of wall time, and of CPU time: JVM, its collectors (included), Python workers."""
 
     wall: float
     jvm: float
@@ -55,7 +55,7 @@ class Figures(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One way to remove duplicates, of a frame and with a new folder, and whether it leaves unique ids or all rows."""
+    """A way to remove duplicates of a frame with a new folder; ``unique`` if it removes them."""
 
     apply: Callable[[DataFrame, str], DataFrame]
     unique: bool = True
@@ -76,7 +76,7 @@ def _shuffled(df: DataFrame, _: str) -> DataFrame:
 
 
 def _through_python(df: DataFrame, folder: str) -> DataFrame:
-    """What `dedup_stream` has Spark do, around a function that does nothing."""
+    """The plan of `dedup_stream`, with a function that does nothing."""
 
     def all_new(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for length in [len(columns[0]) for columns in batches]:
@@ -95,7 +95,7 @@ def _rows_through_python(df: DataFrame, folder: str) -> DataFrame:
 THROUGH_PYTHON = "a shuffle, fingerprints to Python"
 STREAMS = {
     "no dedup": Way(lambda df, _: df, unique=False),
-    # What Spark itself takes of any way that is written in Python.
+    # The minimum cost in Spark of any way that is written in Python.
     "a shuffle": Way(_shuffled, unique=False),
     THROUGH_PYTHON: Way(_through_python, unique=False),
     "a shuffle, rows to Python": Way(_rows_through_python, unique=False),
@@ -120,7 +120,7 @@ RATIOS = [
 
 
 class Bench:
-    """The session and the input."""
+    """The session and the input files."""
 
     def __init__(self, spark: SparkSession, rows: int, folder: Path) -> None:
         self.spark, self.rows, self.folder = spark, rows, folder
@@ -164,7 +164,7 @@ class Bench:
 
 
 def _write_input(folder: Path, rows: int) -> int:
-    """Files of ids `message-000000000123`, three in ten of them a second time; how many ids there are."""
+    """Write ids `message-000000000123`, 30 % of them twice; return the number of distinct ids."""
     folder.mkdir()
     chooser, unique = np.random.default_rng(1), rows * 7 // 10
     numbers = np.concatenate([np.arange(unique), chooser.integers(0, unique, rows - unique)])
@@ -184,24 +184,24 @@ def _write_input(folder: Path, rows: int) -> int:
             }
         )
         pq.write_table(table, folder / f"{at:02}.parquet")
-        os.utime(folder / f"{at:02}.parquet", (1_700_000_000 + at,) * 2)  # taken by age
+        os.utime(folder / f"{at:02}.parquet", (1_700_000_000 + at,) * 2)  # Spark reads them by age
     return unique
 
 
 def _now(jvm: int) -> Figures:
-    """The JVM's CPU time is without that of its compilers: as much as the work in the first minutes, nothing later."""
+    """Return times; the JVM's exclude its compilers, which only matter in the first minutes."""
     java, python = cpu_seconds(jvm)
     compilers, collectors = (_thread_seconds(jvm, names) for names in (COMPILERS, COLLECTORS))
     return Figures(time.monotonic(), java - compilers, collectors, python)
 
 
 def _thread_seconds(jvm: int, names: tuple[str, ...]) -> float:
-    """CPU time of the JVM's threads whose names begin with these."""
+    """Return the CPU time of the JVM's threads with these name prefixes."""
     ticks = 0
     for stat in Path(f"/proc/{jvm}/task").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
-        except OSError:  # it ended meanwhile
+        except OSError:  # the thread has ended
             continue
         name, _, fields = text.partition("(")[2].rpartition(")")
         if name.startswith(names):
@@ -210,7 +210,7 @@ def _thread_seconds(jvm: int, names: tuple[str, ...]) -> float:
 
 
 def measure(bench: Bench, rounds: int, only: list[str]) -> dict[str, list[Figures]]:
-    """The figures of each way that is asked for, a row for each round after the first."""
+    """Return the figures of each selected way, one for each round after the first."""
     results: dict[str, list[Figures]] = defaultdict(list)
     for number in range(rounds + 1):
         for ways, stream in ((STREAMS, True), (TABLES, False)):

@@ -1,12 +1,13 @@
-"""Effects into PostgreSQL, collected on the driver and on the executors: `python -m bench.spark.effects --help`.
+"""Effects in PostgreSQL, on the driver and on executors: `python -m bench.spark.effects --help`.
 
-A topic of a few partitions is read in batches; each row is inserted once, by its mark alone or by its message id as
-well: by a statement of SQL, or by a function that calls COPY. The forms take turns, round after round, each with a
-new group and a new checkpoint. The best of the rounds is printed: records per second of the batches' own time (from
-the call of ``foreach_batch`` to its return, within which Spark reads Kafka), and CPU per record of Spark's JVM, its
-Python workers, the driver's Python and the database, which all share the machine. The last batch's time does not
-count: Spark's consumers ask for the end of the log and wait half a second each. The server syncs nothing to disk.
-The first row of each kind is what all have to do: read, and hand the rows to Python.
+A topic of a few partitions is read in batches. Each row is inserted once, by marks alone or also by
+message ids: by a SQL statement, or by a function that uses COPY. The forms alternate, round after
+round, each with a new group and a new checkpoint. The best of the rounds is printed: records per
+second of the time in ``foreach_batch`` (which includes Spark's reads from Kafka), and CPU time per
+record of Spark's JVM, its Python workers, the driver's Python and the database, all on one machine.
+The last batch is not timed, because Spark's consumers wait half a second each for the end of the
+log. The server does not sync to disk. The first row of each kind is the minimum work: read the rows
+and pass them to Python.
 """
 
 import argparse
@@ -32,7 +33,7 @@ EffectOn = Literal["driver", "executors"]
 
 
 class Form(NamedTuple):
-    """Without a place for effects it is only read, which bounds the others."""
+    """A form of effects; without a place for effects the rows are only read."""
 
     effect_on: EffectOn | None
     by_ids: bool
@@ -43,7 +44,7 @@ class Form(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of one run: seconds a record, CPU by where it was used."""
+    """Seconds per record of one run: wall time, and CPU time by process."""
 
     wall: float
     jvm: float
@@ -53,7 +54,7 @@ class Figures(NamedTuple):
 
 
 def copy(connection: Any, rows: pa.Table) -> None:
-    """The effect: a row of each record."""
+    """Copy a row for each record; this is the effect."""
     columns = [rows[name].to_pylist() for name in ("partition", "offset", "value")]
     with connection.cursor().copy("COPY effects FROM STDIN (FORMAT binary)") as target:
         target.set_types(["int4", "int8", "text"])
@@ -75,7 +76,7 @@ def run(
     records: int,
     effect: str,
 ) -> Figures:
-    """All records of a topic into a schema of its own."""
+    """Process all records of a topic into a new schema."""
     dsn = server.create_schema()
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE effects (partition int, place bigint, value text)")
@@ -123,7 +124,7 @@ def run(
 def timed_query(
     rows: DataFrame, process: Callable[[DataFrame, int], object], checkpoint: str
 ) -> list[float]:
-    """The seconds of each batch."""
+    """Return the seconds of each batch."""
     seconds = []
 
     def batch(df: DataFrame, batch_id: int) -> None:
@@ -137,7 +138,7 @@ def timed_query(
 
 
 def pass_through_python(df: DataFrame, _: int) -> None:
-    """What every form has to do at least: read, and hand the rows to a Python worker of the task."""
+    """Do the minimum work of every form: read the rows and pass them to a Python worker."""
     handed = df.mapInArrow(lambda batches: (batch.slice(0, 1) for batch in batches), df.schema)
     handed.write.format("noop").mode("overwrite").save()
 
@@ -147,7 +148,7 @@ def topic_of(partitions: int) -> str:
 
 
 def send(broker: Broker, partitions: int, records: int) -> None:
-    """Records of 100 bytes with ids of 16."""
+    """Send records of 100 bytes with ids of 16."""
     broker.create_topic(topic_of(partitions), partitions=partitions)
     producer = Producer(
         {
@@ -170,7 +171,7 @@ def send(broker: Broker, partitions: int, records: int) -> None:
 
 
 def show(results: dict[Form, list[Figures]]) -> None:
-    """Best of the rounds."""
+    """Print the best of the rounds."""
     columns = ("records/s", "JVM µs", "workers µs", "driver µs", "database µs")
     print(f"{'':28}" + "".join(f"{column:>13}" for column in columns))
     for form, rounds in results.items():

@@ -1,10 +1,10 @@
 """The whole pipeline on our broker and on Apache Kafka: `python -m bench.spark.pipeline --help`.
 
-A producer sends records with message ids, 3 of 10 twice; Spark reads them, computes their partitions, counts each
-once in SQLite through the ledger, and writes the counts back to a topic. One session works on both brokers in turn,
-round after round, the first broker of a round being the second of the next. The best of the rounds is printed:
-records per second from the first record sent to the last count written, and CPU times, which a busy machine distorts
-less. The answer is checked before it counts.
+A producer sends records with message ids, 30 % of them twice. Spark reads them, computes their
+partitions, counts each once in SQLite through the ledger, and writes the counts to a topic. One
+session uses both brokers in turn; their order alternates by round. The best of the rounds is
+printed: records per second from the first record sent to the last count written, and CPU times,
+which are more reliable on a busy machine. Results are checked before they are counted.
 """
 
 import argparse
@@ -34,7 +34,7 @@ PARTITIONS, BATCHES, KEYS = 6, 4, 1000
 
 
 class Figures(NamedTuple):
-    """Of one run; seconds."""
+    """Figures of one run, in seconds."""
 
     wall: float
     jvm_cpu: float
@@ -43,7 +43,7 @@ class Figures(NamedTuple):
 
 
 def run(spark: SparkSession, jvm: int, peer: Peer, records: int, folder: Path) -> Figures:
-    """Everything once, in topics, a checkpoint and a database of its own."""
+    """Run the pipeline once, with new topics, a new checkpoint and a new database."""
     topic = folder.name
     for name in (topic, f"{topic}-counts"):
         create_topic(peer.bootstrap, name, PARTITIONS)
@@ -62,7 +62,7 @@ def run(spark: SparkSession, jvm: int, peer: Peer, records: int, folder: Path) -
 
 
 def send(peer: Peer, topic: str, records: int) -> int:
-    """Send them, and 3 of 10 again a little later; how many that makes."""
+    """Send the records, and 30 % of them again a little later; return the total number."""
     producer = Producer(
         {
             "bootstrap.servers": peer.bootstrap,
@@ -88,7 +88,7 @@ def send(peer: Peer, topic: str, records: int) -> int:
 
 
 def count(spark: SparkSession, peer: Peer, topic: str, sent: int, folder: Path) -> None:
-    """The query, up to the end of the topic."""
+    """Run the query up to the end of the topic."""
     kafka = {"kafka.bootstrap.servers": peer.bootstrap}
     limit = {"maxOffsetsPerTrigger": str(sent // BATCHES + 2 * PARTITIONS)}
     source = {"subscribe": topic, "startingOffsets": "earliest", "includeHeaders": "true"} | limit
@@ -114,7 +114,7 @@ def count(spark: SparkSession, peer: Peer, topic: str, sent: int, folder: Path) 
 
 
 def add(connection: Any, table: pa.Table) -> None:
-    """The effect: one more for each record of a key."""
+    """Add the number of records of each key; this is the effect."""
     if not table["assigned"].equals(table["partition"]):
         raise RuntimeError("a record is not in the partition of its key")
     counts = table.group_by("key").aggregate([("offset", "count")])
@@ -126,7 +126,7 @@ def add(connection: Any, table: pa.Table) -> None:
 
 
 def check(path: Path, records: int) -> None:
-    """Every record once."""
+    """Check that every record was counted once."""
     with closing(sqlite3.connect(path)) as database:
         (found,) = database.execute("SELECT sum(records) FROM counts").fetchone()
     if found != records:
@@ -134,7 +134,7 @@ def check(path: Path, records: int) -> None:
 
 
 def show(results: dict[str, list[Figures]], records: int) -> None:
-    """Best of the rounds, and ours by Kafka's."""
+    """Print the best of the rounds, and the ratio of ours to Kafka's."""
     ours, kafka = (
         Figures(*(min(column) for column in zip(*rounds, strict=True)))
         for rounds in results.values()
@@ -163,7 +163,7 @@ def main() -> None:
                     place = folder / f"run-{number}-{index}"
                     place.mkdir()
                     figures = run(spark, jvm, peer, asked.records, place)
-                    if number > 0:  # the first round warms Java up
+                    if number > 0:  # the first round warms up Java
                         results[peer.name].append(figures)
             show({peer.name: results[peer.name] for peer in peers}, asked.records)
         finally:

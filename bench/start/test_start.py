@@ -1,6 +1,7 @@
-"""From the call or the command to a broker that serves, what it costs idle, and 10,000 partitions without records.
+"""Time from a call or command to a serving broker, its idle cost, and 10,000 empty partitions.
 
-Memory is resident memory, read from procfs (Linux). Partitions are counted against the same broker without any.
+Memory is resident memory from procfs (Linux). The cost of partitions is the difference to the same
+broker without partitions.
 """
 
 import os
@@ -23,7 +24,7 @@ from pykafka_core.protocol.messages import MetadataRequest
 
 TOPICS = {f"wide-{number}": 2_000 for number in range(5)}
 SETTLED_S, IDLE_S = 1, 10
-"""The second spans two rounds of what happens every 5 s."""
+"""The second one includes two rounds of the tasks that run every 5 s."""
 
 
 def resident_mib(pid: int | str = "self") -> float:
@@ -45,14 +46,14 @@ def descriptors(pid: int | str = "self") -> int:
 
 
 def cpu_ns(pid: int) -> int:
-    """Time on a core so far, of all threads: finer than the ticks of /proc/PID/stat."""
+    """Return the CPU time of all threads so far, more precise than the ticks of /proc/PID/stat."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text().split()[0]) for thread in threads)
 
 
 @contextmanager
 def serving(data: Path, env: Mapping[str, str] | None = None) -> Iterator[tuple[int, str]]:
-    """The process id and the address of a `serve` that has said that it is ready."""
+    """Yield the process id and the address of a `serve` that has reported that it is ready."""
     command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
         [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True, env=env
@@ -85,7 +86,10 @@ def test_broker(benchmark: Any, place: str, tmp_path: Path) -> None:
 
 
 def environment(tmp_path: Path, bytecode: str) -> Mapping[str, str]:
-    """One in which all of Python's bytecode is cached, or all but this package's; and nothing adds to it."""
+    """Return variables with which all bytecode is cached, or all except this package's.
+
+    Processes do not write to the cache.
+    """
     cache = tmp_path / "bytecode"
     env = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache)}
     env.pop("PYTHONDONTWRITEBYTECODE", None)

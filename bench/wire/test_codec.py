@@ -1,6 +1,6 @@
-"""The table codec at Python's door on the messages of consumer groups, which go through Python.
+"""The table codec in Python, with messages of consumer groups, which Python handles.
 
-Bounds in the issue: decode 2 µs, encode 3 µs + 0.2 µs per two-field element, on an idle machine.
+Targets: decode 2 µs, encode 3 µs + 0.2 µs per two-field element, on an idle machine.
 """
 
 import pytest
