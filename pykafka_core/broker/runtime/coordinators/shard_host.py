@@ -231,14 +231,14 @@ class ShardHost(Generic[S]):
         self._bytes_max = max(bytes_max - _BATCH_OVERHEAD, 0)
 
     def flush(self) -> None:
-        """Append what was gathered, unless a batch is in flight."""
+        """Append what was gathered, unless a batch is in flight; then run queued operations."""
         while self._gathered and self._in_flight is None:
             batch = self._gathered.popleft()
             if batch.is_written:
                 self._append(batch)
             else:
                 self._release(batch)
-                self._work_off()
+        self._work_off()
 
     def carry_on_loading(self) -> Slices[None] | None:
         """What is left to replay of the last read, in slices; to be worked on by the caller alone."""
@@ -339,7 +339,6 @@ class ShardHost(Generic[S]):
             self._append_failed(batch, error_code)
             return
         self._release(batch)
-        self._work_off()
         self.flush()
 
     def _append_failed(self, batch: _Batch, error_code: int) -> None:
