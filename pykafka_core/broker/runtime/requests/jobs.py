@@ -99,8 +99,11 @@ class Jobs:
         self._begun.clear()
 
     def _keep_pace(self, begun: int) -> None:
-        """Fetch as many as this turn started; more if no job waits for the next turn."""
-        pace = begun if self._new else self._pace + self._pace // 4 + 1
+        """Fetch as many as this turn started; more if no job waits for the next turn.
+
+        One turn halves it at most: a busy machine may have interrupted that turn.
+        """
+        pace = max(begun, self._pace // 2) if self._new else 2 * self._pace
         self._pace = min(max(pace, 1), PACE_MAX)
 
     def _next(self) -> Slices[None] | None:
