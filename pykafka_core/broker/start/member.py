@@ -5,7 +5,6 @@ committed. So the start only puts the parts together: the control thread has the
 controller has unfenced it. One that is a controller only has joined once its metadata are those of its leader.
 """
 
-from collections.abc import Mapping
 from functools import partial
 
 from pykafka_core._core import Core
@@ -132,7 +131,7 @@ class _MemberStart:
                 channel=channel,
                 role=self._role(driver, publisher),
                 registration=self._registration(channel, place),
-                check=self._check_not_lost,
+                check=self._check_image,
                 serve=self._serve,
             ),
         )
@@ -288,10 +287,13 @@ class _MemberStart:
             cordoned=lambda: cordoned_directories(
                 publisher.image, publisher.settings, self._identity.directory_id
             ),
-            refused=lambda reason: _refuse_registration(reason, publisher.image.features),
+            refused=_refuse,
         )
 
-    def _check_not_lost(self, image: MetadataImage) -> None:
+    def _check_image(self, image: MetadataImage) -> None:
+        foreign = unsupported(image.features)
+        if foreign is not None:
+            _refuse(f"{foreign.text}; {foreign.advice}")
         lost = find_lost(self._directory, image, whole_log(self._core))
         if lost is not None:
             _refuse(f"{lost.text}: {lost.advice}")
@@ -309,9 +311,3 @@ def _controllers(place: QuorumPlace) -> tuple[BrokerEndpoint, ...]:
 
 def _refuse(reason: str) -> None:
     raise ClusterError(reason)
-
-
-def _refuse_registration(reason: str, features: Mapping[str, int]) -> None:
-    """End the start, and name features that this version lacks: a refusal has only a code."""
-    foreign = unsupported(features)
-    _refuse(f"{reason}; {foreign.text}; {foreign.advice}" if foreign else reason)
