@@ -214,6 +214,22 @@ mod tests {
         assert_eq!(epochs(&broker), [1, 4]);
     }
 
+    #[test]
+    fn a_restart_keeps_the_epochs_of_the_log() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        for (offset, epoch) in [(0, 1), (1, 2)] {
+            follow(&broker, offset, epoch);
+            completed(&broker);
+        }
+        let broker = with_log(broker.stopped_and_restarted(Durability::Os));
+        follow(&broker, 2, 3);
+        completed(&broker);
+        let log = broker.ctx.partitions.get(&LOG.0, LOG.1).unwrap().turn().opened().unwrap();
+        let entries = log.epoch_entries().into_iter();
+        let entries = entries.map(|entry| (entry.epoch.get(), entry.start_offset));
+        assert_eq!(entries.collect::<Vec<_>>(), [(1, 0), (2, 1), (3, 2)]);
+    }
+
     /// contract/replication.md#K6.
     #[test]
     fn a_log_that_a_snapshot_replaces_begins_at_the_snapshots_end_after_a_kill_too() {

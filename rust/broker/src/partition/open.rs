@@ -198,16 +198,17 @@ impl Partition {
 
     /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
     pub(super) fn begin_leader_epoch(&self, log: &Log, _writer: &Writer) -> Result<(), KafkaError> {
-        let (epoch, log_end_offset) = {
+        let (epoch, log_end_offset, is_newest) = {
             let mut turn = self.turn();
             if turn.replication.role() != Role::Leader {
                 return Ok(());
             }
             let log_end_offset = log.log_end_offset();
             turn.replication.begin_leader_epoch(log_end_offset);
-            (turn.replication.assignment().leader_epoch, log_end_offset)
+            let epoch = turn.replication.assignment().leader_epoch;
+            (epoch, log_end_offset, turn.replication.is_newest_epoch(log.latest_epoch()))
         };
-        if log.is_read_only() {
+        if log.is_read_only() || !is_newest {
             return Ok(());
         }
         match log.assign_epoch(epoch, log_end_offset) {

@@ -328,6 +328,12 @@ impl Replication {
         self.leader_epoch_start = Some(log_end_offset);
     }
 
+    /// Whether the leader epoch is written to a log whose last one is `latest`. Until the quorum
+    /// names an epoch, that of the metadata log is older than its records.
+    pub fn is_newest_epoch(&self, latest: Option<LeaderEpoch>) -> bool {
+        self.commit_rule == CommitRule::InSync || latest <= Some(self.assignment.leader_epoch)
+    }
+
     /// Whether the leader epoch has to be noted at the log end before any append of it.
     pub fn is_epoch_due(&self) -> bool {
         self.role == Role::Leader && self.leader_epoch_start.is_none()
