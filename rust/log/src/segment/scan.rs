@@ -194,7 +194,7 @@ pub(crate) struct Header {
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) max_timestamp: i64,
-    /// Of the leader that appended it.
+    /// The epoch of the leader that appended the batch; `None` in formats 0 and 1.
     pub(crate) leader_epoch: Option<LeaderEpoch>,
     /// Whether its first offset is not known ([`BatchHeader::is_message_set`]).
     pub(crate) is_message_set: bool,
