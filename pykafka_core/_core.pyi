@@ -72,12 +72,8 @@ class Core:
 
     def __new__(cls, options: CoreOptions) -> Self: ...
     # life
-    def wait(self, deadline_ns: int, events_max: int = 256, requests_max: int = 256) -> list[Event]:
-        """Block until events, the deadline (of `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`.
-
-        Facts and completions come first. Requests, and questions about transactions, come from
-        lanes in turn: each group has a lane. At most ``requests_max`` of these are returned.
-        """
+    def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
+        """Block until events, the deadline (of `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`."""
     def wake(self) -> None: ...
     def now_ns(self) -> int: ...
     def horizon_ns(self) -> int:

@@ -27,7 +27,6 @@ class Recorder:
     def __init__(self, notes: list[str]) -> None:
         self.notes = notes
         self.asked: list[Asked] = []
-        self.room = 256
 
     def take(self, event: "Event") -> None:
         self.notes.append(type(event).__name__)

@@ -8,7 +8,6 @@ import pytest
 
 from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests.jobs import PACE_MAX
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
 from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.handlers.topics import create_partitions, create_topics
@@ -298,20 +297,6 @@ def test_what_a_closed_connection_asked_is_not_worked_on_wherever_it_is() -> Non
     looks_each = 4
     assert core.clock_ns - before_ns <= len(asked) * looks_each * LOOK_NS
     assert core.replies.keys().isdisjoint(asked)
-
-
-def test_no_more_requests_are_fetched_than_a_turn_starts() -> None:
-    """A backlog stays in the core, where each group has its own lane."""
-    core = TickingCore()
-    broker = SimulatedBroker(core=core)
-    loop = ControlLoop(cast("Core", core), broker.dispatcher, broker.control.timers, "test")
-    asked = [broker.send(DescribeClusterRequest()) for _ in range(1000)]
-    waiting = []
-    while broker.answer(asked[-1]) is None:
-        loop.turn()
-        waiting.append(len(broker.control.dispatcher._jobs))
-    assert max(waiting) <= PACE_MAX
-    assert max(waiting[len(waiting) // 2 :]) <= TURN_NS // LOOK_NS
 
 
 def test_a_cancelled_request_is_not_worked_on() -> None:

@@ -90,11 +90,6 @@ class Dispatcher:
         """Whether a batch waits for the quorum."""
         return self._controller.in_flight
 
-    @property
-    def room(self) -> int:
-        """The number of requests to fetch next."""
-        return self._jobs.room
-
     def take(self, event: "Event") -> None:
         """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
         match event:

@@ -32,10 +32,6 @@ _log = GuardedLogger(__name__)
 class Machine(Protocol):
     """What the loop drives: the controller. What it raises ends the loop."""
 
-    @property
-    def room(self) -> int:
-        """The largest number of requests to fetch next; not 0 unless `advance` returned True."""
-
     def take(self, event: "_core.Event") -> None:
         """Take in one event."""
 
@@ -173,7 +169,7 @@ class ControlLoop:
         # A timer may be due by the clock and not at the horizon, which a request that waits for room holds back.
         soonest_ns = self._core.now_ns() + _PAUSE_NS
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
-        events = self._core.wait(deadline_ns, _EVENTS_MAX, self._machine.room)
+        events = self._core.wait(deadline_ns, _EVENTS_MAX)
         self.waits.note(events, self._core.now_ns())
         for index, event in enumerate(events):
             if self._stopping:

@@ -238,17 +238,15 @@ impl PyCore {
         Ok(PyCore { core: OfProcess::new(core) })
     }
 
-    #[pyo3(signature = (deadline_ns, events_max=256, requests_max=256))]
+    #[pyo3(signature = (deadline_ns, events_max=256))]
     fn wait<'py>(
         &self,
         py: Python<'py>,
         deadline_ns: i64,
         events_max: usize,
-        requests_max: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let deadline_ns = deadline_ns.max(0) as u64;
-        let wait = |core: &Core| Ok(core.wait(deadline_ns, events_max, requests_max));
-        let events = self.detached(py, wait)?;
+        let events = self.detached(py, |core| Ok(core.wait(deadline_ns, events_max)))?;
         let list = PyList::empty(py);
         for event in events {
             list.append(event::to_python(py, event)?)?;

@@ -298,7 +298,7 @@ impl Broker {
 
     /// Everything in the event queue.
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.ctx.events.wait(0, 10_000, 10_000)
+        self.ctx.events.wait(0, 10_000)
     }
 }
 

@@ -101,11 +101,11 @@ fn missing_topics_are_told_to_python_only_if_request_and_setting_allow() {
     let Event::TopicsMissing { names, principal } = broker.event() else { panic!() };
     assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["new"]);
     assert_eq!(&*principal, "User:ANONYMOUS");
-    assert!(broker.core.wait(0, 1, 1).is_empty());
+    assert!(broker.core.wait(0, 1).is_empty());
 
     let broker = Broker::start(&[("auto.create.topics.enable", "false")]);
     ask(&mut broker.connect(), 9, &named);
-    assert!(broker.core.wait(0, 1, 1).is_empty());
+    assert!(broker.core.wait(0, 1).is_empty());
 }
 
 #[test]

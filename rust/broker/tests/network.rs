@@ -311,9 +311,9 @@ fn stop_closes_connections_refuses_new_ones_and_ends_wait() {
     broker.core.stop(1_000);
     broker.core.stop(1_000);
     assert!(idle.is_closed() && parked.is_closed());
-    let Event::Cancelled { id } = broker.core.wait(u64::MAX, 1, 1).remove(0) else { panic!() };
+    let Event::Cancelled { id } = broker.core.wait(u64::MAX, 1).remove(0) else { panic!() };
     assert_eq!(id, request.id);
-    assert!(broker.core.wait(u64::MAX, 1, 1).is_empty());
+    assert!(broker.core.wait(u64::MAX, 1).is_empty());
     assert!(std::net::TcpStream::connect(("127.0.0.1", broker.port)).is_err());
     assert!(broker.core.listen("OTHER", "127.0.0.1:0", Audience::Clients, None).is_err());
 }

@@ -15,8 +15,6 @@ from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, 
 
 SLICE_NS = 2_000_000
 """How long one job may go on before another one gets its turn."""
-PACE_MAX = 256
-"""The largest number of requests that are fetched for one turn."""
 
 
 class Jobs:
@@ -25,9 +23,6 @@ class Jobs:
     Theory of operation. A job that has not had a slice yet and one that has had some are served in turn. So a
     short request waits for the first slices of others, however many long ones there are, and long ones advance,
     however many short ones come. A connection has one request at a time, so connections share alike.
-
-    The loop fetches as many requests as one turn starts. The others wait in the core, where each
-    group has a lane.
 
     Args:
         core: Its clock.
@@ -55,17 +50,11 @@ class Jobs:
         self._new: deque[Slices[None]] = deque()
         self._begun: deque[Slices[None]] = deque()
         self._was_new = False
-        self._pace = PACE_MAX
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
         """Has the active controller, on another node, decide what a request needs first."""
 
     def __len__(self) -> int:
         return len(self._answers) + len(self._new) + len(self._begun)
-
-    @property
-    def room(self) -> int:
-        """The number of requests to fetch next, so that one turn starts them all."""
-        return max(self._pace - len(self._new), 0)
 
     def take(self, asked: Asked) -> None:
         """Queue a request that reads."""
@@ -86,25 +75,15 @@ class Jobs:
 
     def run(self, deadline_ns: int) -> None:
         """Carry on with one after the other, until the deadline."""
-        waited = len(self._new)
         while (now_ns := self._core.now_ns()) < deadline_ns and (job := self._next()) is not None:
             if not advanced(job, self._core, min(now_ns + SLICE_NS, deadline_ns)):
                 self._begun.append(job)
-        self._keep_pace(waited - len(self._new))
 
     def drop_all(self) -> None:
         """The broker stops."""
         self._answers.clear()
         self._new.clear()
         self._begun.clear()
-
-    def _keep_pace(self, begun: int) -> None:
-        """Fetch as many as this turn started; more if no job waits for the next turn.
-
-        One turn halves it at most: a busy machine may have interrupted that turn.
-        """
-        pace = max(begun, self._pace // 2) if self._new else 2 * self._pace
-        self._pace = min(max(pace, 1), PACE_MAX)
 
     def _next(self) -> Slices[None] | None:
         new = self._answers or self._new

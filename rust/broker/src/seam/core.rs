@@ -129,10 +129,9 @@ impl Core {
         &self.ctx
     }
 
-    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max`
-    /// events, of which `requests_max` are requests or questions about transactions.
-    pub fn wait(&self, deadline_ns: u64, events_max: usize, requests_max: usize) -> Vec<Event> {
-        self.ctx.events.wait(deadline_ns, events_max, requests_max)
+    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
+        self.ctx.events.wait(deadline_ns, events_max)
     }
 
     /// Makes [`Core::wait`] return.

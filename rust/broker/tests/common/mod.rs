@@ -126,7 +126,7 @@ impl Broker {
     /// The next event, of any kind.
     pub fn event(&self) -> Event {
         let deadline_ns = self.core.now_ns() + PATIENCE.as_nanos() as u64;
-        self.core.wait(deadline_ns, 1, 1).pop().expect("an event in time")
+        self.core.wait(deadline_ns, 1).pop().expect("an event in time")
     }
 
     /// The next request for Python; other events are passed over.

@@ -85,7 +85,7 @@ impl Broker {
     /// The next event; it must come without a further request, and before any time passes.
     async fn event(&self) -> Event {
         for _ in 0..TURNS {
-            if let Some(event) = self.0.ctx.events.wait(0, 1, 1).pop() {
+            if let Some(event) = self.0.ctx.events.wait(0, 1).pop() {
                 return event;
             }
             task::yield_now().await;

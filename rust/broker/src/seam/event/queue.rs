@@ -4,22 +4,17 @@
 //! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
 //! A request whose connection goes away before Python took it leaves the queue with its body.
 //!
-//! Facts and completions come first, in their order. Requests wait in `lanes`, which take turns.
-//!
 //! Deadlines (docs/SEAM.md S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
 //! Python's timers compare with it. A request counts from its arrival, while it waits for room too ([`Arrival`]).
 
-mod lanes;
-
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pykafka_forks::{Condvar, Mutex};
 use pykafka_log::Clock;
 
-use self::lanes::{LaneKey, LaneKeys, Lanes, Place};
-use super::{Event, Level, RequestEvent, TOPICS_MISSING_MAX, Token};
+use super::{Event, Level, TOPICS_MISSING_MAX, Token};
 
 enum Slot {
     Once(Event),
@@ -33,12 +28,12 @@ struct Queued {
 
 #[derive(Default)]
 struct State {
+    last: u64,
     /// By the order in which they were queued.
-    facts: VecDeque<Queued>,
-    requests: Lanes<Queued>,
+    queued: BTreeMap<u64, Queued>,
     levels: HashMap<Level, Event>,
-    /// Where that stands in `requests` which may be withdrawn.
-    withdrawable: HashMap<Withdrawable, Place>,
+    /// Where that stands in `queued` which may be withdrawn.
+    withdrawable: HashMap<Withdrawable, u64>,
     /// When what is unread happened: what is queued, and requests that wait for room.
     unread: Times,
     woken: bool,
@@ -47,35 +42,19 @@ struct State {
 }
 
 impl State {
-    fn count(&self) -> usize {
-        self.facts.len() + self.requests.count()
-    }
-
-    fn queue_fact(&mut self, happened_ns: u64, slot: Slot) {
-        self.unread.add(happened_ns);
-        self.facts.push_back(Queued { happened_ns, slot });
-    }
-
-    fn queue_request(&mut self, happened_ns: u64, lane: LaneKey, event: Event) {
-        self.unread.add(happened_ns);
-        let withdrawable = Withdrawable::of(&event);
-        let place = self.requests.push(lane, Queued { happened_ns, slot: Slot::Once(event) });
-        if let Some(withdrawable) = withdrawable {
-            self.withdrawable.insert(withdrawable, place);
+    fn queue(&mut self, happened_ns: u64, slot: Slot) {
+        self.last += 1;
+        if let Slot::Once(event) = &slot
+            && let Some(withdrawable) = Withdrawable::of(event)
+        {
+            self.withdrawable.insert(withdrawable, self.last);
         }
+        self.unread.add(happened_ns);
+        self.queued.insert(self.last, Queued { happened_ns, slot });
     }
 
-    fn take_fact(&mut self) -> Option<Event> {
-        let queued = self.facts.pop_front()?;
-        self.taken(queued)
-    }
-
-    fn take_request(&mut self) -> Option<Event> {
-        let queued = self.requests.take()?;
-        self.taken(queued)
-    }
-
-    fn taken(&mut self, queued: Queued) -> Option<Event> {
+    fn take_first(&mut self) -> Option<Event> {
+        let (_, queued) = self.queued.pop_first()?;
         self.unread.remove(queued.happened_ns);
         match queued.slot {
             Slot::Level(level) => self.levels.remove(&level),
@@ -146,7 +125,6 @@ impl Drop for Arrival {
 /// The queue between the data plane and Python's control thread.
 pub struct EventQueue {
     clock: Arc<dyn Clock>,
-    lane_keys: LaneKeys,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -154,8 +132,7 @@ pub struct EventQueue {
 impl EventQueue {
     /// An empty queue; `clock` says when an event without a time of its own happened.
     pub fn new(clock: Arc<dyn Clock>) -> EventQueue {
-        let (lane_keys, state) = (LaneKeys::default(), Mutex::default());
-        EventQueue { clock, lane_keys, state, changed: Condvar::new() }
+        EventQueue { clock, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Queues `event`, or replaces the waiting one of its level. Never blocks for long.
@@ -168,38 +145,19 @@ impl EventQueue {
             Event::VerifyTransaction(question) => question.received_ns,
             _ => self.clock.now_ns(),
         };
-        let lane = self.lane_of(&event);
         let mut state = self.state.lock();
-        match (lane, event.level()) {
-            (Some(lane), _) => state.queue_request(happened_ns, lane, event),
-            (None, None) => state.queue_fact(happened_ns, Slot::Once(event)),
-            (None, Some(level)) => {
+        match event.level() {
+            None => state.queue(happened_ns, Slot::Once(event)),
+            Some(level) => {
                 if let Some(waiting) = state.levels.get_mut(&level) {
                     return waiting.merge(event);
                 }
                 state.levels.insert(level, event);
-                state.queue_fact(happened_ns, Slot::Level(level));
+                state.queue(happened_ns, Slot::Level(level));
             }
         }
         if state.waiting > 0 {
             self.changed.notify_one();
-        }
-    }
-
-    /// Facts are in no lane.
-    fn lane_of(&self, event: &Event) -> Option<LaneKey> {
-        match event {
-            Event::Request(request) => {
-                let RequestEvent { connection, header, body, .. } = &**request;
-                Some(match lanes::group_id(header.api_key, header.api_version, body) {
-                    Some(group_id) => self.lane_keys.of_group(group_id),
-                    None => {
-                        self.lane_keys.of_address(&connection.listener, &connection.client_host)
-                    }
-                })
-            }
-            Event::VerifyTransaction(_) => Some(self.lane_keys.of_verifications()),
-            _ => None,
         }
     }
 
@@ -223,8 +181,8 @@ impl EventQueue {
 
     fn withdraw(&self, withdrawable: Withdrawable) -> bool {
         let mut state = self.state.lock();
-        let Some(place) = state.withdrawable.remove(&withdrawable) else { return false };
-        let queued = state.requests.withdraw(place);
+        let Some(at) = state.withdrawable.remove(&withdrawable) else { return false };
+        let queued = state.queued.remove(&at);
         if let Some(queued) = &queued {
             state.unread.remove(queued.happened_ns);
         }
@@ -250,11 +208,10 @@ impl EventQueue {
         self.changed.notify_all();
     }
 
-    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; at most `events_max`
-    /// events, of which `requests_max` are requests or questions about transactions.
-    pub fn wait(&self, deadline_ns: u64, events_max: usize, requests_max: usize) -> Vec<Event> {
+    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
         let mut state = self.state.lock();
-        while state.count() == 0 && !state.woken && !state.closed {
+        while state.queued.is_empty() && !state.woken && !state.closed {
             let remaining = deadline_ns.saturating_sub(self.clock.now_ns());
             if remaining == 0 {
                 break;
@@ -264,15 +221,12 @@ impl EventQueue {
             state.waiting -= 1;
         }
         state.woken = false;
-        let mut events: Vec<Event> = (0..events_max).map_while(|_| state.take_fact()).collect();
-        let requests_max = requests_max.min(events_max - events.len());
-        events.extend((0..requests_max).map_while(|_| state.take_request()));
-        events
+        (0..events_max).map_while(|_| state.take_first()).collect()
     }
 
     /// Events that wait.
     pub fn count(&self) -> usize {
-        self.state.lock().count()
+        self.state.lock().queued.len()
     }
 }
 

@@ -23,33 +23,10 @@ fn new_queue() -> (Arc<ManualClock>, Arc<EventQueue>) {
 }
 
 fn drain(queue: &EventQueue) -> Vec<Event> {
-    queue.wait(0, 256, 256)
+    queue.wait(0, 256)
 }
 
 fn request(id: u64, received_ns: u64) -> Event {
-    Event::Request(Box::new(asked(id, received_ns, ApiKey(60), 0, Bytes::new())))
-}
-
-/// A request about one group, by an API whose body begins with the group's id.
-fn about_group(id: u64, (api_key, api_version): (i16, i16), group_id: &str) -> Event {
-    let mut body = Vec::new();
-    let flexible = pykafka_wire::is_flexible(ApiKey(api_key), api_version);
-    if flexible {
-        body.push(u8::try_from(group_id.len() + 1).unwrap());
-    } else {
-        body.extend(u16::try_from(group_id.len()).unwrap().to_be_bytes());
-    }
-    body.extend(group_id.as_bytes());
-    Event::Request(Box::new(asked(id, id, ApiKey(api_key), api_version, body.into())))
-}
-
-fn asked(
-    id: u64,
-    received_ns: u64,
-    api_key: ApiKey,
-    api_version: i16,
-    body: Bytes,
-) -> RequestEvent {
     let text: Arc<str> = Arc::from("");
     let connection = ConnectionInfo {
         controller_apis: None,
@@ -61,41 +38,16 @@ fn asked(
         standing: Arc::default(),
     };
     let header = Header {
-        api_key,
-        api_version,
+        api_key: ApiKey(60),
+        api_version: 0,
         correlation_id: 0,
         client_id: text,
         bytes: 0,
         received_ns,
         received_ms: 0,
     };
-    RequestEvent { id, connection, header, body, room: Room::default() }
-}
-
-fn ids(events: &[Event]) -> Vec<u64> {
-    let id = |event: &Event| match event {
-        Event::Request(request) => request.id,
-        other => panic!("{other:?}"),
-    };
-    events.iter().map(id).collect()
-}
-
-#[test]
-fn a_burst_of_one_group_does_not_delay_others() {
-    const JOIN_GROUP: (i16, i16) = (11, 5);
-    const HEARTBEAT: (i16, i16) = (12, 4);
-    const CONSUMER_GROUP_HEARTBEAT: (i16, i16) = (68, 0);
-    let (_, queue) = new_queue();
-    (1..=1000).for_each(|id| queue.push(about_group(id, JOIN_GROUP, "burst")));
-    queue.push(about_group(2001, HEARTBEAT, "quiet"));
-    queue.push(request(2002, 2002));
-    queue.push(about_group(2003, CONSUMER_GROUP_HEARTBEAT, "other"));
-    queue.push(Event::Appended { token: 1, error_code: 0, offset: 0 });
-    assert!(matches!(queue.wait(0, 1, 1)[..], [Event::Appended { .. }]));
-    assert_eq!(queue.horizon_ns(), 0);
-    assert!(queue.wait(u64::MAX, 8, 0).is_empty());
-    assert_eq!(ids(&queue.wait(0, 256, 8)), [1, 2, 3, 4, 2001, 2002, 2003, 5]);
-    assert_eq!(ids(&queue.wait(0, 2000, 2000)), (6..=1000).collect::<Vec<_>>());
+    let (body, room) = (Bytes::new(), Room::default());
+    Event::Request(Box::new(RequestEvent { id, connection, header, body, room }))
 }
 
 #[test]
@@ -111,9 +63,9 @@ fn the_horizon_is_the_oldest_unread_event_or_now() {
     queue.push(request(7, 3));
     drop(arrival);
     assert_eq!(queue.horizon_ns(), 3);
-    assert_eq!(queue.wait(0, 1, 1).len(), 1);
+    assert_eq!(queue.wait(0, 1).len(), 1);
     assert_eq!(queue.horizon_ns(), 3);
-    assert_eq!(queue.wait(0, 1, 1).len(), 1);
+    assert_eq!(queue.wait(0, 1).len(), 1);
     assert_eq!(queue.horizon_ns(), clock.now_ns());
 }
 
@@ -177,14 +129,14 @@ fn missing_topics_are_gathered_once_each_and_bounded() {
 fn wake_before_wait_is_not_lost() {
     let (_, queue) = new_queue();
     queue.wake();
-    assert!(queue.wait(u64::MAX, 1, 1).is_empty());
+    assert!(queue.wait(u64::MAX, 1).is_empty());
 }
 
 #[test]
 fn a_waiting_thread_is_given_what_is_pushed() {
     let (_, queue) = new_queue();
     let events = std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| queue.wait(u64::MAX, 8, 8));
+        let waiter = scope.spawn(|| queue.wait(u64::MAX, 8));
         queue.push(Event::Appended { token: 3, error_code: 0, offset: 5 });
         waiter.join().expect("the waiter does not panic")
     });
@@ -196,6 +148,6 @@ fn closed_queue_hands_out_the_rest_and_then_returns_at_once() {
     let (_, queue) = new_queue();
     queue.push(Event::Cancelled { id: 1 });
     queue.close();
-    assert_eq!(queue.wait(u64::MAX, 8, 8).len(), 1);
-    assert!(queue.wait(u64::MAX, 8, 8).is_empty());
+    assert_eq!(queue.wait(u64::MAX, 8).len(), 1);
+    assert!(queue.wait(u64::MAX, 8).is_empty());
 }
