@@ -11,7 +11,7 @@ use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
-    OpenMode, ReadError, Recovery, StorageError,
+    OpenMode, ReadError, StorageError,
 };
 use pykafka_record::{
     BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
@@ -887,46 +887,6 @@ fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
     for epoch in 0..=5 {
         let end = log.end_offset_for_epoch(LeaderEpoch::new(epoch));
         assert!(end.is_none_or(|(_, end)| end <= 1), "epoch {epoch}");
-    }
-}
-
-/// Every open compares the file with the batches, after a clean stop too.
-#[test]
-fn damaged_leader_epochs_are_rebuilt_from_the_batches() {
-    let bench = Bench::default();
-    let (log, _) = bench.open(true);
-    for epoch in [0, 2, 5].map(LeaderEpoch::new) {
-        let leader = AppendOptions { leader_epoch: epoch, ..LEADER };
-        log.append_as_leader(&mut batch(3, 50, NOW_MS), leader).unwrap();
-        log.append_as_leader(&mut batch(3, 500, NOW_MS), leader).unwrap();
-    }
-    let whole = log.epoch_entries();
-    log.close().unwrap();
-    let (name, file) = ("leader-epoch-checkpoint", bench.dir.join("leader-epoch-checkpoint"));
-    let stored = bench.file(name);
-    assert_eq!(stored, b"0\n3\n0 0\n2 6\n5 12\n");
-    assert_eq!(bench.open(true).1, Recovery::default());
-    for damaged in [
-        "",
-        "\u{0}\u{0}\u{0}",
-        "0\n0\n",
-        "0\n3\n0 0\n2 6\n5 ",
-        "0\n2\n0 0\n2 6\n",
-        "0\n2\n0 0\n5 12\n",
-        "0\n2\n2 6\n5 12\n",
-        "0\n3\n0 0\n2 5\n5 12\n",
-        "0\n3\n0 0\n2 9\n5 12\n",
-        "0\n3\n0 0\n2 6\n5 1000\n",
-        "0\n3\n0 0\n2 6\n9 12\n",
-        "0\n4\n0 0\n2 6\n5 12\n9 15\n",
-        "0\n3\n0 0\n5 12\n2 6\n",
-    ] {
-        bench.disk.write_atomically(&file, damaged.as_bytes()).unwrap();
-        let (log, recovery) = bench.open(true);
-        assert_eq!(log.epoch_entries(), whole, "{damaged:?}");
-        assert_eq!(bench.file(name), stored, "{damaged:?}");
-        assert!(recovery.warnings[0].contains(name), "{damaged:?}: {recovery:?}");
-        log.close().unwrap();
     }
 }
 

@@ -108,24 +108,9 @@ impl Partition {
         }
         let log = self.log_to_follow(writer)?;
         if log.damage().is_none() {
-            self.forget_later_epoch(&log, leader_epoch)?;
             self.sync_as_promised(&log)?;
         }
         Ok(Position::of(&log))
-    }
-
-    /// Forgets an epoch later than the leader's that begins at the log end. It is from a damaged
-    /// `leader-epoch-checkpoint`, and a leader refuses each fetch that names it.
-    fn forget_later_epoch(
-        &self,
-        log: &Arc<Log>,
-        leader_epoch: LeaderEpoch,
-    ) -> Result<(), FollowError> {
-        if let Some(epoch) = log.latest_epoch().filter(|epoch| *epoch > leader_epoch) {
-            self.note(Level::Warning, || format!("finds epoch {epoch}, later than {leader_epoch}"));
-            self.truncate_follower_to(log, log.log_end_offset())?;
-        }
-        Ok(())
     }
 
     /// The log that is to be changed by what the leader answered, undamaged.

@@ -27,7 +27,6 @@ mod behind;
 mod belief;
 mod deleted;
 pub(super) mod dir_view;
-mod epochs;
 mod gap;
 mod names;
 mod overlap;
@@ -101,9 +100,9 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     let on_disk = snapshots.clone();
     let mut look = Look { dir, plan, snapshots, found };
     look.check_identity()?;
+    let are_epochs_whole = look.load_epochs()?;
     look.found.segments = names::segments(&entries, &leftovers);
     look.leave_overlapped()?;
-    let are_epochs_whole = look.load_epochs()?;
     look.plan.lost_aborted = look.lost_aborted(&entries)?;
     if !are_epochs_whole {
         look.plan = look.plan.checking_all();
