@@ -283,11 +283,6 @@ impl LogDirectory {
         state.offsets.accept_gaps(&key, recovery.gaps_below);
         state.logs.insert(key, log.clone());
         drop(state);
-        if recovery.gaps_below.is_some() {
-            // The open removed the files that showed a compaction. If this fails, the next
-            // checkpoint has the gap.
-            let _ = self.checkpoint(&[]);
-        }
         Ok((log, recovery))
     }
 
