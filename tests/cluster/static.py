@@ -19,6 +19,7 @@ class StaticVoters(Processes):
     def __init__(self, folder: Path, ports: Ports) -> None:
         self.settings = {"controller.quorum.bootstrap.servers": ""}
         self.up = {}
+        self.environments = {}
         self._folder = folder
         self._ports = ports
         self._voters = {node_id: self.controller_address(node_id) for node_id in ports}
