@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import patience, patient_clusters, quiet_clients
+from tests.support import patience, patient_clusters, plain_output, quiet_clients
 from tests.support.brokers import serve as serve
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.support.evidence.plugin",
 ]
 
+plain_output.install()
 quiet_clients.install()
 patient_clusters.install()
 class_archive.install()
