@@ -1,4 +1,4 @@
-"""Every Python example of the README and the guides runs, and what it shows is what happens."""
+"""Each Python example of README and docs runs, and prints the output that the page shows."""
 
 import os
 import re
@@ -14,19 +14,31 @@ import pytest
 import pykafka_core
 import spark_udfs
 from tests.support.brokers import Serve
-from tests.support.examples import PAGES, ROOT, closing_databases, examples
+from tests.support.examples import (
+    PAGES,
+    ROOT,
+    closing_databases,
+    examples,
+    shown_outputs,
+    without_ports,
+)
 
 EXAMPLES = [
-    pytest.param(code, id=f"{page.stem}-{number}")
+    pytest.param(code, shown_outputs(page).get(code), id=f"{page.stem}-{number}")
     for page in PAGES
     # Those of Spark: tests/spark/test_guides.py; those of PostgreSQL: tests/idempotent/postgres.
     for number, code in enumerate(examples(page))
 ]
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
+@pytest.mark.parametrize(("code", "shown"), EXAMPLES)
 def test_the_example_runs(
-    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    code: str,
+    shown: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
@@ -35,6 +47,8 @@ def test_the_example_runs(
         for name, value in scope.items():
             if name.startswith("test_") and callable(value):
                 value(*map(request.getfixturevalue, signature(value).parameters))
+    if shown is not None:
+        assert without_ports(capsys.readouterr().out) == without_ports(shown)
 
 
 def test_the_program_with_a_ledger_closes_its_databases(serve: Serve, tmp_path: Path) -> None:

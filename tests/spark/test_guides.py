@@ -1,4 +1,4 @@
-"""Every guide that tells of Spark runs from top to bottom, and what it shows is what happens."""
+"""Each page with Spark examples runs from top to bottom, and prints the output that it shows."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.brokers import Serve
-from tests.support.examples import PAGES, closing_databases, spark_examples
+from tests.support.examples import PAGES, closing_databases, shown_outputs, spark_examples
 
 GUIDES = [page for page in PAGES if spark_examples(page)]
 
@@ -19,12 +19,17 @@ def test_the_guide_runs_from_top_to_bottom(
     postgres_dsn: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
+    shown = shown_outputs(guide)
     with serve() as broker, closing_databases():
         for code in spark_examples(guide):
             here = code.replace("localhost:9092", broker.bootstrap_servers)
             here = here.replace("dbname=shop", postgres_dsn)
+            capsys.readouterr()
             exec(compile(here, guide.name, "exec"), scope)
+            if code in shown:
+                assert capsys.readouterr().out == shown[code]
     assert scope["spark"] is spark

@@ -11,6 +11,10 @@ from unittest.mock import patch
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_OUTPUT = re.compile(
+    r"^```python\n((?:(?!^```).)*)^```\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
+_PORT = re.compile(r"(127\.0\.0\.1):\d+")
 
 
 def examples(page: Path) -> list[str]:
@@ -26,6 +30,16 @@ def spark_examples(page: Path) -> list[str]:
 def postgres_examples(page: Path) -> list[str]:
     """Those that are tests with a PostgreSQL server; each runs alone."""
     return [code for code in _all(page) if _of_postgres(code)]
+
+
+def shown_outputs(page: Path) -> dict[str, str]:
+    """Return what the page shows below its examples, by their code."""
+    return {match.group(1): match.group(2) for match in _OUTPUT.finditer(page.read_text())}
+
+
+def without_ports(output: str) -> str:
+    """Replace the ports of local addresses, which differ in each run."""
+    return _PORT.sub(r"\1:PORT", output)
 
 
 @contextmanager
