@@ -228,7 +228,7 @@ def type_name(field: Field) -> str:
 
 
 def field_row(field: Field, statics: dict[str, str]) -> str:
-    """A field as a call of the ``const fn``s in ``schema.rs``."""
+    """A field as a call of the ``const fn``s of ``schema``."""
     kind = type_name(field)
     if kind == "Of":
         kind = f"Of(&{statics[field.type]})"

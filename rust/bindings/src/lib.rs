@@ -8,6 +8,7 @@ mod core;
 mod kernels;
 mod log;
 mod log_columns;
+mod log_errors;
 mod log_views;
 mod pattern;
 mod record;

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pykafka_forks::OfProcess;
 use pykafka_log::{
-    AppendError, AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log,
-    LogConfig, ManualClock, OpenError, ProducerError, ReadError, StorageError, SystemClock,
-    ValidateError,
+    AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log, LogConfig,
+    ManualClock, StorageError, SystemClock,
 };
 use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::log_errors::{append_error, error, open_error, read_error, storage_error};
 use super::log_views::ViewsError;
 use super::record::ArrowBatches;
 use super::{log_columns, log_views};
@@ -333,69 +333,4 @@ impl PyLog {
             "the log was opened before this process was forked; reopen it",
         ))
     }
-}
-
-/// An error of `pykafka_core.errors`, or what went wrong on the way there.
-pub(crate) fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
-    let made = py
-        .import("pykafka_core.errors")
-        .and_then(|errors| errors.getattr(class))
-        .and_then(|class| class.call1((text,)));
-    made.map_or_else(|error| error, PyErr::from_value)
-}
-
-fn storage_error(py: Python<'_>, cause: &StorageError) -> PyErr {
-    let class = match cause {
-        StorageError::Closed => "ClosedError",
-        StorageError::NegativeOffset { .. } | StorageError::OffsetOutOfRange { .. } => {
-            "OffsetOutOfRangeError"
-        }
-        _ => "StorageError",
-    };
-    error(py, class, &cause.to_string())
-}
-
-pub(crate) fn open_error(py: Python<'_>, cause: &OpenError) -> PyErr {
-    let class = match cause {
-        OpenError::Locked { .. } => "StorageLockedError",
-        _ => "StorageError",
-    };
-    error(py, class, &cause.to_string())
-}
-
-pub(crate) fn read_error(py: Python<'_>, cause: &ReadError) -> PyErr {
-    match cause {
-        ReadError::OffsetOutOfRange { .. } => {
-            error(py, "OffsetOutOfRangeError", &cause.to_string())
-        }
-        ReadError::Storage(cause) => storage_error(py, cause),
-    }
-}
-
-fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
-    let class = match cause {
-        AppendError::Storage(cause) => return storage_error(py, cause),
-        AppendError::Invalid(
-            ValidateError::TooLarge { .. } | ValidateError::DecompressedTooLarge(_),
-        ) => "MessageTooLargeError",
-        AppendError::Invalid(ValidateError::Malformed(_) | ValidateError::Crc { .. })
-        | AppendError::Corrupt { .. } => "CorruptMessageError",
-        AppendError::Invalid(cause) if cause.is_invalid_timestamp() => "InvalidTimestampError",
-        AppendError::LargerThanSegment { .. } => "RecordListTooLargeError",
-        AppendError::Producer(cause) => match cause {
-            ProducerError::OutOfOrderSequence { .. } => "OutOfOrderSequenceNumberError",
-            ProducerError::InvalidProducerEpoch { .. } => "InvalidProducerEpochError",
-            ProducerError::InvalidTxnState { .. } | ProducerError::NotInTransaction { .. } => {
-                "InvalidTxnStateError"
-            }
-            ProducerError::TransactionCoordinatorFenced { .. } => {
-                "TransactionCoordinatorFencedError"
-            }
-        },
-        AppendError::BehindRefused => "StorageError",
-        AppendError::StaleLeaderEpoch { .. } => "FencedLeaderEpochError",
-        AppendError::PartlyDuplicate { .. } => "DuplicateSequenceNumberError",
-        AppendError::Invalid(_) | AppendError::UnexpectedOffset { .. } => "InvalidRecordError",
-    };
-    error(py, class, &cause.to_string())
 }

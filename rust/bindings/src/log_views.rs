@@ -12,7 +12,7 @@ use pykafka_record::columns::{ColumnViews, ColumnsError};
 use pykafka_record::{Batch, BatchError, Limits, batches};
 use pyo3::prelude::*;
 
-use super::log::{error, read_error};
+use super::log_errors::{error, read_error};
 use super::record::{ArrowBatches, columns_error};
 
 /// Bytes read at once of what is not mapped.

@@ -8,7 +8,7 @@ use pykafka_log::{CleanupPolicy, Cut, LogConfig, OpenError, Repair, SystemClock,
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::log::{error, open_error};
+use crate::log_errors::{error, open_error};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRepair>()?;

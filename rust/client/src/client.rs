@@ -1,65 +1,21 @@
 //! The client: a task for each destination.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pykafka_forks::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::connector::Connector;
 use crate::link::Link;
+use crate::options::ClientOptions;
 use crate::request::{Completion, Destination, Pending, Request, SendError, Wanted};
-
-/// How a client behaves.
-#[derive(Debug, Clone)]
-pub struct ClientOptions {
-    /// What peers see of it in their logs and metrics.
-    pub client_id: Arc<str>,
-    /// For a connection, and again for the peer's versions (`socket.connection.setup.timeout.ms`).
-    pub setup_timeout: Duration,
-    /// After the first failure (`reconnect.backoff.ms`).
-    pub backoff_first: Duration,
-    /// After many (`reconnect.backoff.max.ms`).
-    pub backoff_max: Duration,
-    /// Of a connection without requests (`connections.max.idle.ms`).
-    pub idle_max: Duration,
-    /// Larger answers end their connection.
-    pub answer_bytes_max: usize,
-    /// Requests that are open at a time; further ones are refused.
-    pub open_max: usize,
-    /// Where jitter is drawn from.
-    pub seed: u64,
-}
-
-/// Who takes requests for which destination.
-#[derive(Debug, Default)]
-pub(crate) struct Table(Mutex<Links>);
-
-#[derive(Debug, Default)]
-struct Links {
-    is_closed: bool,
-    senders: HashMap<Destination, UnboundedSender<Pending>>,
-}
-
-impl Table {
-    /// Takes a destination off that has nothing to do; false if something came.
-    pub(crate) fn retire(&self, to: &Destination, requests: &UnboundedReceiver<Pending>) -> bool {
-        let mut links = self.0.lock();
-        let is_done = requests.is_empty();
-        // One that was taken off already, by `disconnect`, leaves its successor there.
-        if is_done && !requests.is_closed() {
-            links.senders.remove(to);
-        }
-        is_done
-    }
-}
+use crate::table::{Links, Table};
 
 /// See the crate.
 #[derive(Debug)]

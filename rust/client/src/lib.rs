@@ -24,8 +24,11 @@ mod client;
 mod connector;
 mod exchange;
 mod link;
+mod options;
 mod request;
+mod table;
 
-pub use client::{Client, ClientOptions};
+pub use client::Client;
 pub use connector::{Connector, Tcp, addresses};
+pub use options::ClientOptions;
 pub use request::{Completion, Destination, Request, SendError};

@@ -9,10 +9,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::backoff::Backoff;
-use crate::client::{ClientOptions, Table};
 use crate::connector::Connector;
 use crate::exchange::{Broken, Exchange};
+use crate::options::ClientOptions;
 use crate::request::{Destination, Pending, SendError, expire};
+use crate::table::Table;
 
 /// Nobody sends to this destination any more.
 struct Closed;

@@ -7,8 +7,9 @@ use pykafka_wire::{Reader, encode_uvarint};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use super::errors::ProtocolError;
 use super::layout::message_of;
-use super::{ProtocolError, decode, encode};
+use super::whole::{decode, encode};
 
 const FRAME_VERSION: u32 = 1;
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 
-use super::ProtocolError;
+use super::errors::ProtocolError;
 use super::layout::Layouts;
 use super::slots::{Items, SlotClass};
 

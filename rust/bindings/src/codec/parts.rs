@@ -10,10 +10,10 @@ use pykafka_wire::{ApiKey, Progress, Reader, Writer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::errors::{ProtocolError, unknown_api, unsupported};
 use super::layout::{Layouts, layouts_of, message_of};
 use super::objects::{CodecError, Objects, OpenList, OpenObject, Slots};
 use super::slots::Items;
-use super::{ProtocolError, unknown_api, unsupported};
 
 /// Elements of all lists of one request that Python answers. What is decoded in parts is freed in one go, which
 /// takes some 0.2 microseconds an element.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::layout::shared_default;
-use super::named;
+use super::whole::named;
 
 /// A struct: its name, and of each field the name, `value` / `list` / `struct`, and the default
 /// value or the name of the struct.

@@ -3,7 +3,7 @@
 use arrow_array::BinaryArray;
 use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 
-use super::ColumnsError;
+use super::error::ColumnsError;
 
 /// Concatenated bytes, and the end of each value.
 ///

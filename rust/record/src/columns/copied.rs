@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use super::binary::BinaryColumn;
-use super::{ColumnsError, Shared, schema};
+use super::error::ColumnsError;
+use super::schema::schema;
+use super::shared::Shared;
 use crate::batch::Batch;
 use crate::compression::Limits;
 use crate::record::Record;

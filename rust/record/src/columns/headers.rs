@@ -5,7 +5,8 @@ use arrow_array::{Array, ListArray, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use std::sync::Arc;
 
-use super::{ColumnsError, header_fields, header_item};
+use super::error::ColumnsError;
+use super::schema::{header_fields, header_item};
 use crate::record::Headers;
 
 /// A list of key and value for each record.

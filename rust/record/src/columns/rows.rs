@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, ListArray, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::ColumnsError;
+use super::error::ColumnsError;
 use crate::builder::{BatchBuilder, BuildError};
 
 /// A table with checked columns: `value` is required, `key`, `timestamp` and `headers` are

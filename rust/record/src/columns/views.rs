@@ -13,7 +13,9 @@ use arrow_array::RecordBatch;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_buffer::Buffer;
 
-use super::{ColumnsError, Shared, schema_of_views};
+use super::error::ColumnsError;
+use super::schema::schema_of_views;
+use super::shared::Shared;
 use crate::batch::{Batch, batches};
 use crate::compression::Limits;
 use crate::record::Record;

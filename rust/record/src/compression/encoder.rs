@@ -1,6 +1,40 @@
-//! Streaming compression, for payloads that would need too much memory as a whole.
+//! Compression by each codec: of a whole payload, or in pieces to bound the memory.
 
-use super::{Compression, CompressionError, checked_level, gzip, lz4, snappy, zstd};
+use super::codec::Compression;
+use super::error::CompressionError;
+use super::{gzip, lz4, snappy, zstd};
+
+/// Compress `input` and append the result to `out`.
+///
+/// `level` is one of [`Compression::levels`]; `None` means the codec's default. Codecs without
+/// levels ignore it.
+pub fn compress(
+    codec: Compression,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    let level = checked_level(codec, level)?;
+    match codec {
+        Compression::None => out.extend_from_slice(input),
+        Compression::Gzip => gzip::compress(level, input, out)?,
+        Compression::Snappy => snappy::compress(input, out)?,
+        Compression::Lz4 => lz4::compress(level, input, out)?,
+        Compression::Zstd => zstd::compress(level, input, out)?,
+    }
+    Ok(())
+}
+
+fn checked_level(codec: Compression, level: Option<i32>) -> Result<i32, CompressionError> {
+    let default = codec.level_default().unwrap_or_default();
+    match (codec.levels(), level) {
+        (Some(levels), Some(level)) if !levels.contains(&level) => {
+            Err(CompressionError::Level { codec, level })
+        }
+        (Some(_), Some(level)) => Ok(level),
+        _ => Ok(default),
+    }
+}
 
 /// Streaming compressor. Appends its output to the given buffer.
 #[derive(Debug)]
@@ -16,7 +50,7 @@ impl Encoder {
     /// Sizes of pieces except the last are multiples of this: a block end in LZ4 and Snappy.
     pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
-    /// Starts the output; for `level` see [`super::compress`].
+    /// Starts the output; for `level` see [`compress`].
     pub(crate) fn new(
         codec: Compression,
         level: Option<i32>,

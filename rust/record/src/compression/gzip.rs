@@ -9,7 +9,9 @@ use std::cell::RefCell;
 use crc_fast::{CrcAlgorithm, Digest};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 
-use super::{Compression, CompressionError, Sink, Step, take};
+use super::codec::Compression;
+use super::error::CompressionError;
+use super::sink::{Sink, Step, take};
 use crate::crc::crc32;
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];

@@ -1,6 +1,10 @@
 //! Decompression in pieces, with a window that does not grow with the output.
 
-use super::{Compression, CompressionError, Decoder, Limits, Sink, Step};
+use super::codec::Compression;
+use super::decoder::Decoder;
+use super::error::CompressionError;
+use super::limits::Limits;
+use super::sink::{Sink, Step};
 
 /// The output of `input`, in pieces.
 pub(crate) struct Inflater<'a> {
@@ -39,7 +43,7 @@ impl<'a> Inflater<'a> {
     /// Replace `window`, which has the previous piece, by the next one; empty after the last.
     ///
     /// # Errors
-    /// See [`super::decompress`]; or the codec needs more than the window at once. It ends then.
+    /// See [`crate::decompress`]; or the codec needs more than the window at once. It ends then.
     pub(crate) fn next(&mut self, window: &mut Vec<u8>) -> Result<(), CompressionError> {
         self.consumed += window.len();
         window.clear();

@@ -13,8 +13,10 @@ use std::cell::RefCell;
 
 use lz4_flex::block::{CompressTable, DecompressError};
 
+use super::codec::{Compression, LZ4_LEVEL_FAST};
+use super::error::CompressionError;
+use super::sink::{Sink, Step, take};
 use super::xxh32::xxh32;
-use super::{Compression, CompressionError, Sink, Step, take};
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Version 1, independent blocks.
@@ -30,9 +32,6 @@ const RATIO_MAX: usize = 256;
 thread_local! {
     static TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::large());
 }
-
-/// The level that means the fast encoder (`CompressionType.LZ4_DEFAULT_LEVEL`).
-pub(super) const LEVEL_FAST: i32 = 9;
 
 pub(super) fn compress(
     level: i32,
@@ -87,7 +86,7 @@ fn append_block(level: i32, block: &[u8], out: &mut Vec<u8>) -> Result<(), Compr
 
 /// Compress into `out`, which must have space for the worst case; returns the size.
 fn compress_block(level: i32, block: &[u8], out: &mut [u8]) -> Option<usize> {
-    if level == LEVEL_FAST {
+    if level == LZ4_LEVEL_FAST {
         return TABLE.with_borrow_mut(|table| {
             lz4_flex::block::compress_into_with_table(block, out, table).ok()
         });

@@ -6,7 +6,9 @@
 
 use std::cell::RefCell;
 
-use super::{Compression, CompressionError, Sink, Step, take};
+use super::codec::Compression;
+use super::error::CompressionError;
+use super::sink::{Sink, Step, take};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// Version 1, readable by version 1.

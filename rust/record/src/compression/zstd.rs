@@ -16,7 +16,9 @@ use std::io::Cursor;
 use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 
-use super::{Compression, CompressionError, Sink, Step};
+use super::codec::Compression;
+use super::error::CompressionError;
+use super::sink::{Sink, Step};
 
 const FRAME_MAGIC: u32 = 0xfd2f_b528;
 /// The first of 16 magic numbers (the last 4 bits are free) of skippable frames.

@@ -1,6 +1,6 @@
 //! One borrowed Arrow column, and access to the bytes of its rows.
 
-use super::KernelError;
+use super::error::KernelError;
 
 /// Size of the largest number in a row.
 pub(super) const NUMBER_SIZE_MAX: usize = 16;

@@ -1,7 +1,7 @@
 //! 128-bit fingerprints of rows, to distinguish ids.
 
-use super::column::NUMBER_SIZE_MAX;
-use super::{Column, KernelError};
+use super::column::{Column, NUMBER_SIZE_MAX};
+use super::error::KernelError;
 use crate::partitioner::murmur3_128;
 
 /// Size of a fingerprint in bytes.

@@ -21,7 +21,7 @@
 )]
 #![expect(clippy::inline_always, reason = "vector instructions of a feature span no call")]
 
-use super::KernelError;
+use super::error::KernelError;
 use crate::partitioner::{MURMUR2_M as M, MURMUR2_SEED as SEED, murmur2};
 
 /// Number of keys that are hashed in parallel.

@@ -3,9 +3,9 @@
 use std::num::NonZero;
 use std::str::FromStr;
 
-use super::column::{offset32, offset64};
+use super::column::{Column, Values, offset32, offset64};
+use super::error::KernelError;
 use super::lanes::murmur2_blocks;
-use super::{Column, KernelError, Values};
 use crate::crc::crc32;
 use crate::partitioner::{fnv1a, murmur2};
 

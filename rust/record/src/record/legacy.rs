@@ -16,7 +16,8 @@
 //! (KIP-32). As in Kafka's `AbstractLegacyRecordBatch`, checksums of inner messages are not
 //! verified.
 
-use super::{Headers, Record, RecordError};
+use super::error::RecordError;
+use super::fields::{Headers, Record};
 use crate::batch::{Batch, TimestampType};
 use crate::compression::{Compression, Limits, Source, decompress_from};
 use crate::layout::{self, MessageFormat};

@@ -5,7 +5,10 @@
 //! decompressed takes precedence over faults of records, and a record that exceeds the payload over
 //! faults inside of it.
 
-use super::{Body, Context, Fault, RecordError, RecordIter, read_beginning, read_payload};
+use super::error::RecordError;
+use super::fields::{Body, Context, Fault, RecordHead, read_beginning};
+use super::iter::RecordIter;
+use super::legacy::read_payload;
 use crate::batch::Batch;
 use crate::compression::{Compression, CompressionError, Inflater, Limits};
 use crate::varint;
@@ -34,17 +37,6 @@ impl Window {
             self.bytes = Vec::new();
         }
     }
-}
-
-/// The start of a record, without its fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordHead {
-    /// See [`super::Record::offset`].
-    pub offset: i64,
-    /// See [`super::Record::timestamp`].
-    pub timestamp: i64,
-    /// Whether its key is not null.
-    pub has_key: bool,
 }
 
 impl<'a> Batch<'a> {

@@ -4,7 +4,7 @@
 //! is a number of fields and elements. The tagged fields of a struct are read at once; each counts,
 //! including unknown ones.
 
-use super::{Builder, finish_struct, is_struct_null, read_element, read_field, read_null};
+use super::decode::{Builder, finish_struct, is_struct_null, read_element, read_field, read_null};
 use crate::Reader;
 use crate::plan::{Operation, Plan, Step};
 use crate::schema::Type;
