@@ -1,4 +1,4 @@
-"""Removes variables that change the colour, width or length of what programs print."""
+"""Removes variables that change the colour, width or length of the output of programs."""
 
 import os
 
