@@ -72,12 +72,12 @@ def renew(
     if resolve_regexes(draft, view, now_ms) and cause is None:
         cause = _TOPICS_CHANGED
     _refresh_epoch(view, draft, cause)
-    if _is_assignment_due(draft.group, state, now_ms):
+    if is_assignment_due(draft.group, state, now_ms):
         default = state.settings.consumer.assignors[0]
         draft.add(target_records(draft.group, view, default, now_ms))
 
 
-def _is_assignment_due(group: ConsumerGroup, state: GroupState, now_ms: int) -> bool:
+def is_assignment_due(group: ConsumerGroup, state: GroupState, now_ms: int) -> bool:
     """Whether a target assignment is due: ``canComputeNextTargetAssignment`` in Kafka.
 
     A clock that goes back does not make the group wait.

@@ -17,7 +17,12 @@ from pykafka_core.coordinator.group.consumer.session import (
     touch,
     watch,
 )
-from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
+from pykafka_core.coordinator.group.consumer.steps import (
+    is_assignment_due,
+    put_member,
+    reconcile,
+    renew,
+)
 from pykafka_core.coordinator.group.consumer.topics import TopicsView
 from pykafka_core.coordinator.group.migration.asked import ClassicJoin, ClassicSync
 from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
@@ -169,7 +174,8 @@ def sync_consumers(
     ):
         raise InconsistentGroupProtocolError
     # One that is to give partitions up has joined already: it has to learn of it first.
-    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    gives_up = member.state is MemberState.UNREVOKED_PARTITIONS
+    if not gives_up and _is_behind(group, member, state, turn):
         _await_join(state, group, member, turn)
         turn.answer(waiter, RebalanceInProgressError.code)
         return
@@ -203,18 +209,34 @@ def beat_consumers(
         group, request.member_id, request.group_instance_id, request.generation_id
     )
     touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
-    if _has_a_step_to_take(group, member):
+    if _has_a_step_to_take(group, member, state, turn):
         _await_join(state, group, member, turn)
         turn.answer(waiter, RebalanceInProgressError.code)
     else:
         turn.answer(waiter, HeartbeatResponse())
 
 
-def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether its next join brings something: a newer epoch, less to give up, or partitions that are free now."""
-    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
-        return True
-    return member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
+def _has_a_step_to_take(
+    group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn
+) -> bool:
+    """Whether its next join brings a newer epoch, fewer partitions to give up, or partitions that are free now."""
+    match member.state:
+        case MemberState.UNREVOKED_PARTITIONS:
+            return True
+        case MemberState.UNRELEASED_PARTITIONS if not group.waits_for_others(member):
+            return True
+    return _is_behind(group, member, state, turn)
+
+
+def _is_behind(group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn) -> bool:
+    """Whether its next join brings it a newer target assignment.
+
+    Kafka since 4.3 compares with the epoch of the last assignment only: a member must not join
+    again and again within the assignment interval. Here a member also joins once the next
+    assignment is due. Otherwise a group of classic members only would never be assigned again
+    where the policy forbids a downgrade.
+    """
+    return member.epoch < group.assignment_epoch or is_assignment_due(group, state, turn.now_ms)
 
 
 def _await_join(

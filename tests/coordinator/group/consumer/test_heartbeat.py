@@ -40,6 +40,7 @@ from tests.coordinator.group.consumer.world import (
     assigned,
     settle,
     topic_id,
+    with_interval,
 )
 
 T = topic_id("t")
@@ -484,11 +485,6 @@ def test_the_record_of_an_assignment_has_its_time() -> None:
         (FIRST, joined_ms),
         (FIRST + 1, 0),
     ]
-
-
-def with_interval(interval_ms: int) -> World:
-    consumer = SETTINGS.consumer._replace(assignment_interval_ms=interval_ms)
-    return World(settings=SETTINGS._replace(consumer=consumer))
 
 
 def test_a_group_is_assigned_again_after_the_assignment_interval() -> None:

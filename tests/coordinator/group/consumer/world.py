@@ -179,6 +179,12 @@ class World:
         check(self.shard)
 
 
+def with_interval(interval_ms: int) -> World:
+    """A world whose groups wait that long from one target assignment to the next."""
+    consumer = SETTINGS.consumer._replace(assignment_interval_ms=interval_ms)
+    return World(settings=SETTINGS._replace(consumer=consumer))
+
+
 def dump(shard: GroupShard) -> object:
     """All that is stored of a shard's groups."""
     consumers = {

@@ -18,6 +18,7 @@ from tests.coordinator.group.consumer.world import (
     World,
     offset_of,
     topic_id,
+    with_interval,
 )
 from tests.coordinator.group.migration.clients import (
     CLASSIC_SESSION_MS,
@@ -369,6 +370,21 @@ def test_a_sync_behind_the_group_is_told_to_join_again() -> None:
     world.join("third")
     own = classic.member_id, classic.generation
     assert world.answers[sync(world, *own)] == REBALANCE_IN_PROGRESS
+
+
+def test_a_classic_member_does_not_rejoin_within_the_assignment_interval() -> None:
+    world = with_interval(1_000)
+    classic, _ = mixed_group(world)
+    world.join("third")
+    own = classic.member_id, classic.generation
+    assert beat(world, *own) == 0
+    assert getattr(world.answers[sync(world, *own)], "error_code", None) == 0
+    world.pass_ms(1_000)
+    assert beat(world, *own) == REBALANCE_IN_PROGRESS
+    assert world.answers[sync(world, *own)] == REBALANCE_IN_PROGRESS
+    joined = world.answers[join(world, classic.member_id)]
+    assert getattr(joined, "generation_id", None) == world.group.epoch
+    assert world.group.assignment_epoch == world.group.epoch
 
 
 @pytest.mark.parametrize("what", ["join", "sync", "beat"])
