@@ -5,7 +5,8 @@ is judged before it is committed; what is committed all the same, by another ver
 Kafka, must not keep a directory closed: `BrokerConfigs.with_dynamic` leaves it out and says so.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os.path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
@@ -44,9 +45,7 @@ class BrokerConfigs(Layers):
     __slots__ = ("ignored",)
 
     def __init__(self, static: Mapping[str, str] = NOTHING) -> None:
-        problems = validate(static)
-        if problems:
-            raise ConfigurationError([str(problem) for problem in problems])
+        _check(validate(static))
         # Kafka's two names of one number: the one given sets the other.
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if other not in static and int(static.get(given, -1)) >= 0:
@@ -106,6 +105,9 @@ class BrokerConfigs(Layers):
             node_id: As meta.properties has it.
             log_dir: None for memory.
             is_alone: No other node can join: a topic has one replica, whatever Kafka's default is.
+
+        Raises:
+            ConfigurationError: Other directories than ``log_dir`` are cordoned.
         """
         roles = (("broker", self.start.is_broker), ("controller", self.start.is_controller))
         defaults = {
@@ -118,14 +120,18 @@ class BrokerConfigs(Layers):
         static = dict(self.static)
         if log_dir is not None:
             (static if "log.dirs" in static else defaults)["log.dirs"] = log_dir
+        if _CORDONED in static:
+            static[_CORDONED] = ",".join(map(_absolute, self.items(_CORDONED)))
         if is_alone:
             defaults |= dict.fromkeys(_REPLICATION_FACTORS, "1")
-        return _made(static, defaults=defaults)
+        identified = _made(static, defaults=defaults)
+        _check(joint_problems(identified))
+        return identified
 
     @property
     def cordons_log_dir(self) -> bool:
         """Whether the log directory takes no new replicas (KIP-1066)."""
-        return not {"*", *self.items("log.dirs")}.isdisjoint(self.items("cordoned.log.dirs"))
+        return not {"*", *self.items("log.dirs")}.isdisjoint(self.items(_CORDONED))
 
     @property
     def start(self) -> StartConfig:
@@ -164,6 +170,7 @@ class BrokerConfigs(Layers):
         return any(name in self.static for name in names)
 
 
+_CORDONED = "cordoned.log.dirs"
 _REPLICATION_FACTORS = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
@@ -190,6 +197,15 @@ def _made(
     Layers.__init__(made, static, cluster_default, broker, defaults)
     made.ignored = tuple(ignored)
     return made
+
+
+def _check(problems: Sequence[SettingProblem]) -> None:
+    if problems:
+        raise ConfigurationError([str(problem) for problem in problems])
+
+
+def _absolute(entry: str) -> str:
+    return entry if entry == "*" else os.path.abspath(entry)
 
 
 def _known(layer: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Effective values: the first layer that sets a name wins, and all of them can be shown."""
 
+from pathlib import Path
+
 import pytest
 
 from pykafka_core.config import (
@@ -12,7 +14,7 @@ from pykafka_core.config import (
     topic_rows,
     topic_settings,
 )
-from pykafka_core.errors import InvalidConfigError
+from pykafka_core.errors import ConfigurationError, InvalidConfigError
 from pykafka_core.types import Durability
 
 NEVER = str(2**63 - 1)
@@ -189,6 +191,36 @@ def test_node_id_and_broker_id_are_one_number(given: str) -> None:
 
 def test_a_default_below_the_lowest_value_that_is_allowed_besides_is_inherited() -> None:
     assert BrokerConfigs({}).topic_value("compression.gzip.level", {}) == "-1"
+
+
+@pytest.mark.parametrize(
+    ("given", "cordoned"),
+    [
+        ({}, "./data/"),
+        ({}, "{0}/data"),
+        ({}, "*"),
+        ({"log.dirs": "data"}, "data"),
+        ({"log.dir": "data"}, "data"),
+    ],
+)
+def test_a_cordoned_directory_may_be_relative_as_the_log_directory(
+    given: dict[str, str], cordoned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    configs = BrokerConfigs({**given, "cordoned.log.dirs": cordoned.format(tmp_path)})
+    configs = configs.with_identity(1, f"{tmp_path}/data", is_alone=True)
+    monkeypatch.chdir("/")
+    assert configs.cordons_log_dir
+    altered = configs.with_dynamic({}, {"log.retention.ms": "7"})
+    assert altered.ignored == ()
+    assert altered.string("log.retention.ms") == "7"
+    assert not configs.with_dynamic({}, {"cordoned.log.dirs": ""}).cordons_log_dir
+
+
+def test_a_cordoned_directory_must_be_the_one_of_the_broker() -> None:
+    configs = BrokerConfigs({"cordoned.log.dirs": "/srv/other"})
+    with pytest.raises(ConfigurationError, match="Missing entries : /srv/other"):
+        configs.with_identity(1, "/srv/data", is_alone=True)
 
 
 def unusable(setting: Setting) -> str | None:
