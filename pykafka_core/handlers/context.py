@@ -178,6 +178,8 @@ class Context(NamedTuple):
     """Only where this node is the active controller of a cluster."""
     now_ns: int = 0
     """Monotonic time, not later than the arrival of a request that waits; for what no request asks for."""
+    is_forwarded: bool = False
+    """A broker sent the request on to the controller, in an envelope."""
 
     def controller(self) -> ActiveController:
         """What the active controller knows.

@@ -12,15 +12,19 @@ from pykafka_core.protocol.messages import (
     AllocateProducerIdsRequest,
     DescribeConfigsRequest,
     EnvelopeResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     Message,
 )
+from pykafka_core.types import RESOURCE_BROKER
 from tests.cluster.clients import create_replicated
 from tests.cluster.nodes import Nodes, nodes
 from tests.support.wire import Connection, enveloped
 
 ENVELOPE, CREATE_ACLS, DELETE_ACLS = 58, 30, 31
+ALTER_CONFIGS = 44
 DESCRIBE_CONFIGS, LIST_PARTITION_REASSIGNMENTS, ALLOCATE_PRODUCER_IDS = 32, 46, 67
 
 
@@ -64,6 +68,26 @@ def test_what_no_broker_sends_on_for_a_client_is_refused(
     version = 4 if api_key == DESCRIBE_CONFIGS else 0
     answer = forwarded(cluster, api_key, version, request_of_broker)
     assert answer.error_code == InvalidRequestError.code
+
+
+def test_a_broker_may_cordon_directories_that_a_client_of_the_controller_may_not(
+    cluster: Nodes,
+) -> None:
+    request = IncrementalAlterConfigsRequest
+    change = request.AlterableConfig(name="cordoned.log.dirs", value="*")
+    broker = request.AlterConfigsResource(
+        resource_type=RESOURCE_BROKER, resource_name="1", configs=[change]
+    )
+    with Connection(cluster.controller_address(cluster.controller())) as connection:
+        direct = connection.ask(ALTER_CONFIGS, 1, request(resources=[broker]))
+    assert isinstance(direct, IncrementalAlterConfigsResponse)
+    answer = forwarded(cluster, ALTER_CONFIGS, 1, request(resources=[broker]))
+    assert answer.response_data is not None
+    inner = decode_response(ALTER_CONFIGS, 1, bytes(answer.response_data[5:]))
+    assert isinstance(inner, IncrementalAlterConfigsResponse)
+    texts = [one.responses[0].error_message or "" for one in (direct, inner)]
+    assert ["must be a subset" in text for text in texts] == [True, False]
+    assert "requires metadata.version >= 4.3-IV0" in texts[1]
 
 
 def test_acls_go_in_an_envelope() -> None:

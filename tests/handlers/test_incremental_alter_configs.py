@@ -12,6 +12,7 @@ from pykafka_core.handlers.configs.changes import Operation, plan_all
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, finish
+from pykafka_core.metadata.image.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     IncrementalAlterConfigsRequest,
@@ -21,6 +22,7 @@ from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.config_world import new_context
 
 Row = tuple[str, int, str | None]
+CORDONED = "cordoned.log.dirs"
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOO_LONG = "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes."
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -440,6 +442,46 @@ def test_the_controller_takes_what_brokers_send_on_of_every_node_that_is_registe
     assert alter(sent_on, row, kind=BROKER, name="1") == ([("log.retention.ms", "1")], 0, None)
     unknown = alter(sent_on, row, kind=BROKER, name="2")
     assert unknown == ([], 102, "No node with id 2 found.")
+
+
+NO_SUBSET = (
+    "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the "
+    "current configuration value."
+)
+
+
+@pytest.mark.parametrize(
+    ("stored", "value", "is_subset"),
+    [
+        (None, "*", False),
+        (None, "/b", False),
+        (None, "/b,/b", False),
+        (None, "", True),
+        ("/a", None, True),
+        ("/a", " /a ", True),
+        ("/a", "*", False),
+        ("/a, /b", "/b", True),
+        ("*", "/a", False),
+        ("*", "*", True),
+    ],
+)
+def test_a_client_of_the_controller_cordons_no_more_directories(
+    stored: str | None, value: str | None, is_subset: bool
+) -> None:
+    """As Kafka 4.4.0: only a broker can check which directories it has."""
+    settings = BrokerConfigs({"controller.listener.names": "CONTROLLER"})
+    configs = {(BROKER, "1"): {} if stored is None else {CORDONED: stored}}
+    context = new_context(configs, settings=settings)
+    context.image.features[METADATA_VERSION] = CORDONED_DIRECTORIES_LEVEL
+    direct = context._replace(
+        node=context.node._replace(node_id=9),
+        caller=Call(1, listener="CONTROLLER"),
+    )
+    row = (CORDONED, SET if value is not None else DELETE, value)
+    answer = alter(direct, row, kind=BROKER, name="1")[1:]
+    assert answer == ((0, None) if is_subset else (40, NO_SUBSET))
+    sent_on = direct._replace(is_forwarded=True)
+    assert alter(sent_on, row, kind=BROKER, name="1")[2] != NO_SUBSET
 
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (BROKER, "")])

@@ -25,6 +25,7 @@ from pykafka_core.handlers.configs.checks import (
     check_broker_future,
     check_client_metrics,
     check_cordoned,
+    check_cordoned_subset,
     check_group,
     check_min_insync_replicas,
 )
@@ -257,13 +258,18 @@ def _check_resource(context: Context, asked: Asked) -> None:
 def _check_node(context: Context, name: str) -> None:
     """Clients alter a node's settings at that node, which sends the request on to the controller."""
     asked = node_id(name)
-    if context.caller.listener.upper() in context.settings.start.controller_names:
+    if _is_of_controllers(context):
         if asked not in context.image.brokers and asked not in context.image.controllers:
             raise BrokerIdNotRegisteredError(f"No node with id {asked} found.")
     elif asked != context.node.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
         )
+
+
+def _is_of_controllers(context: Context) -> bool:
+    """Whether the request came by a listener of controllers."""
+    return context.caller.listener.upper() in context.settings.start.controller_names
 
 
 def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
@@ -350,6 +356,8 @@ def _check_future(
     elif kind == RESOURCE_BROKER:
         _, name = _resource(asked)
         sets = {n: value for n, value in altered.items() if value is not None}
+        if _is_of_controllers(context) and not context.is_forwarded:
+            check_cordoned_subset(sets, existing)
         yield from check_broker_changes(sets, existing, per_broker=bool(name))
         check_broker_future(context.image, context.settings, name, future)
         check_min_insync_replicas(context.image, altered, per_broker=bool(name))

@@ -167,6 +167,24 @@ def check_cordoned(image: MetadataImage, changes: Container[str]) -> None:
         )
 
 
+def check_cordoned_subset(changes: Mapping[str, str], existing: Mapping[str, str]) -> None:
+    """Refuse to cordon more directories: only the broker itself can check that it has them.
+
+    Raises:
+        InvalidConfigError: As Kafka words it.
+    """
+    old, new = (_directories(layer.get(_CORDONED, "")) for layer in (existing, changes))
+    if not new <= old:
+        raise InvalidConfigError(
+            f"When updating {_CORDONED} via controllers,  the new value must be a subset of the "
+            "current configuration value."
+        )
+
+
+def _directories(text: str) -> set[str]:
+    return {entry.strip() for entry in text.split(",")} if text.strip() else set()
+
+
 def check_min_insync_replicas(
     image: MetadataImage, changes: Mapping[str, str | None], *, per_broker: bool
 ) -> None:

@@ -69,7 +69,7 @@ class EnvelopedRequest:
 
     def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
-        return handler_of(self._frame.api_key)(context, self.decode())
+        return handler_of(self._frame.api_key)(context._replace(is_forwarded=True), self.decode())
 
     def answer(self, message: Message) -> Slices[None] | None:
         """Send the answer in its envelope."""
