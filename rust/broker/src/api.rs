@@ -1,4 +1,5 @@
-//! Requests: one file per API that Rust answers, the queue to Python for the others, and what they share.
+//! Request handlers: one file per API that Rust handles, the queue to Python for the others, and
+//! shared code.
 
 pub(crate) mod answer_size;
 pub(crate) mod api_versions;
@@ -20,5 +21,6 @@ pub(crate) mod replication_throttle;
 pub(crate) mod reply;
 mod topic_name;
 
-/// A request about more partitions takes milliseconds, and is answered by another thread than those of the network.
+/// Requests about more partitions take milliseconds, so other threads than the network threads
+/// handle them.
 const PARTITIONS_AT_ONCE_MAX: usize = 2_000;

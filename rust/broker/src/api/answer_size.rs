@@ -1,27 +1,30 @@
-//! How much memory the answer to a request may take, judged before it is made.
+//! Upper bound of the memory for the response to a request, estimated before the response is built.
 //!
-//! Estimates are from above, for what the answer is made of too. One that is too large makes a request wait longer than
-//! it had to; one that is too small is corrected when the answer is there.
+//! Estimates include intermediate values and err on the high side. An estimate that is too high
+//! makes a request wait longer than needed; one that is too low is corrected once the response
+//! exists.
 
 use pykafka_wire::ApiKey;
 
 use crate::api::metadata;
 use crate::seam::image::Image;
 
-/// What an answer says of a partition that the request names, encoded and before; the request needs 12 bytes for it.
+/// Bytes of the response per byte of the request, for a partition that the request names in 12
+/// bytes. This and the next constants count encoded bytes and intermediate values.
 const PER_BYTE_NAMED: usize = 8;
-/// A name of a topic that is not there takes 2 bytes or more.
+/// For topic names that do not exist; a name takes 2 bytes or more.
 const PER_BYTE_DESCRIBED: usize = 80;
-/// All settings of a resource with their documentation, for a resource of 20 bytes.
+/// For all settings of a resource with their documentation; a resource takes 20 bytes.
 const PER_BYTE_CONFIGURED: usize = 2_000;
-/// All settings of a topic without documentation, for a topic of 20 bytes.
+/// For all settings of a topic without documentation; a topic takes 20 bytes.
 const PER_BYTE_CREATED: usize = 150;
-/// A partition of this broker in a list of all.
+/// A partition in a list of all partitions of this broker.
 const LISTED_BYTES: usize = 64;
-/// What a fetch says of a partition, with what was read of it before it is encoded.
+/// A partition of a fetch response, with the intermediate values of the read.
 const FETCHED_BYTES: usize = 384;
 
-/// See the module. 0 for those whose answer is small whatever they ask, or that take room themselves.
+/// Returns the bound in bytes. 0 for APIs whose response is always small, or that reserve memory
+/// themselves.
 pub(crate) fn bytes_max(image: &Image, key: ApiKey, version: i16, body: &[u8]) -> usize {
     let of_body = |per_byte: usize| body.len().saturating_mul(per_byte);
     match key {
@@ -31,7 +34,8 @@ pub(crate) fn bytes_max(image: &Image, key: ApiKey, version: i16, body: &[u8]) -
             of_body(PER_BYTE_DESCRIBED)
                 + image.settings.request_partitions_max as usize * FETCHED_BYTES
         }
-        // A partition takes 16 bytes of the request or more; those of a session are known to it alone.
+        // A partition takes at least 16 bytes of the request. Only the fetch session has the number
+        // of its other partitions.
         ApiKey::FETCH => of_fetch(body.len() / 16),
         ApiKey::DESCRIBE_CONFIGS => of_body(PER_BYTE_CONFIGURED),
         ApiKey::CREATE_TOPICS => of_body(PER_BYTE_CREATED),
@@ -40,7 +44,7 @@ pub(crate) fn bytes_max(image: &Image, key: ApiKey, version: i16, body: &[u8]) -
     }
 }
 
-/// The answer to a fetch of so many partitions, without records.
+/// Bound of the response to a fetch of `partitions` partitions, without records.
 pub(crate) fn of_fetch(partitions: usize) -> usize {
     partitions * FETCHED_BYTES
 }

@@ -1,4 +1,4 @@
-//! `ApiVersions`: what we serve, and the table of the APIs that are answered here.
+//! `ApiVersions`: the supported APIs, and the table of the APIs that Rust handles.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ const UNSUPPORTED_VERSION: i16 = 35;
 const INVALID_REQUEST: i16 = 42;
 const REBOOTSTRAP_REQUIRED: i16 = 129;
 
-/// An API that is answered in Rust.
+/// An API that Rust handles.
 #[derive(Debug, Clone, Copy)]
 pub struct HotApi {
-    /// Which one.
+    /// API key.
     pub key: ApiKey,
-    /// As statistics name it.
+    /// Name in statistics.
     pub name: &'static str,
     /// Lowest version that is advertised.
     pub advertised_min: i16,
@@ -36,10 +36,10 @@ const fn hot(key: ApiKey, name: &'static str, advertised_min: i16, min: i16, max
     HotApi { key, name, advertised_min, min, max }
 }
 
-/// The APIs that are answered in Rust, by key.
+/// The APIs that Rust handles, by key.
 ///
-/// Produce is advertised from 0 on, as Kafka does: librdkafka turns compression off where the low versions are missing
-/// (KAFKA-18659). They are not served.
+/// Produce is advertised from version 0 on, as in Kafka, because librdkafka disables compression if
+/// the low versions are missing (KAFKA-18659). Requests in these versions are rejected.
 pub const HOT_APIS: [HotApi; 7] = [
     hot(ApiKey::PRODUCE, "produce", 0, 3, 13),
     hot(ApiKey::FETCH, "fetch", 4, 4, 18),
@@ -52,13 +52,13 @@ pub const HOT_APIS: [HotApi; 7] = [
 
 const API_VERSIONS_RANGE: RangeInclusive<i16> = 0..=5;
 
-/// Place of a key in [`HOT_APIS`].
+/// Index of a key in [`HOT_APIS`].
 #[inline]
 pub(crate) fn hot_index(key: ApiKey) -> Option<usize> {
     HOT_APIS.iter().position(|api| api.key == key)
 }
 
-/// Versions that are served on a connection.
+/// Supported versions of an API on a connection.
 pub(crate) fn served_versions(
     conn: &ConnectionInfo,
     image: &Image,
@@ -71,7 +71,7 @@ pub(crate) fn served_versions(
     }
 }
 
-/// Versions that are served, hot or by Python.
+/// Supported versions of an API on a broker listener, in Rust or Python.
 fn served_by_brokers(image: &Image, key: ApiKey) -> Option<RangeInclusive<i16>> {
     let given = image.api_versions.get(&key.0).copied();
     match hot_index(key).map(|index| HOT_APIS[index]) {
@@ -83,7 +83,7 @@ fn served_by_brokers(image: &Image, key: ApiKey) -> Option<RangeInclusive<i16>> 
     }
 }
 
-/// Answers a supported version.
+/// Handles a request in a supported version.
 pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
@@ -120,7 +120,8 @@ fn check(
     }
 }
 
-/// Answers a version that we do not know, in version 0, so that the client can choose another (contract/kafka.md#1).
+/// Responds to an unsupported version in version 0, so that the client can choose another version
+/// (contract/kafka.md#1).
 pub(crate) fn unsupported() -> Outcome {
     let own = ApiVersion {
         api_key: ApiKey::API_VERSIONS.0,
@@ -141,7 +142,8 @@ fn reply(response: &Response<'_>, version: i16) -> Outcome {
     encoded(|out| response.encode(version, out))
 }
 
-/// The reply that `encode` writes. What we answer fits its version, so an error is a bug of ours: it costs the connection.
+/// The reply that `encode` writes. Our responses always fit their version, so an error is a bug; it
+/// closes the connection.
 pub(crate) fn encoded<E: std::fmt::Display>(
     encode: impl FnOnce(&mut Chunks) -> Result<(), E>,
 ) -> Outcome {
@@ -162,7 +164,7 @@ fn response<'a>(conn: &ConnectionInfo, image: &'a Image, version: i16) -> Respon
         supported_features: image
             .supported_features
             .iter()
-            // Clients of version 3 choke on a lowest version 0 (KAFKA-17492).
+            // Clients of version 3 reject a minimum version of 0 (KAFKA-17492).
             .filter(|(_, range)| version >= 4 || range.0 > 0)
             .map(|(name, &(min_version, max_version))| SupportedFeatureKey {
                 name,
@@ -212,7 +214,7 @@ fn of_brokers(image: &Image) -> Vec<ApiVersion> {
     keys
 }
 
-/// Letters and digits, with `-` and `.` inside (contract/kafka.md#3).
+/// True for letters and digits, with `-` and `.` allowed inside (contract/kafka.md#3).
 fn is_software_token(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = [bytes.first(), bytes.last()];
@@ -220,7 +222,7 @@ fn is_software_token(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
-/// A body that is only bytes.
+/// The bytes of a reply.
 #[cfg(test)]
 pub(crate) fn bytes_of(outcome: Outcome) -> Bytes {
     match outcome {

@@ -1,4 +1,4 @@
-//! What every hot handler is given, and the one shape of its answer.
+//! The shared state of the Rust handlers, and their result type.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,27 +32,27 @@ use crate::seam::requests::ParkedRequests;
 use crate::seam::statistics::Statistics;
 use crate::seam::verifications::Verifications;
 
-/// What the parts of one broker share. A handler loads the image once per request.
+/// State that is shared by the parts of one broker. A handler loads the image once per request.
 pub struct Context {
-    /// This broker.
+    /// Node id of this broker.
     pub node_id: i32,
-    /// As in meta.properties; named by Metadata.
+    /// Cluster id of meta.properties; part of Metadata responses.
     pub cluster_id: Arc<str>,
     /// The only clock of this broker.
     pub clock: Arc<dyn Clock>,
-    /// The projection of the metadata, swapped whole.
+    /// The projection of the metadata; each change replaces the whole image.
     pub image: ArcSwap<Image>,
-    /// Facts and requests on their way to Python.
+    /// Events and requests for Python.
     pub events: Arc<EventQueue>,
-    /// Log lines on their way to Python.
+    /// Log lines for Python.
     pub log_ring: Arc<LogRing>,
     /// Counters of the network and the requests.
     pub statistics: Statistics,
     /// The partitions of this broker.
     pub partitions: PartitionTable,
-    /// Requests that wait.
+    /// Requests that wait for a condition or a deadline.
     pub purgatory: Purgatory,
-    /// Sessions of consumers.
+    /// Fetch sessions of consumers.
     pub fetch_sessions: FetchSessions,
     pub(crate) memory: Memory,
     pub(crate) rates: Rates,
@@ -66,28 +66,28 @@ pub struct Context {
     pub(crate) stopping: AtomicBool,
 }
 
-/// What a context is made of.
+/// Parameters of [`Context::new`].
 pub struct ContextOptions {
-    /// This broker.
+    /// Node id of this broker.
     pub node_id: i32,
-    /// As in meta.properties.
+    /// Cluster id of meta.properties.
     pub cluster_id: String,
     /// The only clock.
     pub clock: Arc<dyn Clock>,
-    /// Hold until the first step brings others.
+    /// Log settings until the first step replaces them.
     pub log_defaults: LogConfig,
-    /// Where logs are.
+    /// Directory of the logs.
     pub directory: LogDirectory,
-    /// Whether that is memory.
+    /// True if that directory is in memory.
     pub in_memory: bool,
-    /// Bytes that requests and answers on their way may take, beside logs and the page cache.
+    /// Maximum bytes of requests and responses in progress, apart from logs and the page cache.
     pub memory_max: u64,
-    /// Draws ids that strangers should not guess.
+    /// Seed of ids that strangers should not guess.
     pub seed: u64,
 }
 
 impl Context {
-    /// A broker that serves nothing yet; without sockets and threads.
+    /// Creates a broker that serves nothing yet, without sockets and threads.
     pub fn new(options: ContextOptions) -> Context {
         let image = Image::empty(options.log_defaults);
         let memory = Memory::new(options.memory_max);
@@ -125,7 +125,7 @@ impl Context {
         }
     }
 
-    /// Makes the image after a delta the one that is seen, partitions first.
+    /// Applies a step: updates the partitions, then publishes the new image.
     pub(crate) fn carry_out(&self, step: Step) {
         self.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.known_nodes.set(&step.image.hosts);
@@ -134,7 +134,7 @@ impl Context {
         self.partitions.free(step.deleted);
     }
 
-    /// Whether `stop` has begun: new work is refused.
+    /// True once `stop` has started: new work is refused.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
@@ -146,69 +146,71 @@ impl fmt::Debug for Context {
     }
 }
 
-/// What does not change while a connection lives (until there is authentication).
+/// Facts that stay the same for the lifetime of a connection (until there is authentication).
 #[derive(Debug, Clone)]
 pub struct ConnectionInfo {
-    /// Generation-tagged, so never that of another connection.
+    /// Generation-tagged, so it is never reused for another connection.
     pub id: u64,
-    /// Name of the listener that accepted it; Metadata answers with the endpoints of that listener.
+    /// Name of the accepting listener; Metadata responses have the endpoints of that listener.
     pub listener: Arc<str>,
     /// The peer's address without its port.
     pub client_host: Arc<str>,
     /// `User:ANONYMOUS` until there is authentication.
     pub principal: Arc<str>,
-    /// By its quota.
+    /// Set when the client exceeds its quota.
     pub mute: Arc<Mute>,
-    /// Whether it may be closed for another one.
+    /// Determines whether the connection may be closed to accept another.
     pub standing: Arc<Standing>,
-    /// On a listener of controllers: the APIs that are served there, all by Python, and their versions.
+    /// On a controller listener: the APIs that are served there, all by Python, and their versions.
     pub controller_apis: Option<Arc<ControllerApis>>,
 }
 
 /// Versions by API key.
 pub type ControllerApis = BTreeMap<i16, (i16, i16)>;
 
-/// A request's header, owned, so that the frame belongs to the handler.
+/// A request's header. It is owned, so that the handler can own the frame.
 #[derive(Debug, Clone)]
 pub struct Header {
-    /// Which API.
+    /// Key that identifies the API.
     pub api_key: ApiKey,
-    /// Within the range that we serve.
+    /// A version within the supported range.
     pub api_version: i16,
-    /// Echoed in the answer.
+    /// Copied into the response.
     pub correlation_id: i32,
-    /// `""` for null, as Kafka has it (contract/kafka.md#2).
+    /// `""` for null, as in Kafka (contract/kafka.md#2).
     pub client_id: Arc<str>,
-    /// Of the whole request, without the size in front of it.
+    /// Size of the request without its size field.
     pub bytes: usize,
-    /// Monotonic time at which the frame was complete.
+    /// Monotonic time when the frame was complete.
     pub received_ns: u64,
-    /// Wall clock of the same moment.
+    /// Wall-clock time of the same moment.
     pub received_ms: i64,
 }
 
-/// An answer that is not there yet. Dropping it cancels the request: its connection went away.
+/// A response that is not decided yet. Dropping it cancels the request, because its connection
+/// closed.
 pub type PendingOutcome = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// How a request ends.
+/// The result of a request.
 pub enum Outcome {
-    /// This is the answer.
+    /// Send this response.
     Reply(Reply),
-    /// Nothing is sent: produce with `acks=0`.
+    /// Send nothing: produce with `acks=0`.
     NoReply,
-    /// The connection is closed without an answer; the reason goes to the log.
+    /// Close the connection without a response; the reason is logged.
     Close(String),
-    /// Decided later, polled by the connection's own task. Only further produce requests are begun until then, behind a
-    /// produce request: a handler must have queued its appends when it returns, or they would not be in the order of the
-    /// requests. The answers behind it wait for it, and it is polled only once those before it are decided.
+    /// Decided later. The connection's task polls it after all earlier responses are decided; later
+    /// responses wait for it. Until then, the connection starts only produce requests, and only if
+    /// this is one too: so a produce handler must have queued its appends when it returns, or they
+    /// would not be in the order of the requests.
     Pending(PendingOutcome),
-    /// As `Pending`, of a produce request that has not queued its appends: nothing is begun behind it until it becomes another
-    /// outcome.
+    /// Like `Pending`, for a produce request that has not queued its appends: no later request
+    /// starts until this becomes another outcome.
     Held(PendingOutcome),
 }
 
 impl Outcome {
-    /// The same with `room` attached to the answer, now or later.
+    /// Attaches `room` to the response, now or when it is decided.
     pub(crate) fn in_room(self, room: Share) -> Outcome {
         match self {
             Outcome::Reply(reply) => Outcome::Reply(reply.in_room(room)),
@@ -220,7 +222,7 @@ impl Outcome {
         }
     }
 
-    /// Has another thread answer than those of the network.
+    /// Runs `answer` on another thread than the network threads.
     pub(crate) fn elsewhere(
         host: &Host,
         answer: impl FnOnce() -> Outcome + Send + 'static,
@@ -229,12 +231,12 @@ impl Outcome {
         Outcome::Pending(Box::pin(async move { answered.await.unwrap_or_else(Outcome::failed) }))
     }
 
-    /// A thread that was to answer panicked.
+    /// The outcome if the thread that ran the request panicked.
     pub(crate) fn failed() -> Outcome {
         Outcome::Close("the request failed on another thread".into())
     }
 
-    /// A request that does not parse closes its connection, as in Kafka.
+    /// A request that cannot be parsed closes its connection, as in Kafka.
     pub fn malformed(error: impl fmt::Display) -> Outcome {
         Outcome::Close(format!("malformed request: {error}"))
     }

@@ -1,4 +1,4 @@
-//! Requests that Python answers: queued as an event, answered by `respond`.
+//! Requests that Python handles: an event queues them, `respond` returns the response.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::network::memory::budget::Share;
 use crate::seam::event::{Event, RequestEvent};
 
-/// Walking a larger body takes as long as a turn: another thread than those of the network does it.
+/// A larger body takes about a time slice to measure, so another thread than the network threads
+/// measures it.
 const WALKED_AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
-/// Tells Python when the connection goes away before the answer.
+/// Notifies Python if the connection closes before the response.
 struct Open {
     ctx: Arc<Context>,
     id: u64,
@@ -26,7 +27,7 @@ impl Drop for Open {
     }
 }
 
-/// Waits for room among the parked bytes, then for Python.
+/// Waits until the budget of parked requests permits the body, then for the response of Python.
 pub(crate) fn park(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -56,8 +57,9 @@ pub(crate) fn park(
     }))
 }
 
-/// What Python will make of `body`, and the `room` that covers it meanwhile; `None` if a thread panicked. One that does not
-/// parse is decoded no further than to the error.
+/// Returns the size of the decoded `body` in Python, and `room`, which covers it in the meantime;
+/// `None` if the thread panicked. The size is 0 if `body` cannot be parsed, because Python stops
+/// decoding at the error.
 async fn decoded_bytes(
     ctx: &Context,
     header: &Header,

@@ -1,4 +1,4 @@
-//! `DescribeTopicPartitions`: topics in the order of their names, page by page (KIP-966).
+//! `DescribeTopicPartitions`: topics in the order of their names, in pages (KIP-966).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::seam::image::{Image, PartitionEntry, TopicEntry};
 
 const INVALID_REQUEST: i16 = 42;
 
-/// Answers version 0.
+/// Handles a request in version 0.
 pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
@@ -30,7 +30,7 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
     encoded(|out| response.encode(version, out))
 }
 
-/// The topics from the cursor on; `None` if the cursor does not fit the request.
+/// The topic names from the cursor on; `None` if the cursor is invalid for the request.
 fn names<'a>(image: &'a Image, request: &Request<'a>) -> Option<BTreeSet<&'a str>> {
     let first = request.cursor.as_ref().map_or("", |cursor| cursor.topic_name);
     if request.cursor.as_ref().is_some_and(|cursor| cursor.partition_index < 0) {
@@ -95,7 +95,8 @@ fn missing(name: &str) -> TopicResponse<'_> {
     }
 }
 
-/// At most `count` partitions from `start` on, and the index of the one after them.
+/// Describes at most `count` partitions from `start` on. Also returns the index of the next
+/// partition.
 fn describe<'a>(
     topic: &'a TopicEntry,
     endpoints: &Endpoints<'_>,

@@ -1,4 +1,4 @@
-//! From a frame to the handler that answers it.
+//! Passes a request frame to the handler of its API.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use crate::api::{
 };
 use crate::network::memory::budget::Share;
 
-/// Frames below this size are copied before they wait for Python, so that they do not hold the whole input buffer.
+/// Frames up to this size are copied before they wait for Python, so that they do not keep the
+/// whole input buffer allocated.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
-/// The client id of the last request: a connection's requests share one string.
+/// The client id of the last request; the requests of a connection share one string.
 #[derive(Debug)]
 pub(crate) struct LastClientId(Arc<str>);
 
@@ -34,7 +35,7 @@ impl LastClientId {
     }
 }
 
-/// Reads the header and asks the handler; the header is `None` if it cannot be read.
+/// Decodes the header and runs the handler. The header is `None` if it cannot be decoded.
 pub(crate) fn dispatch(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -64,7 +65,7 @@ pub(crate) fn dispatch(
     (Some(header), outcome)
 }
 
-/// Has the request answered once there is room for its answer.
+/// Runs the handler as soon as the memory budget permits the response.
 fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: BytesMut) -> Outcome {
     let (key, version) = (header.api_key, header.api_version);
     if key == ApiKey::API_VERSIONS && !api_versions::is_supported(version) {
@@ -90,7 +91,7 @@ fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: Byte
     }))
 }
 
-/// Whether Rust knows the answer: on a listener of controllers there is none but to `ApiVersions`.
+/// True if Rust handles the API. On a controller listener, Rust handles only `ApiVersions`.
 fn is_answered_here(conn: &ConnectionInfo, key: ApiKey) -> bool {
     conn.controller_apis.is_none() || key == ApiKey::API_VERSIONS
 }
@@ -109,7 +110,8 @@ fn answer_in_room(
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
             describe_topic_partitions::handle(ctx, conn, header, &body).in_room(room)
         }
-        // Its appends take their place in the order of the requests: it waits for room once they have.
+        // Produce reserves memory later: first its appends must be queued in the order of the
+        // requests.
         ApiKey::PRODUCE => produce::handle(ctx, conn, header, body),
         ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze(), room),
         ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze(), room),

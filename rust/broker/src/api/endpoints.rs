@@ -1,13 +1,13 @@
-//! Which brokers a client of one listener can reach, and what that makes of a partition's leader.
+//! The brokers that clients of one listener can reach, and how that affects a partition's leader.
 
 use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry};
 
 const LEADER_NOT_AVAILABLE: i16 = 5;
 const LISTENER_NOT_FOUND: i16 = 72;
-/// Node id of no leader.
+/// Node id that means "no leader".
 pub(crate) const NO_LEADER: i32 = -1;
 
-/// The live brokers as one listener's clients see them.
+/// The live brokers from the point of view of one listener's clients.
 pub(crate) struct Endpoints<'a> {
     brokers: &'a [BrokerEndpoint],
     listener: &'a str,
@@ -30,7 +30,8 @@ impl<'a> Endpoints<'a> {
         self.brokers.iter().any(|broker| broker.node_id == node_id)
     }
 
-    /// Error code and node id of the leader. `names_listener`: whether the client knows `LISTENER_NOT_FOUND`.
+    /// Returns the error code and the node id of the leader. `names_listener`: the client supports
+    /// `LISTENER_NOT_FOUND`.
     pub(crate) fn leader(&self, partition: &PartitionEntry, names_listener: bool) -> (i16, i32) {
         if self.has(partition.leader) {
             return (0, partition.leader);
@@ -41,13 +42,13 @@ impl<'a> Endpoints<'a> {
         (LEADER_NOT_AVAILABLE, NO_LEADER)
     }
 
-    /// Replicas that this listener's clients cannot reach, or whose brokers cannot write them.
+    /// Replicas that this listener's clients cannot reach, or whose log directory failed.
     pub(crate) fn offline(&self, partition: &PartitionEntry) -> Vec<i32> {
         let is_offline = |replica: &i32| !self.has(*replica) || partition.lost.contains(replica);
         partition.replicas.iter().copied().filter(is_offline).collect()
     }
 
-    /// Those that they can reach.
+    /// Replicas that this listener's clients can reach.
     pub(crate) fn online(&self, replicas: &[i32]) -> Vec<i32> {
         replicas.iter().copied().filter(|&replica| self.has(replica)).collect()
     }

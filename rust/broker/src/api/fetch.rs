@@ -1,11 +1,13 @@
 //! Fetch (API key 1).
 //!
-//! A request becomes a list of targets (from itself or from its session), each is read within the size limits, and if
-//! the bytes do not suffice the request is parked: it watches its partitions, and each wake-up reads again, in the
-//! connection's own task. Records are the buffers they were read into, all the way to the socket.
+//! A request becomes a list of targets, from the request itself or from its session. The targets
+//! are read within the size limits. If that does not yield enough bytes, the request is parked: it
+//! watches its partitions, and each wake-up reads again, in the connection's own task. Records stay
+//! in the buffers that they were read into, up to the socket.
 //!
-//! contract/kafka.md#24–#29, #62, #63. A follower's fetch is booked before it is read ([`Answer::booked`]), sees all that is
-//! appended, and is bounded by the follower's own limits alone. Who may fetch as one: `api/replica.rs`.
+//! contract/kafka.md#24–#29, #62, #63. The leader records the progress of a follower's fetch before
+//! it reads for it ([`Answer::booked`]). A follower gets all appended records, limited only by the
+//! limits of its request. `api/replica.rs` determines which requests count as a follower's.
 
 mod parked;
 mod respond;
@@ -30,25 +32,26 @@ use crate::network::memory::budget::Share;
 use crate::partition::{Isolation, Replica, opening};
 use crate::seam::image::Image;
 
-/// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
+/// Maximum wait, the maximum of librdkafka's `fetch.wait.max.ms` (300000); the client then sends
+/// the next request.
 const WAIT_MS_MAX: i32 = 300_000;
-/// First version whose clients know that followers may serve them (KIP-392).
+/// First version whose clients can fetch from followers (KIP-392).
 const ANY_REPLICA_VERSION_MIN: i16 = 11;
 
-/// What a request asks, apart from its partitions.
+/// The parameters of a request apart from its partitions.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     version: i16,
     isolation: Isolation,
-    /// Whether followers may serve it.
+    /// True if followers may serve it.
     any_replica: bool,
-    /// Negative is refused where bytes would be read (contract/kafka.md#62).
+    /// A negative limit fails when bytes would be read (contract/kafka.md#62).
     bytes_max: i64,
     bytes_min: i64,
     wait_ms: i32,
 }
 
-/// Reads, or waits until there is enough to read; see the module.
+/// Reads and responds, or waits until there are enough bytes.
 pub fn handle(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -73,7 +76,7 @@ pub fn handle(
     })
 }
 
-/// How many partitions will be read, at most.
+/// Upper bound of the number of partitions to read.
 fn partitions_count(ctx: &Context, request: &Request<'_>) -> usize {
     let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
     named + ctx.fetch_sessions.count(request.session_id)
@@ -126,10 +129,10 @@ fn begin(
     }
 }
 
-/// The follower that fetches, `None` for a client.
+/// The follower that sent the request; `None` for a client.
 ///
 /// # Errors
-/// `CLUSTER_AUTHORIZATION_FAILED` for one that may not.
+/// `CLUSTER_AUTHORIZATION_FAILED` for a follower that may not fetch here.
 fn replica_of(
     ctx: &Context,
     image: &Image,
@@ -151,7 +154,7 @@ fn replica_of(
     }))
 }
 
-/// Brokers in a client's rack that it can reach, if it is to read from a follower there.
+/// The brokers in a client's rack that it can reach, if it should read from a follower there.
 fn nearby(image: &Image, listener: &str, rack: &str) -> Vec<i32> {
     if rack.is_empty() || !image.settings.reads_in_rack {
         return Vec::new();
@@ -162,7 +165,7 @@ fn nearby(image: &Image, listener: &str, rack: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Books what a follower has, before anything that may wait.
+/// Records the progress of a follower before anything that may wait.
 fn book(answer: Answer, room: Share) -> Outcome {
     if answer.replica.is_none() || !answer.is_long() {
         return read_or_wait(answer.booked(), room);
@@ -171,7 +174,7 @@ fn book(answer: Answer, room: Share) -> Outcome {
     Outcome::elsewhere(&host, move || read_or_wait(answer.booked(), room))
 }
 
-/// What one answer may bring at most: a request that waits for more would wait in vain.
+/// Maximum bytes of one response: a request for more would wait until its timeout.
 fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
     let wanted = i64::from(wanted);
     if ctx.partitions.host().in_memory {
@@ -181,7 +184,7 @@ fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
     }
 }
 
-/// Reads once there is room for records.
+/// Reads after the memory budget permits the records.
 fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
     let wanted = usize::try_from(answer.limits.bytes_max).unwrap_or(0);
     if wanted == 0 {
@@ -216,7 +219,8 @@ fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {
     }
 }
 
-/// A session that is not there, or not as the client thinks: no partitions, no session (contract/kafka.md#27).
+/// Rejects an unknown session or a wrong session epoch: the response has no partitions and no
+/// session (contract/kafka.md#27).
 fn refuse_session(version: i16, error: KafkaError) -> Outcome {
     refuse(version, &Request::default(), error)
 }

@@ -1,17 +1,20 @@
 //! Incremental fetch sessions (KIP-227, contract/kafka.md#27, #63).
 //!
-//! A session remembers what a consumer fetches, so that a request names only what changed and an answer only what is
-//! new. [`FetchSession`] is a value: partitions in the order they are served, the next epoch, and what the client was
-//! last told. Partitions that had data move to the back, so that under a size limit none starves.
+//! A session stores the partitions that a consumer fetches, so that a request names only changed
+//! partitions and a response only new data. [`FetchSession`] is a value: the partitions in the
+//! order of service, the next epoch, and the last state in a response. Partitions that had data
+//! move to the back, so that none starves under a size limit.
 //!
-//! [`FetchSessions`] holds them under random ids, at most `slots` of them. A new session may push out one that was not
-//! used for [`EVICTION_NS`], or one that is as old and smaller. A client that is granted none gets id 0 and keeps
-//! sending full requests. All sessions together hold a bounded number of partitions: one that would grow beyond it ends,
-//! and its client begins again with a full request.
+//! [`FetchSessions`] stores at most `slots` sessions under random ids. A new session may evict a
+//! session that was not used for [`EVICTION_NS`], or a smaller one that is that old. A client
+//! without a slot gets id 0 and continues to send full requests. The number of partitions in all
+//! sessions is bounded: a session that would exceed the bound ends, and its client starts again
+//! with a full request.
 //!
-//! Sessions of followers are privileged, as in Kafka's `FetchSessionCache`: a client's session pushes none of them out that
-//! is in use, and theirs push out a client's, however young and large it is, for its slot or for its memory. A session is
-//! its owner's: for others there is none of that id.
+//! Sessions of followers are privileged, as in Kafka's `FetchSessionCache`: a client's session
+//! never evicts one that is in use. A follower's session evicts clients' sessions of any age and
+//! size, for their slot or their memory. Only the owner can use a session; for others its id does
+//! not exist.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,62 +26,63 @@ use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::{Budget, Share};
 use crate::seam::image::TopicId;
 
-/// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session is safe from others for so long.
+/// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session cannot be evicted before
+/// this time.
 const EVICTION_NS: u64 = 120_000_000_000;
 
-/// What a partition of a session costs in memory: its key twice, its place, and what was last told.
+/// Memory of a partition in a session: its key twice, its place, and its last state in a response.
 const PARTITION_BYTES: usize = 320;
 
-/// Session epoch that opens a session.
+/// Session epoch that requests a new session.
 pub const EPOCH_INITIAL: i32 = 0;
-/// Session epoch that closes it, or asks for none.
+/// Session epoch that closes a session, or requests none.
 pub const EPOCH_FINAL: i32 = -1;
-/// "No session".
+/// Session id that means "no session".
 pub const SESSION_NONE: i32 = 0;
 
-/// A topic as the request names it: by name up to version 12, by id from 13 on.
+/// A topic as in the request: by name up to version 12, by id from version 13 on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TopicKey {
-    /// Versions 4 to 12.
+    /// In versions 4 to 12.
     Name(Arc<str>),
-    /// Version 13 on.
+    /// From version 13 on.
     Id(TopicId),
 }
 
-/// A partition as the request names it.
+/// A partition as in the request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionKey {
-    /// Its topic.
+    /// The partition's topic, by name or id.
     pub topic: TopicKey,
-    /// Within the topic.
+    /// Index of the partition in the topic.
     pub index: i32,
 }
 
-/// What a client wants of one partition.
+/// The parameters of one partition of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchSpec {
-    /// First offset wanted.
+    /// First offset to fetch.
     pub fetch_offset: i64,
-    /// Soft limit; negative is answered with an error.
+    /// Soft limit in bytes; a negative one is an error.
     pub bytes_max: i32,
-    /// Compared with ours, if the client knows it.
+    /// The leader epoch that the client knows, compared with ours.
     pub current_leader_epoch: Option<LeaderEpoch>,
-    /// Of the last record that the client has, if it can tell.
+    /// Leader epoch of the last record that the client has, if it sends one.
     pub last_fetched_epoch: Option<LeaderEpoch>,
     /// A follower's own log start offset.
     pub log_start_offset: i64,
 }
 
-/// What the answer to one partition says, as far as a session cares.
+/// The parts of a partition's response that matter to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedState {
-    /// Exclusive end of what is committed, −1 with an error.
+    /// High watermark (exclusive), −1 with an error.
     pub high_watermark: i64,
-    /// First offset, −1 with an error.
+    /// Log start offset, −1 with an error.
     pub log_start_offset: i64,
-    /// Whether there are records.
+    /// True if there are records.
     pub has_records: bool,
-    /// An error or a diverging epoch: always told.
+    /// True for an error or a diverging epoch, which are always part of the response.
     pub must_tell: bool,
 }
 
@@ -86,19 +90,20 @@ pub struct FetchedState {
 struct CachedPartition {
     key: PartitionKey,
     spec: FetchSpec,
-    /// As last told; −1 makes the next answer tell.
+    /// The value in the last response; −1 forces the partition into the next response.
     high_watermark: i64,
     log_start_offset: i64,
-    /// Whether its topic was found once: from then on its loss is code 3, not 100 (contract/kafka.md#63).
+    /// True after its topic was found once; from then on a missing topic is error 3, not 100
+    /// (contract/kafka.md#63).
     resolved: bool,
 }
 
-/// Whose session it is.
+/// The owner of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
-    /// Some client's: who it is is not known.
+    /// A client; its identity is not known.
     Client,
-    /// That of the follower with this node id: privileged.
+    /// The follower with this node id; privileged.
     Follower(i32),
 }
 
@@ -108,27 +113,27 @@ impl Owner {
     }
 }
 
-/// One client's session.
+/// A session of one client.
 #[derive(Debug)]
 pub struct FetchSession {
     owner: Owner,
-    /// What it holds of the memory for sessions, once it is kept.
+    /// The session's share of the memory budget, once it is stored.
     share: Option<Share>,
     uses_topic_ids: bool,
     next_epoch: i32,
-    /// By place in the order of service.
+    /// Key: place in the order of service.
     partitions: BTreeMap<u64, CachedPartition>,
     places: HashMap<PartitionKey, u64>,
     next_place: u64,
 }
 
-/// The epoch after `epoch`; it wraps to 1, as 0 would open a session.
+/// The epoch after `epoch`. It wraps to 1, because 0 requests a new session.
 fn epoch_after(epoch: i32) -> i32 {
     if epoch == i32::MAX { 1 } else { epoch + 1 }
 }
 
 impl FetchSession {
-    /// A session on what a full request names, expecting epoch 1 next.
+    /// Creates a session that expects epoch 1 next.
     pub fn new(owner: Owner, uses_topic_ids: bool) -> FetchSession {
         FetchSession {
             owner,
@@ -141,15 +146,15 @@ impl FetchSession {
         }
     }
 
-    /// Partitions in it.
+    /// Number of partitions.
     pub fn count(&self) -> usize {
         self.partitions.len()
     }
 
-    /// Checks an incremental request's epoch and kind, and takes the epoch.
+    /// Checks the epoch and the kind of an incremental request, and advances the epoch.
     ///
     /// # Errors
-    /// `INVALID_FETCH_SESSION_EPOCH`, `FETCH_SESSION_TOPIC_ID_ERROR`; nothing changes.
+    /// `INVALID_FETCH_SESSION_EPOCH`, `FETCH_SESSION_TOPIC_ID_ERROR`; the session is unchanged.
     pub fn begin(&mut self, epoch: i32, uses_topic_ids: bool) -> Result<(), KafkaError> {
         if epoch != self.next_epoch {
             return Err(KafkaError::InvalidFetchSessionEpoch);
@@ -161,7 +166,7 @@ impl FetchSession {
         Ok(())
     }
 
-    /// Adds a partition, or changes what is wanted of one that is there already, which keeps its place.
+    /// Adds a partition, or replaces the parameters of an existing one, which keeps its place.
     pub fn upsert(&mut self, key: PartitionKey, spec: FetchSpec) {
         if let Some(cached) = self.places.get(&key).and_then(|place| self.partitions.get_mut(place))
         {
@@ -180,19 +185,19 @@ impl FetchSession {
         self.next_place += 1;
     }
 
-    /// Drops a partition.
+    /// Removes a partition.
     pub fn forget(&mut self, key: &PartitionKey) {
         if let Some(place) = self.places.remove(key) {
             self.partitions.remove(&place);
         }
     }
 
-    /// What to fetch, in the order of service.
+    /// The partitions to fetch, in the order of service.
     pub fn specs(&self) -> impl Iterator<Item = (&PartitionKey, FetchSpec)> {
         self.partitions.values().map(|cached| (&cached.key, cached.spec))
     }
 
-    /// Notes that the partition's topic exists; whether it was ever known to.
+    /// Records whether the partition's topic exists. Returns true if it exists or existed before.
     pub fn resolve(&mut self, key: &PartitionKey, exists: bool) -> bool {
         let cached = self.places.get(key).and_then(|place| self.partitions.get_mut(place));
         cached.is_some_and(|cached| {
@@ -201,7 +206,8 @@ impl FetchSession {
         })
     }
 
-    /// Takes what is about to be answered for a partition; whether an incremental answer must name it.
+    /// Records the state of a partition in the response. Returns true if an incremental response
+    /// must include it.
     pub fn answer(&mut self, key: &PartitionKey, state: FetchedState) -> bool {
         let Some(place) = self.places.get(key).copied() else { return true };
         let Some(cached) = self.partitions.get_mut(&place) else { return true };
@@ -224,7 +230,8 @@ impl FetchSession {
     }
 }
 
-/// A session in the cache; its client's requests come one after the other, so the lock is never contended.
+/// A session in the cache. A client sends its requests one after the other, so the lock is never
+/// contended.
 pub type SharedSession = Arc<Mutex<FetchSession>>;
 
 struct Slot {
@@ -247,13 +254,14 @@ pub struct FetchSessions {
 }
 
 impl FetchSessions {
-    /// An empty cache whose sessions hold what `budget` has; `seed` makes session ids that a stranger does not guess by counting.
+    /// Creates an empty cache whose sessions share `budget`. `seed` makes the session ids hard to
+    /// guess.
     pub(crate) fn new(seed: u64, budget: Arc<Budget>) -> FetchSessions {
         let cache = Mutex::new(Cache { slots: HashMap::new(), random: seed });
         FetchSessions { cache, budget }
     }
 
-    /// The session `id` of `owner`, used now.
+    /// Returns the session `id` of `owner` and records the use.
     ///
     /// # Errors
     /// `FETCH_SESSION_ID_NOT_FOUND`.
@@ -265,7 +273,7 @@ impl FetchSessions {
         Ok(slot.session.clone())
     }
 
-    /// Partitions in the session `id`; 0 if there is none.
+    /// Number of partitions in the session `id`; 0 if there is no such session.
     pub fn count(&self, id: i32) -> usize {
         self.cache.lock().slots.get(&id).map_or(0, |slot| slot.count)
     }
@@ -278,7 +286,8 @@ impl FetchSessions {
         }
     }
 
-    /// Keeps `session` if there is a slot for it, or one to be had; its id, 0 if none.
+    /// Stores `session` if there is a free slot or one that it may take. Returns its id, or 0 if it
+    /// is not stored.
     pub fn insert(&self, mut session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
         let mut cache = self.cache.lock();
         let (owner, count) = (session.owner, session.count());
@@ -296,10 +305,11 @@ impl FetchSessions {
         id
     }
 
-    /// Takes what `session` holds by now.
+    /// Adjusts the reserved memory to the size of `session`.
     ///
     /// # Errors
-    /// `FETCH_SESSION_ID_NOT_FOUND`: it was pushed out meanwhile, or it has become too large and ends.
+    /// `FETCH_SESSION_ID_NOT_FOUND`: it was evicted in the meantime, or has become too large and
+    /// ends.
     pub fn resized(&self, id: i32, session: &mut FetchSession) -> Result<(), KafkaError> {
         let mut cache = self.cache.lock();
         let slot = cache.slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
@@ -317,7 +327,7 @@ impl FetchSessions {
         Ok(())
     }
 
-    /// Sessions and the partitions in them.
+    /// Returns the number of sessions, and of the partitions in them.
     pub fn counts(&self) -> (usize, usize) {
         let cache = self.cache.lock();
         (cache.slots.len(), cache.slots.values().map(|slot| slot.count).sum())
@@ -333,8 +343,10 @@ impl Cache {
         slots_max > 0
     }
 
-    /// The longest unused session if it is stale; else the least valuable one that has had its time, or is a client's where a
-    /// follower wants its place, if it is worth less: privileged ones are worth more, then larger ones.
+    /// Selects the session to evict: the least recently used one if it was unused for longer than
+    /// [`EVICTION_NS`]. Otherwise the least valuable one of those that are older than that or, for
+    /// a follower, belong to clients, if it is less valuable than the new session. Sessions of
+    /// followers are more valuable than those of clients, larger ones more than smaller ones.
     fn victim(&self, owner: Owner, count: usize, now_ns: u64) -> Option<i32> {
         let past = |since_ns: u64| now_ns.saturating_sub(since_ns) > EVICTION_NS;
         let (oldest, slot) = self.slots.iter().min_by_key(|(id, slot)| (slot.used_ns, **id))?;
@@ -352,8 +364,9 @@ impl Cache {
             .map(|(id, _)| *id)
     }
 
-    /// Takes `more` bytes into `share` if there are so many; for a follower also those that clients' sessions hold, the
-    /// largest first, so that few of them end, and none if they would not suffice.
+    /// Adds `more` bytes to `share` if the budget permits it. For a follower, ends clients'
+    /// sessions to free memory: the largest first, so that few of them end, and none if all of them
+    /// would not suffice.
     fn make_memory(&mut self, share: &mut Share, more: usize, owner: Owner) -> bool {
         if share.try_within(more) {
             return true;
@@ -377,7 +390,7 @@ impl Cache {
 
     fn free_id(&mut self) -> i32 {
         loop {
-            // SplitMix64: the increments walk all values, the mixing hides the order.
+            // SplitMix64: the increments visit all values, the mixing hides their order.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut mixed = self.random;
             mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,10 +1,11 @@
-//! Where a client should turn that asked the wrong broker (KIP-951, contract/kafka.md#14).
+//! The current leader, for clients that sent a request to the wrong broker (KIP-951,
+//! contract/kafka.md#14).
 
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 use crate::seam::image::{Image, TopicId};
 
-/// The leader that the image names.
+/// The leader in the image.
 pub(crate) fn leader_of(image: &Image, topic_id: &TopicId, index: i32) -> LeaderIdAndEpoch {
     let entry = image.topic_by_id(topic_id).and_then(|topic| topic.partition(index).cloned());
     entry.map_or(LeaderIdAndEpoch::UNKNOWN, |entry| LeaderIdAndEpoch {
@@ -13,7 +14,7 @@ pub(crate) fn leader_of(image: &Image, topic_id: &TopicId, index: i32) -> Leader
     })
 }
 
-/// Endpoints of `brokers` at the listener the client came by.
+/// Endpoints of `brokers` at the listener of the client.
 pub(crate) fn endpoints_of<'a>(
     image: &'a Image,
     listener: &str,

@@ -21,19 +21,19 @@ use crate::partition::{
 };
 use crate::seam::image::Image;
 
-/// A search goes on for as long on its thread; then it stands behind others that wait for one.
+/// Maximum time of a search on its thread; after that it queues again, after other work.
 const SEARCH_NS_MAX: u64 = 50_000_000;
 
-/// Asks for the record with the largest timestamp.
+/// Timestamp that requests the record with the largest timestamp.
 const MAX_TIMESTAMP: i64 = -3;
 
-/// First version in which a lagging high watermark has a code of its own.
+/// First version with a separate error code for a lagging high watermark.
 const OFFSET_NOT_AVAILABLE_VERSION_MIN: i16 = 5;
 
-/// First version that carries the epoch of the offset found.
+/// First version that returns the leader epoch of the offset.
 const LEADER_EPOCH_VERSION_MIN: i16 = 4;
 
-/// Looks offsets up, each partition by itself.
+/// Finds offsets, separately for each partition.
 pub fn handle(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -89,7 +89,7 @@ pub fn handle(
     }))
 }
 
-/// Those the request names that are here, each as often as it is named.
+/// The requested partitions that are on this broker, each as often as it is named.
 fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
     let image = ctx.image.load();
     let named = |topic: &Topic<'_>| {
@@ -102,36 +102,38 @@ fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
     request.topics.iter().flat_map(named).collect()
 }
 
-/// A follower that asks where the log ends, to truncate its own, must not be told of the high watermark. Whoever may not
-/// ask as one is a client.
+/// Returns the isolation of a replica: a follower truncates its log at the log end offset, so it
+/// must not get the high watermark. Requests that may not come from a replica count as client
+/// requests; for them this is `None`.
 fn replica_of(ctx: &Context, conn: &ConnectionInfo, request: &Request<'_>) -> Option<Isolation> {
     let (image, broker_id) = (ctx.image.load(), request.replica_id);
     let registration = replica::registration(ctx.node_id, &image, conn, broker_id);
     registration.map(|_| Isolation::Replica(broker_id))
 }
 
-/// Whether records have to be looked at, which may wait for the disk and inflates what is compressed.
+/// True if records must be read, which may wait for the disk and decompresses batches.
 fn scans(request: &Request<'_>) -> bool {
     let mut asked = request.topics.iter().flat_map(|topic| &topic.partitions);
     asked.any(|partition| partition.timestamp >= 0 || partition.timestamp == MAX_TIMESTAMP)
 }
 
-/// How far a search has come.
+/// Progress of a search.
 #[derive(Debug, PartialEq, Eq)]
 enum Searched {
     All,
-    /// To a large batch, without the room for one.
+    /// It stopped at a large batch, for which it has no permit.
     UntilLarge,
-    /// Until its time was over, or its request was gone.
+    /// It stopped because its time was over, or because its request was cancelled.
     UntilOver,
 }
 
 struct Search {
-    /// Who asks, if it is no client.
+    /// Set if a replica sent the request.
     replica: Option<Isolation>,
-    /// The answers so far, in the order of the request; `None` for a partition that was answered before.
+    /// The results so far, in the order of the request; `None` for a repetition of a partition that
+    /// has a result.
     answers: Vec<Option<Result<OffsetAnswer, KafkaError>>>,
-    /// For the answer, and for the request while this is at work.
+    /// Covers the response, and the request during the search.
     room: Share,
 }
 
@@ -140,8 +142,8 @@ impl Search {
         Search { replica, answers: Vec::new(), room }
     }
 
-    /// Goes on with the first partition without an answer, and with one at least. Who needs to read a large batch is given
-    /// the room for one: the next has to wait again, behind others.
+    /// Continues with the first partition without a result, and processes at least one. `large`
+    /// permits one large batch; before the next one the search has to wait for another permit.
     fn go_on(
         &mut self,
         ctx: &Context,
@@ -211,7 +213,8 @@ fn named_partitions<'a>(
     topics.flat_map(|topic| topic.partitions.iter().map(|partition| (topic.name, partition)))
 }
 
-/// Partitions that the request names more than once, none of them told so yet: each is refused, in one answer.
+/// Partitions that the request names more than once: each fails with one INVALID_REQUEST. The
+/// values become true once that error is in the response.
 fn repeated_partitions<'a>(request: &Request<'a>) -> HashMap<(&'a str, i32), bool> {
     let named = (request.topics.iter())
         .flat_map(|topic| topic.partitions.iter().map(|p| (topic.name, p.partition_index)));
@@ -243,14 +246,14 @@ fn find(
     })
 }
 
-/// What a timestamp means in a version; `None` for a negative one the version does not have.
+/// Maps a timestamp to a query; `None` for a negative value that is unknown in this version.
 fn query_of(timestamp: i64, version: i16) -> Option<OffsetQuery> {
     let (query, since) = match timestamp {
         0.. => (OffsetQuery::Timestamp(timestamp), 0),
         -1 => (OffsetQuery::Latest, 0),
         -2 => (OffsetQuery::Earliest, 0),
         MAX_TIMESTAMP => (OffsetQuery::MaxTimestamp, 7),
-        // The local log start: without tiering, the log start.
+        // The local log start offset: the log start offset, because there is no tiered storage.
         -4 => (OffsetQuery::Earliest, 8),
         -5 => (OffsetQuery::Tiered, 9),
         -6 => (OffsetQuery::Tiered, 11),

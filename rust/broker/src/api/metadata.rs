@@ -1,4 +1,4 @@
-//! `Metadata`, from the image alone (contract/kafka.md#34, #35, #67).
+//! `Metadata`, answered from the image alone (contract/kafka.md#34, #35, #67).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::network::memory::budget::Share;
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 
-/// What a topic without partitions takes, encoded and as [`TopicResponse`].
+/// Memory of a topic without its partitions, encoded and as [`TopicResponse`].
 const TOPIC_BYTES: usize = 256;
-/// What a partition takes, encoded and as [`Partition`] with the lists that it owns.
+/// Memory of a partition, encoded and as [`Partition`] with its lists.
 const PARTITION_BYTES: usize = 256;
 const REPLICA_BYTES: usize = 24;
 
@@ -29,7 +29,7 @@ const REPLICA_NOT_AVAILABLE: i16 = 9;
 const INVALID_REQUEST: i16 = 42;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
-/// Answers every version.
+/// Handles all versions.
 pub fn handle(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -53,7 +53,8 @@ pub fn handle(
     })
 }
 
-/// What the answer and what it is made of take, at most; a request that does not parse has no answer.
+/// Upper bound of the size of the response, including intermediate values; 0 if the request cannot
+/// be parsed.
 pub(crate) fn bytes_max(image: &Image, version: i16, body: &[u8]) -> usize {
     let Ok(request) = decoded(version, body) else { return 0 };
     let described: usize = match &request.topics {
@@ -78,7 +79,7 @@ fn decoded(version: i16, body: &[u8]) -> Result<Request<'_>, DecodeError> {
     Ok(request)
 }
 
-/// How many partitions the answer will describe, at most.
+/// Upper bound of the number of partitions in the response.
 fn partitions_count(image: &Image, request: &Request<'_>) -> usize {
     match &request.topics {
         None => image.topics().map(|topic| topic.partitions.len()).sum(),
@@ -86,7 +87,7 @@ fn partitions_count(image: &Image, request: &Request<'_>) -> usize {
     }
 }
 
-/// Those of the request that are there.
+/// The requested topics that exist.
 fn topics_of<'a>(
     image: &'a Image,
     topics: &'a [Topic<'a>],
@@ -110,7 +111,7 @@ fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<
     }
 }
 
-/// In a buffer that is as large as the answer: one that grows would take up to twice as much.
+/// Encodes into a buffer of the exact size; a buffer that grows would take up to twice as much.
 fn encoded_to_size(version: i16, response: &Response<'_>) -> Result<Chunks, EncodeError> {
     let mut count = ByteCount::default();
     response.encode(version, &mut count)?;
@@ -119,7 +120,7 @@ fn encoded_to_size(version: i16, response: &Response<'_>) -> Result<Chunks, Enco
     Ok(out)
 }
 
-/// The code of a request that is refused whole.
+/// Error code of a request that is refused as a whole.
 fn refusal(request: &Request<'_>, version: i16) -> Option<i16> {
     let mut topics = request.topics.iter().flatten();
     if version < 12 {
@@ -130,7 +131,8 @@ fn refusal(request: &Request<'_>, version: i16) -> Option<i16> {
     topics.any(by_nothing).then_some(UNKNOWN_SERVER_ERROR)
 }
 
-/// Without brokers and cluster, as Kafka answers what it throws on.
+/// A response without brokers and cluster id, as Kafka's response to a request that it fails to
+/// handle.
 fn refused<'a>(request: &Request<'a>, error_code: i16) -> Response<'a> {
     let topics = request.topics.iter().flatten();
     let topics = topics.map(|topic| TopicResponse {
@@ -270,7 +272,7 @@ impl<'a> Asked<'a> {
         let (mut replica_nodes, mut isr_nodes) =
             (partition.replicas.clone(), partition.isr.clone());
         if self.version == 0 {
-            // Clients of that time take every replica they are told of for reachable.
+            // Clients of version 0 assume that they can reach every replica in the response.
             replica_nodes = self.endpoints.online(&replica_nodes);
             isr_nodes = self.endpoints.online(&isr_nodes);
             let fewer = replica_nodes.len() < partition.replicas.len()

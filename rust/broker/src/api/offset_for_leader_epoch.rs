@@ -1,4 +1,5 @@
-//! `OffsetForLeaderEpoch` (API key 23): where an epoch ends, for readers that check for truncation (contract/kafka.md#29, #30).
+//! `OffsetForLeaderEpoch` (API key 23): the end offset of an epoch, for readers that detect
+//! truncation (contract/kafka.md#29, #30).
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::kafka_error::KafkaError;
 use crate::partition::{Partition, opening};
 use crate::seam::image::Image;
 
-/// Looks ends of epochs up, each partition by itself.
+/// Finds the end offsets of leader epochs, separately for each partition.
 pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
@@ -36,7 +37,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
     }
 }
 
-/// Those the request names that are here.
+/// The requested partitions that are on this broker.
 fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
     let image = ctx.image.load();
     let named = |topic: &Topic<'_>| {

@@ -1,9 +1,11 @@
 //! Produce (API key 0).
 //!
-//! The request's own buffer is the batch's buffer: the log validates and stamps it in place and writes it once; no
-//! record is copied or allocated for. What cannot be appended at once waits in its partition's queue. Partitions fail one by one; the answer keeps the request's order.
+//! The log validates and stamps each batch in the buffer of the request and writes it once; no
+//! record is copied, and no memory is allocated per record. A batch that cannot be appended at once
+//! waits in the queue of its partition. Each partition succeeds or fails separately; the response
+//! keeps the order of the request.
 //!
-//! A batch that begins a transaction waits for the transaction's coordinator (`verification`).
+//! The first batch of a transaction waits for the transaction coordinator (`verification`).
 //!
 //! contract/kafka.md#4, #6–#17, #20, #57–#61.
 
@@ -35,7 +37,7 @@ const ADMIN_CLIENT_ID: &str = "__admin_client";
 /// First version that may carry zstd.
 const ZSTD_VERSION_MIN: i16 = 7;
 
-/// What acks the client wants.
+/// Acknowledgements that the client requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acks {
     None,
@@ -62,7 +64,7 @@ impl Acks {
     }
 }
 
-/// Appends what the request carries; see the module.
+/// Appends the batches of the request and responds.
 pub fn handle(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -73,7 +75,7 @@ pub fn handle(
         Ok(plan) => plan,
         Err(error) => return Outcome::malformed(error),
     };
-    // Whether a transaction is open only its log can tell.
+    // Only an opened log can show whether a transaction is open.
     if plan.is_transactional()
         && let Some(opened) = opening::of(plan.transaction_partitions(ctx))
     {
@@ -118,7 +120,7 @@ fn begin(
                 }
                 Ok(())
             });
-            // Until it is settled.
+            // Placeholder until the append is settled.
             let unsettled = || PartitionResult::failed(entry.index, KafkaError::RequestTimedOut);
             results.partitions.push(begun.map_or_else(|result| result, |()| unsettled()));
         }
@@ -137,7 +139,7 @@ fn begin(
     verification.ask(ctx, conn, &transactional_id, produced)
 }
 
-/// A request whose appends have begun.
+/// A request whose appends have started.
 struct Produced {
     appends: Appends,
     answer: respond::Answer,
@@ -161,7 +163,7 @@ fn check_entry(
     if let Some(error) = refusal {
         return Err(failed(error));
     }
-    // A partition that does not exist is told before a batch that is not one; one that is elsewhere after it.
+    // Error precedence: unknown topic or partition, then invalid batch, then not leader.
     if let Err(error @ (KafkaError::UnknownTopicOrPartition | KafkaError::UnknownTopicId)) = target
     {
         return Err(failed(error));
@@ -175,7 +177,8 @@ fn check_entry(
     Ok(partition)
 }
 
-/// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract/kafka.md#6, #58).
+/// Checks that a partition of a produce request has one batch of magic 2. Trailing bytes that do
+/// not form a whole batch are ignored (contract/kafka.md#6, #58).
 fn check_records(version: i16, records: &[u8]) -> Result<(), (KafkaError, String)> {
     let invalid = |text: &str| (KafkaError::InvalidRecord, text.to_owned());
     let (batch, rest) = match Batch::split_v2(records) {
@@ -204,7 +207,7 @@ fn malformed(error: &BatchError) -> (KafkaError, String) {
     (kafka_error, error.to_string())
 }
 
-/// Lets an image that was loaded once serve the whole request.
+/// An image that is loaded once per request.
 type Loaded<'a> = &'a Image;
 
 #[cfg(test)]

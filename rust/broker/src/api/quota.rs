@@ -1,12 +1,15 @@
-//! Client quotas: who exceeds its rate is answered at once, told how long to keep silent, and muted that long (KIP-219).
+//! Client quotas (KIP-219): a client that exceeds its rate gets its response at once, with a
+//! throttle time, and its connection is muted for that time.
 //!
-//! The limits are in the image (`seam/image/client_quotas.rs`), the rates here, one for each client that a limit holds for. A rate
-//! is measured as Kafka does, over eleven windows of a second (`rate`), so a client may send what ten seconds allow at once. One
-//! that nobody adds to is nothing after them, and is forgotten; where more than [`RATES_MAX`] clients are active, those that come
-//! then share one rate.
+//! The limits are in the image (`seam/image/client_quotas.rs`). The rates are here, one for each
+//! client with a limit. Rates are measured as in Kafka, over eleven windows of a second (`rate`),
+//! so a client may send the bytes of ten seconds at once. A rate without events is zero after these
+//! windows and is deleted. If more than [`RATES_MAX`] clients are active, new clients share one
+//! rate.
 //!
-//! A produce request counts with its size when it begins. A fetch counts with the records it would bring; one that exceeds the
-//! limit brings none, and does not count (contract/kafka.md#33).
+//! A produce request counts with its size when it starts. A fetch counts with the size of its
+//! records; if they exceed the limit, the response has no records and does not count
+//! (contract/kafka.md#33).
 
 pub(crate) mod rate;
 
@@ -23,12 +26,12 @@ use crate::api::context::{ConnectionInfo, Context, Header};
 use crate::seam::image::client_quotas::{Limit, Metered};
 use crate::seam::settings::Settings;
 
-/// Rates in memory: about 5 MB.
+/// Maximum number of rates in memory: about 5 MB.
 const RATES_MAX: usize = 16_384;
-/// Forgetting idle rates looks at all of them.
+/// Minimum time between two deletions of idle rates, because each scans all rates.
 const FORGET_INTERVAL_MS: u64 = 1_000;
 
-/// Until when nothing is read from a connection.
+/// The time until which nothing is read from a connection.
 #[derive(Debug, Default)]
 pub struct Mute {
     until_ns: AtomicU64,
@@ -39,7 +42,7 @@ impl Mute {
         self.until_ns.fetch_max(until_ns, Ordering::Relaxed);
     }
 
-    /// What is left of it. Asks for the time only if there was one.
+    /// The remaining time. Reads the clock only if the connection was muted before.
     pub(crate) fn remaining(&self, now_ns: impl FnOnce() -> u64) -> Option<Duration> {
         let until_ns = self.until_ns.load(Ordering::Relaxed);
         if until_ns == 0 {
@@ -50,7 +53,7 @@ impl Mute {
     }
 }
 
-/// Who is metered.
+/// The client whose rate is measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) conn: ConnectionInfo,
@@ -62,7 +65,8 @@ impl Client {
         Client { conn: conn.clone(), id: header.client_id.clone() }
     }
 
-    /// Counts a produce request: for how many milliseconds the client is muted, 0 for not at all.
+    /// Counts a produce request. Returns for how many milliseconds the client is muted, 0 for not
+    /// at all.
     pub(crate) fn produced(&self, ctx: &Context, bytes: usize) -> i32 {
         let image = ctx.image.load();
         let Some(limit) = image.client_quotas.limit(Metered::Produced, self.user(), &self.id)
@@ -78,8 +82,8 @@ impl Client {
         self.mute(ctx, throttle_ms)
     }
 
-    /// Counts the records of a fetch, unless they are too many now: then the client gets none, and is muted for so many
-    /// milliseconds.
+    /// Counts the records of a fetch, unless they exceed the limit: then the client gets no
+    /// records. Returns for how many milliseconds it is muted, 0 for not at all.
     pub(crate) fn fetched(&self, ctx: &Context, bytes: usize) -> i32 {
         let image = ctx.image.load();
         let Some(limit) = image.client_quotas.limit(Metered::Fetched, self.user(), &self.id) else {
@@ -98,7 +102,8 @@ impl Client {
         self.mute(ctx, throttle_ms)
     }
 
-    /// The most that one fetch may bring: what all windows but one allow. More could never be had.
+    /// Maximum bytes of one fetch: the bytes that the limit allows in all windows but one. A larger
+    /// fetch would never be permitted.
     pub(crate) fn fetch_bytes_max(&self, ctx: &Context) -> i32 {
         let image = ctx.image.load();
         let limit = image.client_quotas.limit(Metered::Fetched, self.user(), &self.id);
@@ -125,7 +130,7 @@ impl Client {
     }
 }
 
-/// When and how is measured.
+/// The time and the windows of a measurement.
 #[derive(Debug, Clone, Copy)]
 struct Meter {
     now_ms: u64,
@@ -142,12 +147,12 @@ fn windows(settings: &Settings) -> Windows {
     Windows { count: settings.quota_windows, ms: settings.quota_window_ms }
 }
 
-/// Of whom a rate is: a keyed hash, as clients may choose long names.
+/// Identifies a rate: a keyed hash, because clients may choose long names.
 type RateKey = u64;
-/// Whose who come when there are too many.
+/// The rate of new clients when there are too many rates.
 const KEY_SHARED: RateKey = 0;
 
-/// The rates of all clients that a limit holds for.
+/// The rates of all clients with a limit.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     hasher: RandomState,

@@ -1,17 +1,20 @@
-//! Who may ask as a replica.
+//! Authorization of requests as a replica.
 //!
-//! A fetch of a replica moves the high watermark and says who is in sync, so a client that could make one could have
-//! records acknowledged that nobody else has (contract/replication.md#attack-16). Nothing authenticates a connection yet,
-//! so the listener stands for it: `inter.broker.listener.name` says which one is for brokers, and whoever reaches that one
-//! is trusted to be the broker that it says it is, as with Apache Kafka on a PLAINTEXT listener without an authorizer. So
-//! it must be reachable for brokers only. Where no listener is named, as on a single node, nobody asks as a replica.
+//! The fetch of a replica moves the high watermark and decides which replicas are in sync. A client
+//! that could send such a fetch could get records acknowledged that only the leader has
+//! (contract/replication.md#attack-16). Connections are not authenticated yet, so the listener
+//! decides: `inter.broker.listener.name` is the listener for brokers, and any peer that reaches it
+//! is trusted to be the broker that it claims to be, as with Apache Kafka on a PLAINTEXT listener
+//! without an authorizer. Only brokers may be able to reach it. Without such a listener, as on a
+//! single node, no request counts as a replica's.
 
 use crate::api::context::ConnectionInfo;
 use crate::seam::image::{Image, Registration};
 
-/// The registration of the broker `broker_id` if this connection may ask as that one: another
-/// broker that is registered, on the listener for brokers. It may be fenced: that is how it catches
-/// up. The connection is a node's from then on.
+/// The registration of the broker `broker_id` if this connection may send requests as that broker:
+/// it must be another registered broker, and the listener must be the one for brokers. The broker
+/// may be fenced, because a fenced broker must be able to catch up. The connection counts as a
+/// node's from then on.
 pub(crate) fn registration<'a>(
     node_id: i32,
     image: &'a Image,

@@ -1,23 +1,28 @@
-//! Replication throttles (KIP-73): followers that catch up leave bandwidth to clients and to followers in sync.
+//! Replication throttles (KIP-73): followers that catch up leave bandwidth for clients and for
+//! in-sync replicas.
 //!
 //! # Theory of operation
-//! Two rates, as leader and as follower, each of the bytes of all throttled partitions together (Kafka's
-//! `ReplicationQuotaManager`). Which partitions those are, topics say (`seam/image/throttled.rs`); the limits are settings of
-//! brokers. While a rate is above its limit, a throttled partition is left out:
+//! There are two rates, as leader and as follower. Each counts the bytes of all throttled
+//! partitions together (Kafka's `ReplicationQuotaManager`). Topic settings list the throttled
+//! partitions (`seam/image/throttled.rs`); the limits are broker settings. While a rate is above
+//! its limit, throttled partitions are omitted:
 //!
-//! - by the leader, of answers to followers outside of the ISR (`api/fetch/target.rs`): the partition is answered without
-//!   records, which is not worth an answer, so that the Fetch waits at the leader;
-//! - by the follower, of its next Fetch, unless it is in the ISR or has all that is committed (`partition/fetcher`). Kafka
-//!   throttles members of the ISR that lag there; then acks=all would wait for the throttle.
+//! - by the leader, in responses to followers outside the ISR (`api/fetch/target.rs`): the
+//!   partition gets no records, which does not complete the Fetch, so it waits at the leader;
+//! - by the follower, in its next Fetch, unless it is in the ISR or has all committed records
+//!   (`partition/fetcher`). Kafka throttles lagging ISR members there; then acks=all would wait for
+//!   the throttle.
 //!
-//! What followers in sync bring counts all the same. A rate is measured over `replication.quota.window.num` windows, and stands
-//! for one of them at least (Kafka's `SimpleRate`): a limit holds from the first second on. What is above it is found once it was
-//! sent, so that one answer goes through whatever the limit is; a limit of 0 lets one through each time the windows are over.
-//! Who is held back looks again after [`HELD_MAX`], so that a throttle that is raised or removed ends that soon.
+//! The bytes of in-sync followers count too. A rate is measured over `replication.quota.window.num`
+//! windows, and over at least one window (Kafka's `SimpleRate`), so a limit is effective from the
+//! first second on. Excess is detected after the bytes were sent, so one response passes whatever
+//! the limit is; with a limit of 0, one passes each time all windows are over. A fetch that is held
+//! back is checked again after at most [`HELD_MAX`], so that a throttle that is raised or removed
+//! takes effect that soon.
 //!
-//! Without a limit a Fetch pays for this by comparisons alone: a flag per request and one per partition, which costs no lock, no
-//! clock and no allocation. With one, partitions are looked up in the lists of their topics, and the lock of a rate is taken
-//! where any of them is throttled.
+//! Without a limit, a Fetch costs only comparisons: one flag per request and one per partition; no
+//! lock, no clock and no allocation. With a limit, partitions are searched in the lists of their
+//! topics, and the lock of a rate is taken if any of them is throttled.
 
 use std::time::Duration;
 
@@ -27,7 +32,7 @@ use crate::api::context::Context;
 use crate::api::quota::rate::{Rate, Windows};
 use crate::seam::settings::{Settings, Side};
 
-/// The longest time that a follower holds a partition back without looking again.
+/// Maximum time that a follower holds back a partition before it checks the rate again.
 pub(crate) const HELD_MAX: Duration = Duration::from_millis(500);
 
 /// The rates of a broker.
@@ -37,7 +42,7 @@ pub(crate) struct ReplicationThrottles {
     as_follower: Mutex<Rate>,
 }
 
-/// A rate, its limit, and when and how it is measured.
+/// A rate, its limit, and the time and windows of a measurement.
 struct Throttle<'a> {
     rate: &'a Mutex<Rate>,
     bytes_per_second: i64,
@@ -60,7 +65,7 @@ impl<'a> Throttle<'a> {
     }
 }
 
-/// Counts bytes of throttled partitions.
+/// Counts the bytes of throttled partitions.
 pub(crate) fn record(ctx: &Context, settings: &Settings, side: Side, bytes: usize) {
     if bytes > 0
         && let Some(throttle) = Throttle::of(ctx, settings, side)
@@ -69,7 +74,8 @@ pub(crate) fn record(ctx: &Context, settings: &Settings, side: Side, bytes: usiz
     }
 }
 
-/// For how long throttled partitions are held back, at most [`HELD_MAX`]; `None` if the rate is not above its limit.
+/// How long throttled partitions are held back, at most [`HELD_MAX`]; `None` if the rate is not
+/// above its limit.
 pub(crate) fn held_back(ctx: &Context, settings: &Settings, side: Side) -> Option<Duration> {
     let throttle = Throttle::of(ctx, settings, side)?;
     let limit = throttle.bytes_per_second as f64;

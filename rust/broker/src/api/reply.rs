@@ -1,4 +1,4 @@
-//! The body of an answer: an encoded message, and the slices of files that go into the room it leaves.
+//! The body of a response: an encoded message with gaps, and the file slices that fill them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,17 +11,18 @@ use crate::network::memory::budget::Share;
 use crate::network::output::Part;
 use crate::partition::Partition;
 
-/// Records that are sent from their file, and whose they are.
+/// Records that are sent from their file, and their partition.
 #[derive(Debug, Clone)]
 pub struct StoredRecords {
-    /// Where they are.
+    /// Their position in the file.
     pub slice: RecordsSlice,
-    /// Told of a file that cannot be read.
+    /// Notified if the file cannot be read.
     pub partition: Arc<Partition>,
 }
 
 impl StoredRecords {
-    /// Ends the answer: there is no room in it any more for an error code, the next one has it.
+    /// Ends the response: it has no space for an error code any more. The next response has the
+    /// code.
     pub(crate) fn failed(&self, error: SliceError) -> io::Error {
         if let SliceError::Storage(error) = &error {
             self.partition.note_storage_error(error);
@@ -30,22 +31,23 @@ impl StoredRecords {
     }
 }
 
-/// A response's body; the connection writes size and header.
+/// The body of a response; the connection writes the size and the header.
 #[derive(Debug, Default)]
 pub struct Reply {
     body: Chunks,
     slices: VecDeque<StoredRecords>,
-    /// What the body holds of the memory for answers; none for a small one.
+    /// The share of the response budget that covers the body; `None` for a small one.
     room: Option<Share>,
 }
 
 impl Reply {
-    /// `body` has room for each of the `slices`, in their order.
+    /// Creates a reply whose `body` has a gap for each of the `slices`, in their order.
     pub fn new(body: Chunks, slices: impl IntoIterator<Item = StoredRecords>) -> Reply {
         Reply { body, slices: slices.into_iter().collect(), room: None }
     }
 
-    /// Attaches the `room` that was taken before the body was made, corrected to what it is.
+    /// Attaches the `room` that was reserved before the body was built, adjusted to the body's
+    /// size.
     pub(crate) fn in_room(mut self, mut room: Share) -> Reply {
         let bytes = self.memory_size();
         room.cover(bytes.saturating_sub(room.bytes()));
@@ -54,12 +56,12 @@ impl Reply {
         self
     }
 
-    /// Bytes that are not in a file.
+    /// Bytes in memory, without those in files.
     fn memory_size(&self) -> usize {
         self.body.size() - self.slices.iter().map(|records| records.slice.len()).sum::<usize>()
     }
 
-    /// Bytes on the wire.
+    /// Bytes that are sent.
     pub fn size(&self) -> usize {
         self.body.size()
     }
@@ -77,7 +79,7 @@ impl Reply {
         (room, parts)
     }
 
-    /// Everything in one buffer, copied from the files.
+    /// Copies the whole body, including the file slices, into one buffer.
     #[cfg(test)]
     pub(crate) fn to_bytes(&self) -> bytes::Bytes {
         let mut all = bytes::BytesMut::new();

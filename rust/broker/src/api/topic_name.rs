@@ -1,15 +1,16 @@
 //! Kafka's rules for topic names.
 
 const NAME_LENGTH_MAX: usize = 249;
-/// What a client may do with a topic as long as there is no authoriser: read, write, create, delete, alter, describe, describe
-/// and alter configurations.
+/// Permitted operations on a topic while there is no authorizer: read, write, create, delete,
+/// alter, describe, describe configs and alter configs.
 pub(crate) const TOPIC_OPERATIONS_ALL: i32 = 0b1101_1111_1000;
-/// Likewise with the cluster: create, alter, describe, cluster action, describe and alter configurations, idempotent write.
+/// Permitted operations on the cluster: create, alter, describe, cluster action, describe configs,
+/// alter configs and idempotent write.
 pub(crate) const CLUSTER_OPERATIONS_ALL: i32 = 0b1_1111_1010_0000;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
 const INVALID_TOPIC_EXCEPTION: i16 = 17;
 
-/// `[A-Za-z0-9._-]{1,249}`, neither `.` nor `..` (contract/kafka.md#34).
+/// True for `[A-Za-z0-9._-]{1,249}` except `.` and `..` (contract/kafka.md#34).
 pub(crate) fn is_valid(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty()
@@ -18,12 +19,12 @@ pub(crate) fn is_valid(name: &str) -> bool {
         && name.bytes().all(allowed)
 }
 
-/// The error of a name that no topic has.
+/// Error code for a name without a topic.
 pub(crate) fn missing_code(name: &str) -> i16 {
     if is_valid(name) { UNKNOWN_TOPIC_OR_PARTITION } else { INVALID_TOPIC_EXCEPTION }
 }
 
-/// The topics that are Kafka's own, also before they exist.
+/// True for Kafka's internal topics, even before they exist.
 pub(crate) fn is_internal(name: &str) -> bool {
     matches!(name, "__consumer_offsets" | "__transaction_state" | "__share_group_state")
 }

@@ -1,4 +1,4 @@
-//! A fetch that waits for more bytes (contract/kafka.md#26): no thread, no polling.
+//! A fetch that waits for more bytes (contract/kafka.md#26), without a thread and without polling.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::network::memory::budget::Share;
 use crate::partition::Partition;
 use crate::partition::purgatory::{Parked, Parking};
 
-/// What a parked partition costs in memory, roughly: its target, its watch, its key.
+/// Approximate memory of a parked partition: its target, its watch and its key.
 const TARGET_BYTES: usize = 256;
 
-/// Watches of one fetch; dropping ends them.
+/// The watches of one fetch. Dropping removes them.
 struct Watches {
     parked: Arc<Parked>,
     partitions: Vec<Arc<Partition>>,
@@ -30,7 +30,7 @@ impl Drop for Watches {
     }
 }
 
-/// Waits until there is enough, the deadline passes, or something else is worth an answer.
+/// Waits until there are enough bytes, the deadline passes, or something else requires a response.
 pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     let limits = answer.limits;
     let parked = Parked::new(limits.bytes_min);
@@ -44,7 +44,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     for (target, fetched) in answer.targets.list.iter().zip(&found.fetched) {
         let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
         if !partition.watch(&parked, limits.isolation, read) {
-            // It changed since it was read: the first turn reads again at once.
+            // The partition changed after the read, so the first iteration reads again at once.
             parked.wake();
         }
         watches.partitions.push(partition.clone());
@@ -60,8 +60,9 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
                 ctx.memory.answers.room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock).await;
             let wanted = usize::try_from(limits.bytes_max).unwrap_or(0);
             let memory_max = WIDENED_BYTES_MIN + ctx.memory.answers.widen(&mut room, wanted);
-            // Bytes that come from here on count towards what this read does not find; those it does find are
-            // credited below, so that none is missed (some may count twice, which only wakes early).
+            // Bytes that are appended from here on are counted as they arrive; bytes that the read
+            // below finds are credited after it. So none is missed; some may count twice, which
+            // only wakes the request early.
             parked.expect_bytes(limits.bytes_min);
             let turn = move || read_again(waiting, memory_max, room);
             let turned = if is_long {
@@ -78,7 +79,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     }))
 }
 
-/// Answers if that is due; else it goes on to wait.
+/// Returns the response if it is due; otherwise the request continues to wait.
 fn read_again(
     (answer, watches): (Answer, Watches),
     memory_max: usize,

@@ -1,10 +1,11 @@
-//! Random histories of a leader and two followers that are lists: what is below the high watermark is, record for record, in
-//! the log of every member of the ISR that the controller has committed (`StrongIsr` of Kafka's TLA+ model, as far as a
-//! leader decides it).
+//! Random histories of a leader with followers. The logs of the two followers are lists. Invariant:
+//! the log of every member of the committed ISR has all records below the high watermark
+//! (`StrongIsr` of Kafka's TLA+ model, as far as a leader decides it).
 //!
-//! Followers fetch by requests; answers get lost. Between two epochs of the leader another one may lead, take from followers
-//! what is not committed, and give them records that this leader does not have. The controller commits what it is asked at once; its answer comes later, or
-//! never.
+//! Followers fetch by requests, and responses may be lost. Between two epochs of this leader
+//! another broker may lead, remove uncommitted records from followers, and give them records that
+//! this leader does not have. The controller commits a proposal at once; its response arrives
+//! later, or never.
 
 use proptest::prelude::*;
 use pykafka_record::{LeaderEpoch, batches};
@@ -29,7 +30,7 @@ enum Step {
     Pass { ms: u64 },
 }
 
-/// What another leader does to a follower's log.
+/// The changes that another leader makes to a follower's log.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     lost: usize,
@@ -55,14 +56,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the controller has committed.
+/// The state that the controller has committed.
 struct Committed {
     leader_epoch: i32,
     partition_epoch: i32,
     isr: Vec<i32>,
 }
 
-/// A log as the epochs of its records.
+/// The leader epochs of a log's records.
 type Epochs = Vec<i32>;
 
 struct World {
@@ -71,7 +72,7 @@ struct World {
     log: Epochs,
     followers: [Epochs; 2],
     controller: Committed,
-    /// The partition epoch that the leader was told of.
+    /// The latest partition epoch that the leader has received.
     known: i32,
     answers: Vec<(u64, IsrOutcome)>,
 }
@@ -116,7 +117,7 @@ impl World {
     }
 
     fn append(&mut self, count: usize) {
-        // A record each, so that a log may end anywhere.
+        // One record per batch, so that a log may end at any offset.
         (0..count).for_each(|_| self.broker.append_waiting_for_nobody(&batch(&["v"])));
         self.log.extend(vec![self.controller.leader_epoch; count]);
     }
@@ -141,7 +142,8 @@ impl World {
         response.responses.into_iter().next().unwrap().partitions.remove(0)
     }
 
-    /// Another broker leads for an epoch, and this one in the next. What is committed is in the log of the other one too.
+    /// Another broker leads for an epoch, and this one leads in the next. The other broker's log
+    /// has all committed records too.
     fn lead(&mut self, of_another: [Gap; 2]) {
         let high_watermark = self.broker.offsets().high_watermark as usize;
         for (log, Gap { lost, gained }) in self.followers.iter_mut().zip(of_another) {
@@ -240,7 +242,7 @@ proptest! {
             world.take(step);
             high_watermark = world.check(high_watermark);
         }
-        // Once nothing is lost any more, all of them have everything, and that is committed.
+        // Without losses, both followers get all records, and all records are committed.
         while !world.answers.is_empty() {
             world.take(Step::Answer { arrives: true });
         }

@@ -1,4 +1,5 @@
-//! Followers fetch from a leader: each rule of the contract for replication, by a request as it comes from a socket.
+//! Tests of followers that fetch from a leader: the rules of the replication contract, with
+//! requests as sent over a socket.
 
 use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::fetch::{
@@ -23,14 +24,14 @@ const CLUSTER_AUTHORIZATION_FAILED: i16 = 31;
 const FENCED_LEADER_EPOCH: i16 = 74;
 const UNKNOWN_LEADER_EPOCH: i16 = 75;
 
-/// Node 1 leads `t`-0 for nodes 1 to 3.
+/// Node 1 leads `t`-0, whose replicas are nodes 1 to 3.
 fn leader(isr: &[i32], overrides: &[(&str, &str)]) -> Broker {
     let mut broker = Broker::in_memory().in_cluster();
     broker.replicate(replicated(0, &[1, 2, 3], isr), overrides);
     broker
 }
 
-/// What a follower asks of `t`-0; it does not wait.
+/// A follower's fetch of `t`-0; it does not wait.
 #[derive(Debug, Clone)]
 struct Fetch {
     broker_id: i32,
@@ -57,7 +58,7 @@ fn fetch(broker_id: i32, fetch_offset: i64) -> Fetch {
 }
 
 impl Fetch {
-    /// The same, waiting for so many bytes.
+    /// Waits for `bytes_min` bytes.
     fn waiting(self, bytes_min: i32) -> Fetch {
         Fetch { wait_ms: 60_000, bytes_min, ..self }
     }
@@ -86,7 +87,7 @@ impl Fetch {
         }
     }
 
-    /// The answer for the partition.
+    /// The response for the partition.
     fn answer(self, broker: &Broker) -> PartitionResponse {
         answer(self.of(broker))
     }
@@ -124,7 +125,7 @@ fn a_follower_reads_to_the_log_end_and_a_client_to_the_high_watermark() {
     assert_eq!(values_count(&answer(broker.fetch(17, &of_client))), 0);
 }
 
-/// Where a replica stands in the request depends on the version.
+/// The position of the replica id in the request depends on the version.
 #[test]
 fn every_version_knows_its_followers() {
     for version in 4..=18 {
@@ -178,11 +179,11 @@ fn a_waiting_follower_is_told_when_the_leader_is_another() {
     moved.leader = 3;
     moved.leader_epoch = LeaderEpoch::new(1);
     broker.replicate(moved, &[]);
-    // Its epoch is the old one by now.
+    // The epoch of the waiting fetch is outdated now.
     assert_eq!(answer(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
 }
 
-/// contract/replication.md#24: also where it was in the assignment when it began to wait.
+/// contract/replication.md#24: also if it was in the assignment when its wait started.
 #[test]
 fn a_waiting_follower_that_left_the_assignment_gets_nothing_more() {
     let mut broker = leader(&[1, 2], &[]);
@@ -193,7 +194,7 @@ fn a_waiting_follower_that_left_the_assignment_gets_nothing_more() {
     assert_eq!((told.error_code, values_count(&told)), (UNKNOWN_LEADER_EPOCH, 0));
 }
 
-/// contract/replication.md#10: what was appended while it was read is no lag of the follower's.
+/// contract/replication.md#10: records that were appended during a fetch do not count as lag.
 #[test]
 fn a_follower_under_steady_writes_stays_in_sync() {
     let broker = leader(&[1, 2], &[]);
@@ -239,7 +240,7 @@ fn a_fetch_that_diverges_books_nothing() {
     next.leader_epoch = LeaderEpoch::new(2);
     broker.replicate(next, &[]);
     broker.append_waiting_for_nobody(&batch(&["c", "d"]));
-    // Epoch 0 ends at 2 here; the follower has more of it.
+    // Epoch 0 ends at offset 2 here; the follower has more records of it.
     let diverging = fetch(2, 4).with(|partition| {
         (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 0);
     });
@@ -324,7 +325,7 @@ fn a_fetch_of_an_older_registration_than_is_known_is_refused() {
     assert_eq!(high_watermark(&broker), 0);
     assert_eq!(of(5).error_code(&broker), 0);
     assert_eq!(high_watermark(&broker), 1);
-    // It registers again; the image comes later than its first fetch.
+    // The broker registers again; the new image arrives after its first fetch.
     broker.append_waiting_for_nobody(&batch(&["b"]));
     assert_eq!(Fetch { broker_epoch: 7, ..fetch(2, 1) }.error_code(&broker), 0);
     assert_eq!(
@@ -350,7 +351,8 @@ fn a_fetch_is_booked_before_it_waits_and_never_again() {
     let mut waiting = pending(fetch(2, 2).waiting(1).of(&broker));
     assert!(poll(&mut waiting).is_none());
     assert_eq!(high_watermark(&broker), 2);
-    // The follower has lost everything meanwhile and says so; what it had is not booked again.
+    // The follower has lost all records in the meantime and fetches from 0; its former progress is
+    // not recorded again.
     broker.append_waiting_for_nobody(&batch(&["c"]));
     fetch(3, 3).answer(&broker);
     fetch(2, 0).answer(&broker);
@@ -360,7 +362,7 @@ fn a_fetch_is_booked_before_it_waits_and_never_again() {
     assert_eq!(partition.log_end_of_follower(2), 0);
 }
 
-/// What is booked does not wait for the room that the answer needs.
+/// The follower's progress is recorded before the fetch waits for memory.
 #[test]
 fn a_fetch_is_booked_while_answers_have_no_room() {
     let broker = leader(&[1, 2], &[]);
@@ -375,7 +377,8 @@ fn a_fetch_is_booked_while_answers_have_no_room() {
     drop(others);
 }
 
-/// contract/kafka.md#27: a follower's next request names only what changed, and counts for all of its partitions.
+/// contract/kafka.md#27: the next request of a session names only changes, and counts for all
+/// partitions of the session.
 #[test]
 fn a_request_of_a_session_books_what_the_session_knows() {
     let broker = leader(&[1, 2], &[]);
@@ -464,7 +467,7 @@ fn only_another_registered_broker_on_the_listener_for_brokers_is_a_replica() {
     assert_eq!(told(&broker), []);
 }
 
-/// A produce that waits for the in-sync replicas.
+/// A produce request that waits for the in-sync replicas.
 fn produced(broker: &Broker) -> PendingOutcome {
     let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
     assert!(poll(&mut waiting).is_none());
@@ -495,7 +498,7 @@ fn committed(isr: &[i32], partition_epoch: i32) -> IsrOutcome {
     IsrOutcome::Committed { isr: isr.to_vec(), partition_epoch }
 }
 
-/// contract/replication.md#1, #29: the follower counts while nobody knows whether it leaves.
+/// contract/replication.md#1, #29: the follower counts until it is known whether it leaves the ISR.
 #[test]
 fn a_pending_shrink_holds_acks_all_until_the_controller_has_committed_it() {
     let broker = leader(&[1, 2, 3], &[]);
@@ -510,7 +513,7 @@ fn a_pending_shrink_holds_acks_all_until_the_controller_has_committed_it() {
     assert_eq!(high_watermark(&broker), 1);
 }
 
-/// contract/replication.md#1: it may be in the ISR already, for all that is known here.
+/// contract/replication.md#1: the controller may have committed the new member already.
 #[test]
 fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
     let broker = leader(&[1, 2], &[]);
@@ -520,7 +523,7 @@ fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
     let proposal = propose(&broker, 0, &[1, 2, 3]);
     let mut waiting = produced(&broker);
     fetch(2, 2).answer(&broker);
-    // It lags, so nothing but the proposal makes it count.
+    // It lags, so it counts only because of the proposal.
     broker.clock.advance_ms(30_001);
     fetch(2, 2).answer(&broker);
     scan(&broker);
@@ -530,7 +533,7 @@ fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
     assert_eq!(high_watermark(&broker), 2);
 }
 
-/// What the controller says counts, not what was asked for; the image says it again later.
+/// The ISR in the controller's response counts, not the proposed one; a later image repeats it.
 #[test]
 fn the_isr_is_the_one_that_the_controller_committed() {
     let mut broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
@@ -546,7 +549,7 @@ fn the_isr_is_the_one_that_the_controller_committed() {
     assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
 }
 
-/// contract/replication.md#6: with too few replicas left the record may be committed, or not.
+/// contract/replication.md#6: with too few replicas left, the record may or may not be committed.
 #[test]
 fn a_shrink_below_min_isr_answers_what_waits_as_ambiguous() {
     let broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
@@ -568,13 +571,13 @@ fn code_of(produced: Outcome) -> i16 {
     produce::Response::decode(9, &bytes).unwrap().responses[0].partitions[0].error_code
 }
 
-/// Runs the scan over followers, as upkeep does.
+/// Runs the scan of followers, as upkeep does.
 fn scan(broker: &Broker) {
     broker.ctx.partitions.scan_followers();
     broker.wait_idle();
 }
 
-/// Followers that Python was told of, in order.
+/// The follower states that were reported to Python, in order.
 fn told(broker: &Broker) -> Vec<(i32, ReplicaStateKind)> {
     let of_event = |event| match event {
         Event::Replica { follower, state, .. } => Some((follower, state)),
@@ -614,7 +617,7 @@ fn a_follower_that_stops_to_fetch_is_seen_to_lag_and_again_until_it_left_the_isr
     assert_eq!(high_watermark(&broker), 2);
 }
 
-/// One that never fetched is as dead as one that stopped.
+/// A follower that never fetched counts as lagging, like one that stopped.
 #[test]
 fn a_follower_that_never_fetches_is_seen_to_lag_even_behind_a_log_that_nobody_opened() {
     let broker = leader(&[1, 2, 3], &[]);
@@ -655,7 +658,8 @@ fn a_caught_up_follower_of_another_registration_is_stale() {
     assert_eq!(told(&broker), [(2, ReplicaStateKind::CaughtUp)]);
 }
 
-/// contract/replication.md#26: who is fenced catches up, and who leaves is served to the end, but neither joins.
+/// contract/replication.md#26: a fenced follower catches up, and one in controlled shutdown is
+/// served to the end, but neither joins the ISR.
 #[test]
 fn a_follower_that_is_fenced_or_shuts_down_fetches_and_may_not_join() {
     use ReplicaStateKind::{CaughtUp, StaleEpoch};
@@ -682,7 +686,7 @@ fn a_follower_that_is_fenced_or_shuts_down_fetches_and_may_not_join() {
     assert_eq!(told(&broker), [(2, CaughtUp), (3, CaughtUp)]);
 }
 
-/// contract/replication.md#2: it holds the high watermark back while it keeps up, and no longer.
+/// contract/replication.md#2: the follower holds back the high watermark only while it keeps up.
 #[test]
 fn a_follower_that_lags_outside_of_the_isr_lets_the_high_watermark_go() {
     let broker = leader(&[1], &[]);
@@ -710,7 +714,7 @@ fn only_partitions_with_followers_are_scanned() {
     broker.ctx.partitions.close(&MayWait::as_documented());
 }
 
-/// Node 1 leads `t`-0 for nodes 1 to 3, throttled as leader, by `bytes_per_second`.
+/// Node 1 leads `t`-0 for nodes 1 to 3, and is throttled as leader to `bytes_per_second`.
 fn throttled_leader(isr: &[i32], replicas: &str, bytes_per_second: &str) -> Broker {
     let mut broker = leader(isr, &[("leader.replication.throttled.replicas", replicas)]);
     broker.set(&[("leader.replication.throttled.rate", bytes_per_second)]);
@@ -725,7 +729,7 @@ fn a_throttled_follower_out_of_sync_gets_nothing_while_the_rate_is_above_the_lim
     let held = fetch(3, 0).answer(&broker);
     assert_eq!((held.error_code, values_count(&held)), (0, 0));
     assert_eq!((held.high_watermark, held.log_start_offset), (0, 0));
-    // One in the ISR is not held back, but counts.
+    // An ISR member is not held back, but its bytes count.
     assert_eq!(values_count(&fetch(2, 0).answer(&broker)), 1);
     let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
     fetch(2, 1).answer(&broker);
@@ -744,7 +748,8 @@ fn only_replicas_that_are_named_are_throttled() {
     }
 }
 
-/// That there are more records than may be sent is no reason to answer: the follower would ask without end.
+/// Available records that may not be sent do not complete the fetch; otherwise the follower would
+/// fetch in a loop.
 #[test]
 fn a_follower_that_is_held_back_waits_at_the_leader() {
     let broker = throttled_leader(&[1, 2], "*", "100");
@@ -771,7 +776,7 @@ fn a_throttle_that_is_removed_ends_at_the_next_look() {
     assert_eq!(values_count(&answer(outcome)), 2);
 }
 
-/// What a follower lacks it is told whether it is held back or not.
+/// A follower gets errors whether it is held back or not.
 #[test]
 fn a_follower_that_is_held_back_is_refused_what_is_out_of_range() {
     let broker = throttled_leader(&[1, 2], "*", "0");

@@ -1,4 +1,4 @@
-//! The answer to a fetch, with what its session lets it leave out.
+//! The response to a fetch, without the partitions that its session allows to omit.
 
 use std::sync::Arc;
 
@@ -24,12 +24,13 @@ use crate::kafka_error::KafkaError;
 use crate::partition::{Read, Replica};
 use crate::seam::settings::Side;
 
-/// First version whose answers name the leader a client should turn to (KIP-951).
+/// First version whose responses name the current leader (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;
-/// First version with an error for the whole request, and none for each partition.
+/// First version with only an error for the whole request, and not for each partition.
 const TOP_LEVEL_ERROR_ONLY_VERSION_MIN: i16 = 13;
 
-/// Refuses a whole request: in the head of the answer, and up to version 12 for each partition too.
+/// Rejects a whole request: in the top-level error code, and before version 13 for each partition
+/// too.
 pub(super) fn refuse(version: i16, request: &Request<'_>, error: KafkaError) -> Outcome {
     let named = version < TOP_LEVEL_ERROR_ONLY_VERSION_MIN;
     let topics = if named { request.topics.as_slice() } else { &[] };
@@ -68,7 +69,8 @@ fn failed(index: i32, error: KafkaError, current_leader: LeaderIdAndEpoch) -> Pa
     }
 }
 
-/// Refused before any log was asked. Kafka then lists no aborted transactions, where a log's refusal has no list.
+/// A partition that failed before its log was read. Kafka's response then has an empty list of
+/// aborted transactions; after an error of the log it has a null list.
 fn refused(index: i32, error: KafkaError) -> PartitionResponse {
     PartitionResponse {
         aborted_transactions: Some(Vec::new()),
@@ -76,7 +78,7 @@ fn refused(index: i32, error: KafkaError) -> PartitionResponse {
     }
 }
 
-/// The answer with the `slices` for which it has room.
+/// Encodes the response; `slices` fill its gaps.
 fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> Outcome {
     let mut chunks = Chunks::new();
     match response.encode(version, &mut chunks) {
@@ -85,23 +87,23 @@ fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> 
     }
 }
 
-/// All that is needed to answer, now or later.
+/// Everything that is needed to respond, now or later.
 pub(super) struct Answer {
     pub(super) ctx: Arc<Context>,
     pub(super) client: Client,
-    /// Who fetches, if it is no client.
+    /// Set if a replica sent the request.
     pub(super) replica: Option<Replica>,
     pub(super) limits: Limits,
     pub(super) targets: Targets,
 }
 
 impl Answer {
-    /// Whether it is about so many partitions that no thread of the network may read them.
+    /// True if the request has too many partitions to read them on a network thread.
     pub(super) fn is_long(&self) -> bool {
         self.targets.list.len() > PARTITIONS_AT_ONCE_MAX
     }
 
-    /// The same once the leaders have booked what a follower has, which must happen once for each request.
+    /// Records a follower's progress in the leaders. This must happen once per request.
     pub(super) fn booked(mut self) -> Answer {
         if let Some(replica) = &self.replica {
             self.targets.book(&self.limits, replica);
@@ -109,12 +111,12 @@ impl Answer {
         self
     }
 
-    /// Reads all within the limits; see [`Targets::read`].
+    /// Reads all targets within the limits; see [`Targets::read`].
     pub(super) fn read(&self, memory_max: usize) -> Found {
         self.targets.read(&self.limits, memory_max, self.holds_back())
     }
 
-    /// Whether throttled partitions are held back from a follower that is not in sync.
+    /// True if throttled partitions are held back from followers that are not in sync.
     fn holds_back(&self) -> bool {
         let is_throttled = self.replica.is_some() && self.targets.has_throttled;
         is_throttled && {
@@ -123,7 +125,7 @@ impl Answer {
         }
     }
 
-    /// Counts the records that a follower gets of throttled partitions.
+    /// Counts the records of throttled partitions that a follower gets.
     fn count_replicated(&self, fetched: &[Fetched]) {
         if self.replica.is_some() && self.targets.has_throttled {
             let bytes = self.targets.throttled_bytes(fetched);
@@ -132,7 +134,8 @@ impl Answer {
         }
     }
 
-    /// Tells the session what is answered, leaves out what it may, and encodes.
+    /// Records the results in the session, omits the partitions that it allows to omit, and
+    /// encodes.
     pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
         let throttle_ms = match self.replica {
             Some(_) => 0,
@@ -183,7 +186,8 @@ impl Answer {
         encode(self.limits.version, &response, slices)
     }
 
-    /// Nothing yet, by the client's quota. A session goes on as if there had been nothing to tell; none is granted.
+    /// An empty response, because of the client's quota. An existing session does not change; no
+    /// new one is granted.
     fn throttled(&self, throttle_time_ms: i32) -> Outcome {
         let session_id = match &self.targets.session {
             SessionUse::None | SessionUse::New(_) => SESSION_NONE,
@@ -205,7 +209,8 @@ fn records_bytes(fetched: &[Fetched]) -> usize {
 }
 
 impl Answer {
-    /// The session's id, and which partitions the answer names: all of them unless a session continues.
+    /// Returns the session id, and for each partition whether the response has it: only a continued
+    /// session omits partitions.
     fn tell_session(&mut self, fetched: &[Fetched]) -> (i32, Vec<bool>) {
         let answered = || self.targets.list.iter().map(|target| &target.key).zip(fetched);
         match std::mem::replace(&mut self.targets.session, SessionUse::None) {

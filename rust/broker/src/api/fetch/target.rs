@@ -1,4 +1,5 @@
-//! What a fetch reads: the partitions of the request or of its session, resolved against the image.
+//! The partitions that a fetch reads: those of the request or of its session, looked up in the
+//! image.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,22 +21,23 @@ use crate::partition::{Isolation, Partition, Read, ReadRequest, Replica};
 use crate::seam::image::{Image, TopicEntry, TopicId};
 use crate::seam::settings::Side;
 
-/// First version that names topics by id.
+/// First version that identifies topics by id.
 const TOPIC_ID_VERSION_MIN: i16 = 13;
 
-/// What one partition gave.
+/// The result of reading one partition.
 pub(super) type Fetched = Result<Read, KafkaError>;
 
-/// What all partitions gave.
+/// The results of all partitions.
 pub(super) struct Found {
     pub(super) fetched: Vec<Fetched>,
-    /// What counts towards `min_bytes`. A partition that has more than fits counts as all that the request wants of it: Kafka
-    /// fills it up with the beginning of the next batch, and answers (`DelayedFetch`).
+    /// Bytes that count towards `min_bytes`. A partition with more records than fit counts with all
+    /// the bytes that the request wanted of it: Kafka fills the rest with the start of the next
+    /// batch, and responds (`DelayedFetch`).
     bytes: i64,
 }
 
 impl Found {
-    /// Whether there is something worth an answer now (contract/kafka.md#26).
+    /// True if the results justify a response now (contract/kafka.md#26).
     pub(super) fn is_enough(&self, bytes_min: i64) -> bool {
         let urgent = |fetched: &Fetched| match fetched {
             Err(_) => true,
@@ -44,30 +46,30 @@ impl Found {
         self.fetched.is_empty() || self.fetched.iter().any(urgent) || self.bytes >= bytes_min
     }
 
-    /// Counts what was found for `parked`.
+    /// Adds the bytes of the results to the count of `parked`.
     pub(super) fn credit(&self, parked: &Parked) {
         parked.credit(self.bytes);
     }
 }
 
-/// How a request stands to sessions (KIP-227).
+/// The session of a request (KIP-227).
 pub(super) enum SessionUse {
-    /// None is wanted.
+    /// No session.
     None,
-    /// A new one, to be granted with the answer.
+    /// A new session, which the response grants.
     New(Box<FetchSession>),
-    /// This one, continued.
+    /// An existing session, which continues.
     Continued(i32, SharedSession),
 }
 
-/// A request with its session looked up.
+/// A request after the look-up of its session.
 pub(super) struct Opened {
     pub(super) session: SessionUse,
     pub(super) specs: Vec<(PartitionKey, FetchSpec)>,
 }
 
 impl Opened {
-    /// Finds, opens or closes the session that the request names.
+    /// Finds, creates or closes the session of the request.
     pub(super) fn of(
         ctx: &Context,
         image: &Image,
@@ -124,7 +126,7 @@ impl Opened {
     }
 }
 
-/// What the request itself names, in its order.
+/// The partitions that the request itself names, in its order.
 fn wanted<'a>(
     image: &'a Image,
     uses_topic_ids: bool,
@@ -137,7 +139,7 @@ fn wanted<'a>(
             let spec = FetchSpec {
                 fetch_offset: partition.fetch_offset,
                 bytes_max: partition.partition_max_bytes,
-                // Kafka takes any negative epoch for none here, though not in ListOffsets.
+                // Kafka treats every negative epoch as "none" here, though not in ListOffsets.
                 current_leader_epoch: LeaderEpoch::from_wire(
                     partition.current_leader_epoch.max(-1),
                 ),
@@ -149,7 +151,7 @@ fn wanted<'a>(
     })
 }
 
-/// A partition named twice is read and answered once, as wanted last; sessions do the same.
+/// A partition named twice is read once, with its last parameters; sessions do the same.
 fn last_of_each(specs: Vec<(PartitionKey, FetchSpec)>) -> Vec<(PartitionKey, FetchSpec)> {
     if specs.len() < 2 {
         return specs;
@@ -168,7 +170,7 @@ fn last_of_each(specs: Vec<(PartitionKey, FetchSpec)>) -> Vec<(PartitionKey, Fet
     kept
 }
 
-/// Names are shared with the image where it knows them.
+/// Shares the name of the image if the topic exists.
 fn topic_key(image: &Image, uses_topic_ids: bool, name: &str, id: TopicId) -> TopicKey {
     if uses_topic_ids {
         return TopicKey::Id(id);
@@ -182,24 +184,24 @@ pub(super) struct Target {
     pub(super) spec: FetchSpec,
     pub(super) topic_id: TopicId,
     pub(super) partition: Result<Arc<Partition>, KafkaError>,
-    /// Whether its leader, if that is this broker, throttles it; false without a limit.
+    /// True if this broker, as the leader, throttles it; false without a limit.
     is_throttled: bool,
-    /// What the partition's deletion means to this client.
+    /// Error for this client if the partition is deleted.
     deleted_as: KafkaError,
 }
 
-/// All partitions to read, in the order of service, and the session they belong to.
+/// All partitions to read, in the order of service, and their session.
 pub(super) struct Targets {
     pub(super) session: SessionUse,
     pub(super) list: Vec<Target>,
-    /// Brokers in the rack of the client, where it may read from followers.
+    /// The brokers in the client's rack, if it may read from followers.
     nearby: Vec<i32>,
-    /// Whether any of them is throttled.
+    /// True if a target is throttled.
     pub(super) has_throttled: bool,
 }
 
 impl Targets {
-    /// Looks every partition up.
+    /// Looks up every partition.
     pub(super) fn resolve(ctx: &Context, image: &Image, opened: Opened) -> Targets {
         let Opened { mut session, specs } = opened;
         let throttles = image.settings.replication_throttle.limit(Side::Leader).is_some();
@@ -212,7 +214,8 @@ impl Targets {
                 SessionUse::New(session) => session.resolve(&key, entry.is_some()),
                 SessionUse::Continued(_, session) => session.lock().resolve(&key, entry.is_some()),
             };
-            // By id: 100 for one never known, 3 for one that this session knew (contract/kafka.md#63).
+            // For topic ids: 100 if the topic was never known, 3 if this session knew it
+            // (contract/kafka.md#63).
             let deleted_as = match key.topic {
                 TopicKey::Id(_) if !was_known => KafkaError::UnknownTopicId,
                 _ => KafkaError::UnknownTopicOrPartition,
@@ -229,17 +232,17 @@ impl Targets {
         Targets { session, list, nearby: Vec::new(), has_throttled }
     }
 
-    /// The same for a client that is to be sent to replicas on `nearby` brokers.
+    /// Sets the brokers whose replicas the client should prefer.
     pub(super) fn near(self, nearby: Vec<i32>) -> Targets {
         Targets { nearby, ..self }
     }
 
-    /// Those that are here.
+    /// The targets' partitions that are on this broker.
     pub(super) fn partitions(&self) -> impl Iterator<Item = &Arc<Partition>> {
         self.list.iter().filter_map(|target| target.partition.as_ref().ok())
     }
 
-    /// Bytes of records that were `fetched` of those that are throttled.
+    /// Bytes of `fetched` records of throttled partitions.
     pub(super) fn throttled_bytes(&self, fetched: &[Fetched]) -> usize {
         let throttled = self.list.iter().zip(fetched).filter(|(target, _)| target.is_throttled);
         throttled
@@ -248,14 +251,15 @@ impl Targets {
             .sum()
     }
 
-    /// Has the leaders book what `replica` has.
+    /// Records the progress of `replica` in the leaders.
     pub(super) fn book(&mut self, limits: &Limits, replica: &Replica) {
         self.list.iter_mut().for_each(|target| target.book(limits, replica));
     }
 
-    /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left. Records
-    /// that come to lie in memory take `memory_max` together; the last of them may go beyond. Throttled ones give nothing where
-    /// `holds_back` is true, unless the follower is in sync.
+    /// Reads all targets within the limits: the first partition with data returns at least one
+    /// batch, later ones at most the remaining bytes. Records in memory take `memory_max` bytes
+    /// together; only the last of them may exceed it. If `holds_back` is true, throttled partitions
+    /// return nothing, unless the follower is in sync.
     pub(super) fn read(&self, limits: &Limits, memory_max: usize, holds_back: bool) -> Found {
         let mut bytes_left = limits.bytes_max;
         let mut memory_left = memory_max as i64;
@@ -286,8 +290,8 @@ impl Targets {
 }
 
 impl Target {
-    /// What of `bytes` may be read while `memory_left` is left for records in memory. Logs on disk are sent from their files,
-    /// but for what is little.
+    /// Limits `bytes` to `memory_left` for a log in memory. Records of logs on disk are sent from
+    /// their files, except small amounts.
     fn in_memory(&self, bytes: i64, memory_left: i64) -> i64 {
         match &self.partition {
             Ok(partition) if partition.is_in_memory() => bytes.min(memory_left),
@@ -296,7 +300,8 @@ impl Target {
         }
     }
 
-    /// What `fetched` counts towards `min_bytes`, where the request wanted `bytes_left` at most.
+    /// The bytes of `fetched` that count towards `min_bytes`; the request wanted at most
+    /// `bytes_left`.
     fn counted(&self, fetched: &Fetched, bytes_left: i64) -> i64 {
         let Ok(read) = fetched else { return 0 };
         let wanted = bytes_left.min(i64::from(self.spec.bytes_max));
@@ -316,7 +321,7 @@ impl Target {
         partition.read(&request).map_err(|error| self.named(error))
     }
 
-    /// Whether a throttle keeps records from the follower that reads.
+    /// True if a throttle holds back records from this follower.
     fn is_held_back(&self, isolation: Isolation) -> bool {
         let (Isolation::Replica(broker_id), Ok(partition)) = (isolation, &self.partition) else {
             return false;
@@ -324,7 +329,8 @@ impl Target {
         self.is_throttled && !partition.is_in_sync(broker_id)
     }
 
-    /// What is answered beside records. That there are more is no reason for an answer.
+    /// Reads no records, only the rest of a partition's response. Records that exist are no reason
+    /// to respond.
     fn read_nothing(&self, limits: &Limits) -> Fetched {
         let read = self.read(limits, &[], 0, false)?;
         Ok(Read { has_more: false, ..read })
@@ -343,7 +349,8 @@ impl Target {
         }
     }
 
-    /// Has the leader book what `replica` has. A target that is refused stays so: nothing is read of it.
+    /// Records the progress of `replica` in the leader. If that fails, the target fails too and is
+    /// not read.
     fn book(&mut self, limits: &Limits, replica: &Replica) {
         let Ok(partition) = &self.partition else { return };
         let request = self.request(limits, 0);
@@ -353,7 +360,7 @@ impl Target {
         }
     }
 
-    /// The partition's `error` as this client knows it.
+    /// Maps the partition's `error` to the one for this client.
     fn named(&self, error: KafkaError) -> KafkaError {
         match error {
             KafkaError::UnknownTopicId => self.deleted_as,
@@ -362,7 +369,7 @@ impl Target {
     }
 }
 
-/// Hidden topics are the control plane's own.
+/// Hidden topics belong to the control plane and cannot be fetched.
 fn find_topic<'a>(image: &'a Image, key: &TopicKey) -> Option<&'a Arc<TopicEntry>> {
     let entry = match key {
         TopicKey::Name(name) => image.topic(name),

@@ -1,4 +1,4 @@
-//! Fetch at the handler: sizes, sessions, waiting and fencing on memory logs.
+//! Tests of the fetch handler on in-memory logs: sizes, sessions, waits and fencing.
 
 use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::Records;
@@ -13,7 +13,7 @@ use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, settled, topic};
 
-/// What an answer says, owned.
+/// The contents of a response, owned.
 #[derive(Debug)]
 struct Answer {
     error_code: i16,
@@ -113,7 +113,7 @@ fn parked_fetch_answers_when_bytes_come() {
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
 }
 
-/// What waits for bytes, once another thread has found too few.
+/// A fetch that waits for bytes after another thread found too few.
 fn parked_elsewhere(broker: &Broker, outcome: Outcome) -> PendingOutcome {
     let mut waiting = pending(outcome);
     let host = broker.ctx.partitions.host().clone();
@@ -163,7 +163,8 @@ fn parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
     assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
 }
 
-/// Appends batches that together are larger than what one answer of a broker with a `memory_max` of a mebibyte may hold.
+/// Appends batches that together exceed the records of one response, for a broker with a
+/// `memory_max` of 1 MiB.
 fn append_more_than_an_answer_holds(broker: &Broker) {
     let value = "x".repeat(30_000);
     (0..3).for_each(|_| _ = broker.append(&batch(&[&value])));
@@ -242,7 +243,8 @@ fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
 
 #[test]
 fn parked_fetch_hears_of_deletion_and_leadership() {
-    // One that knows of followers goes on to wait at this one, unless it named the epoch.
+    // A client that can fetch from followers continues to wait at this broker, unless its request
+    // had the leader epoch.
     for (deleted, version, code) in [(true, 12, 3), (false, 10, 6), (false, 12, 74), (true, 13, 3)]
     {
         let mut broker = broker();
@@ -472,7 +474,7 @@ fn a_fetch_over_the_quota_brings_nothing_and_its_session_goes_on() {
     assert_eq!(values_count(answered.partitions[0].records.as_ref()), 1);
 }
 
-/// What a quota never allows at once is not waited for.
+/// A fetch does not wait for more bytes than its quota ever allows at once.
 #[test]
 fn a_fetch_waits_for_no_more_than_its_quota_allows() {
     let broker = with_quota(broker(), 100.0);

@@ -1,4 +1,4 @@
-//! The rules by example, then sessions against a naive model.
+//! Examples of the rules, then a comparison of sessions with a simple model.
 
 use proptest::prelude::*;
 
@@ -83,12 +83,12 @@ fn a_topic_once_resolved_is_told_apart_from_one_never_known() {
     assert!(session.resolve(&key(0), false));
 }
 
-/// A cache that takes so many partitions.
+/// A cache with space for `partitions` partitions.
 fn sessions_of(partitions: usize) -> FetchSessions {
     FetchSessions::new(1, Arc::new(Budget::new(partitions * PARTITION_BYTES)))
 }
 
-/// Makes a session one of `count` partitions.
+/// Gives a session `count` partitions.
 fn resized(sessions: &FetchSessions, id: i32, count: i32) -> Result<(), KafkaError> {
     let shared = sessions.get(id, Owner::Client, 0)?;
     let mut held = shared.lock();
@@ -103,7 +103,8 @@ fn full_cache_grants_no_session_until_one_may_go() {
     let large = sessions.insert(session(3), 2, 0);
     assert!(small > 0 && large > 0 && small != large);
     assert_eq!(sessions.insert(session(2), 2, MINUTE_NS), SESSION_NONE);
-    // After two minutes a smaller one, though in use, makes way for a larger one; an equal one does not.
+    // After two minutes, a smaller session is evicted for a larger one although it is in use; one
+    // of equal size is not.
     assert!(
         sessions.get(small, Owner::Client, 3 * MINUTE_NS).is_ok()
             && sessions.get(large, Owner::Client, 3 * MINUTE_NS).is_ok()
@@ -114,7 +115,7 @@ fn full_cache_grants_no_session_until_one_may_go() {
         sessions.get(small, Owner::Client, 3 * MINUTE_NS).err(),
         Some(KafkaError::FetchSessionIdNotFound)
     );
-    // One that nobody used for two minutes goes first, whatever its size.
+    // A session that was unused for two minutes is evicted first, whatever its size.
     assert!(sessions.insert(session(1), 2, 6 * MINUTE_NS) > 0);
     assert_eq!(sessions.counts().0, 2);
 }
@@ -147,7 +148,7 @@ fn of_follower(partitions: i32) -> FetchSession {
     FetchSession { owner: Owner::Follower(2), ..session(partitions) }
 }
 
-/// Which of `ids` are there.
+/// For each of `ids`: true if the session exists.
 fn alive(sessions: &FetchSessions, ids: &[i32]) -> Vec<bool> {
     let cache = sessions.cache.lock();
     ids.iter().map(|id| cache.slots.contains_key(id)).collect()
@@ -163,13 +164,14 @@ fn a_follower_takes_the_slot_of_a_client_and_no_client_that_of_a_follower() {
     let second = sessions.insert(of_follower(1), 2, 0);
     assert_eq!(alive(&sessions, &[large, first, second]), [false, true, true]);
     assert_eq!(sessions.insert(of_follower(7), 2, 0), SESSION_NONE, "both are young");
-    // In use and old: a larger client gets no place, a larger follower does.
+    // The sessions are in use and old: a larger session of a client gets no slot, one of a follower
+    // does.
     for id in [first, second] {
         sessions.get(id, Owner::Follower(2), 3 * MINUTE_NS).unwrap();
     }
     assert_eq!(sessions.insert(session(90), 2, 3 * MINUTE_NS), SESSION_NONE);
     assert!(sessions.insert(of_follower(7), 2, 3 * MINUTE_NS) > 0);
-    // As in Kafka, what nobody used for two minutes goes, whosever it is.
+    // As in Kafka, a session that was unused for two minutes is evicted, also a follower's.
     assert!(sessions.insert(session(1), 2, 6 * MINUTE_NS) > 0);
 }
 
@@ -230,7 +232,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same session as a plain list in the order of service: (partition, offset, told high watermark).
+/// The session as a list in the order of service: (partition, offset, high watermark in the last
+/// response).
 #[derive(Default)]
 struct Model(Vec<(i32, i64, Option<i64>)>);
 

@@ -1,4 +1,4 @@
-//! Offsets by time, by end and by epoch at the handlers.
+//! Tests of the handlers for offsets by timestamp, by end of log and by leader epoch.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::testing::{
     topic,
 };
 
-/// Code, offset, timestamp and epoch of each partition asked for.
+/// Error code, offset, timestamp and leader epoch of each requested partition.
 fn ask(
     broker: &Broker,
     version: i16,
@@ -50,7 +50,7 @@ fn find(broker: &Broker, version: i16, timestamp: i64) -> (i16, i64, i64) {
     (code, offset, timestamp)
 }
 
-/// Offsets 0, 1, 2 at 10, 30, 20 ms after the start.
+/// A partition whose offsets 0, 1 and 2 have timestamps 10, 30 and 20 ms after the start.
 fn broker() -> Broker {
     let broker = Broker::in_memory().with_topic(1, &[]);
     for after_ms in [10, 30, 20] {
@@ -72,7 +72,7 @@ fn every_version_answers_and_carries_an_epoch_from_4_on() {
     }
 }
 
-/// What a follower truncates to.
+/// A follower truncates its log to this offset.
 #[test]
 fn a_follower_is_told_of_the_log_end_and_whoever_may_not_ask_as_one_of_the_high_watermark() {
     let mut broker = Broker::in_memory().in_cluster();
@@ -172,7 +172,8 @@ fn lagging_high_watermark_is_offset_not_available() {
     replicated.partitions[0].replicas = vec![1, 2];
     replicated.partitions[0].isr = vec![1, 2];
     broker.append(&batch(&["b"]));
-    // Appended but, with a second replica in the ISR, not committed; then a new epoch begins behind it.
+    // Appended but not committed, because the ISR has a second replica; then a new leader epoch
+    // starts.
     broker.apply(ImageDelta { topics: vec![replicated.clone()], ..ImageDelta::default() });
     assert!(matches!(broker.produce(9, 1, &batch(&["c"])), crate::api::context::Outcome::Reply(_)));
     replicated.partitions[0].leader_epoch = LeaderEpoch::new(2);
@@ -233,7 +234,8 @@ fn delete_records_moves_the_start_within_the_high_watermark() {
     assert_eq!(broker.append(&batch(&["next"])), 3);
 }
 
-/// It was answered as a fault of the disk, and once took the partition offline.
+/// Regression test: the failed look-up was reported as a disk error, which took the partition
+/// offline once.
 #[test]
 fn a_look_up_by_time_that_fails_in_a_topic_deleted_meanwhile_finds_no_partition() {
     let broker = broker();
@@ -259,7 +261,7 @@ fn a_look_up_by_time_that_fails_in_a_topic_deleted_meanwhile_finds_no_partition(
     assert!(!broker.events().iter().any(failed), "nothing is wrong with the disk");
 }
 
-/// A client that asked at the moment was told of a fault of the disk.
+/// Regression test: a request during the open of the log was answered with a storage error.
 #[test]
 fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
@@ -271,7 +273,7 @@ fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
         partition.find_offset(OffsetQuery::Latest, LookUp::Small, isolation, None).map(drop)
     };
     assert_eq!(ask(), Err(KafkaError::NotLeaderOrFollower));
-    // Descriptors are short: it stays as it is, and its next use tries again.
+    // No file descriptors are left: the log stays unopened, and its next use retries.
     broker.gate.refuse_at(Op::Open, "/data/t-0");
     assert_eq!(find(&broker, 9, -1).0, KafkaError::KafkaStorageError.code());
     assert_eq!(ask(), Err(KafkaError::KafkaStorageError));
@@ -280,7 +282,8 @@ fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
     assert_eq!(ask(), Ok(()));
 }
 
-/// A file that retention had removed before it was opened took the partition offline.
+/// Regression test: a file that retention had removed before it was opened took the partition
+/// offline.
 #[test]
 fn a_look_up_by_time_that_retention_overtakes_answers_from_what_is_left() {
     let broker = broker();

@@ -1,4 +1,5 @@
-//! Batches that no honest client sends, at the handler: a typed answer, nothing appended, the next producer served.
+//! Tests of the produce handler with malicious batches: each gets an error code, nothing is
+//! appended, and the next batch is appended.
 
 use pykafka_record::{BatchOptions, Compression, HEADER_SIZE, compress, crc32c};
 use pykafka_wire::produce::Response;
@@ -10,10 +11,10 @@ const LENGTH_AT: usize = 8;
 const LENGTH_COUNTS_FROM: usize = 12;
 const CRC_AT: usize = 17;
 const CRC_COVERS_FROM: usize = 21;
-/// More than any batch may become, at any ratio.
+/// Larger than the decompressed size that any batch may have, at any compression ratio.
 const ZEROS: usize = 129 << 20;
 
-/// A batch that claims one record, with these bytes where records are: its length and CRC are right.
+/// A batch with a valid length and CRC that claims one record; `body` replaces its records.
 fn with_body(compression: Compression, body: &[u8]) -> Vec<u8> {
     let options = BatchOptions { compression, ..BatchOptions::default() };
     let mut bytes = batch_with(options, &["a"]);
@@ -26,7 +27,7 @@ fn with_body(compression: Compression, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The error code of a produce that must not append anything.
+/// Produces `records`, checks that nothing is appended, and returns the error code.
 fn refused(records: &[u8]) -> i16 {
     let broker = Broker::in_memory().with_topic(1, &[]);
     let bytes = replied(broker.produce(9, -1, records));
@@ -48,7 +49,7 @@ fn bombs_of_every_codec_are_messages_too_large() {
     }
 }
 
-/// Snappy cannot expand a message past the bound; but it says beforehand how much it will be.
+/// Snappy cannot expand a batch beyond the bound, but it declares the decompressed size.
 /// contract/replication.md#attack-13.
 #[test]
 fn declared_sizes_are_not_believed() {
@@ -62,14 +63,15 @@ fn declared_sizes_are_not_believed() {
 /// contract/replication.md#attack-14.
 #[test]
 fn lengths_below_minus_one_and_counts_beyond_the_record_are_invalid_records() {
-    // After its size a record has: attributes, timestamp delta, offset delta, key, value, count of headers, headers.
+    // The fields after the size: attributes, timestamp delta, offset delta, key, value, header
+    // count, headers.
     let records: [&[u8]; 6] = [
-        &[0, 0, 0, 3, 1, 0],                            // a key of -2 bytes
-        &[0, 0, 0, 1, 3, 0],                            // a value of -2
+        &[0, 0, 0, 3, 1, 0],                            // key length -2
+        &[0, 0, 0, 1, 3, 0],                            // value length -2
         &[0, 0, 0, 1, 1, 1],                            // -1 headers
         &[0, 0, 0, 1, 1, 0xfe, 0xff, 0xff, 0xff, 0x0f], // 2^31-1 headers
-        &[0, 0, 0, 1, 1, 2, 1, 1],                      // a header's key of -1
-        &[0, 0, 0, 1, 1, 2, 2, 0x68, 3],                // a header's value of -2
+        &[0, 0, 0, 1, 1, 2, 1, 1],                      // header key length -1
+        &[0, 0, 0, 1, 1, 2, 2, 0x68, 3],                // header value length -2
     ];
     for record in records {
         let body = [&[record.len() as u8 * 2], record].concat();

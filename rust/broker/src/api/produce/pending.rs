@@ -1,4 +1,4 @@
-//! The appends of one produce request, and the answer once the last of them is settled.
+//! The appends of one produce request, and the response after the last of them is settled.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::partition::purgatory::Parked;
 use crate::partition::waiters::AckWaiter;
 use crate::partition::{Append, AppendOutcome, Partition};
 
-/// Gathers outcomes; wakes the request when replicas alone are waited for, and with the last one.
+/// Collects outcomes. Wakes the request when every append is stored by the leader, and at each
+/// outcome after that.
 struct Outcomes {
     parked: Arc<Parked>,
     due: Mutex<Due>,
@@ -25,9 +26,9 @@ struct Due {
     slots: Vec<Slot>,
     /// Slots without an outcome.
     remaining: usize,
-    /// Of them, those that are not in the leader's log yet, as durably as it promises.
+    /// Slots whose batch the leader has not stored yet, with the durability that `acks` promises.
     unstored: usize,
-    /// Whether nobody waits for the outcomes any more.
+    /// True if the request no longer waits for the outcomes.
     is_gone: bool,
 }
 
@@ -44,9 +45,9 @@ impl Due {
         self.unstored += 1;
     }
 
-    /// Never back: who tells that an append is stored may come after who acknowledges it.
+    /// Advances a slot and ignores steps backwards: `stored` may be called after `acknowledged`.
     fn advance(&mut self, slot: usize, to: Slot) {
-        // Once the request has taken its outcomes there is nobody to tell.
+        // The request has taken its outcomes already.
         let Some(slot) = self.slots.get_mut(slot) else { return };
         match (&slot, &to) {
             (Slot::Done(_), _) | (Slot::Stored, Slot::Queued | Slot::Stored) => return,
@@ -88,19 +89,19 @@ impl AckWaiter for Outcomes {
 
 /// A batch to append.
 pub(super) struct Pending {
-    /// Topic and partition of the answer that its outcome goes to.
+    /// Indexes of the topic and the partition in the response.
     pub(super) at: (usize, usize),
     pub(super) partition: Arc<Partition>,
     pub(super) batch: BytesMut,
 }
 
-/// Where in the answer an outcome belongs.
+/// The position of an outcome in the response.
 struct Place {
     at: (usize, usize),
     appended_to: Arc<Partition>,
 }
 
-/// See the module. Dropping it takes what still waits out of the partitions.
+/// The appends of one request. Dropping it withdraws waiting appends from their partitions.
 pub(super) struct Appends {
     acks: Acks,
     connection: u64,
@@ -110,14 +111,12 @@ pub(super) struct Appends {
 }
 
 impl Appends {
-    /// None yet.
     pub(super) fn new(acks: Acks, conn: &ConnectionInfo) -> Appends {
         let outcomes = Arc::new(Outcomes { parked: Parked::new(0), due: Mutex::default() });
         let (waiter, places) = (outcomes.clone(), Vec::new());
         Appends { acks, connection: conn.id, outcomes, waiter, places }
     }
 
-    /// Appends a batch.
     pub(super) fn append(&mut self, pending: Pending, transaction: TransactionRule) {
         let Pending { at, partition: appended_to, batch } = pending;
         let slot = self.places.len();
@@ -139,8 +138,9 @@ impl Appends {
         self.places.push(Place { at, appended_to });
     }
 
-    /// Answers, now or when the last outcome is known. Replicas have `timeout_ms` from when the leader has written and synced
-    /// all of it: Kafka's `appendRecords` does both before it begins to wait.
+    /// Responds now or after the last outcome. Replicas have `timeout_ms` from the moment when the
+    /// leader has written and synced all batches: Kafka's `appendRecords` does both before its wait
+    /// starts.
     pub(super) fn answer(
         self,
         ctx: &Arc<Context>,
@@ -175,7 +175,8 @@ impl Appends {
         self.outcomes.due.lock().unstored == 0
     }
 
-    /// Puts the outcomes, and the lack of those that never came, into the answer.
+    /// Copies the outcomes into the response; appends without an outcome fail with
+    /// REQUEST_TIMED_OUT.
     fn settle(self, ctx: &Arc<Context>, listener: &Arc<str>, mut answer: Answer) -> Outcome {
         let slots = self.outcomes.due.lock().take();
         for (place, slot) in self.places.iter().zip(slots) {

@@ -1,4 +1,5 @@
-//! A produce request, resolved and owned: the body must be free of borrows when the log stamps batches in it.
+//! A decoded produce request that owns its data: the log stamps batches in the body, so nothing may
+//! borrow from the body.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,14 +17,14 @@ use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::seam::image::{TopicEntry, TopicId};
 
-/// First version that names topics by id.
+/// First version that identifies topics by id.
 pub(super) const TOPIC_ID_VERSION_MIN: i16 = 13;
 
-/// First version of clients whose epoch is raised with each transaction, and whose batches make their partitions part of it
-/// (transaction version 2, KIP-890).
+/// First version of clients with transaction version 2 (KIP-890): their producer epoch rises with
+/// each transaction, and their batches add partitions to the transaction.
 pub(super) const ADD_PARTITIONS_VERSION_MIN: i16 = 12;
 
-/// A topic as the image knows it, or as the request named it.
+/// A topic of the image, or an unknown name or id from the request.
 #[derive(Debug, Clone)]
 pub(super) enum TopicReference {
     Known(Arc<TopicEntry>),
@@ -32,7 +33,7 @@ pub(super) enum TopicReference {
 }
 
 impl TopicReference {
-    /// The partition to append to.
+    /// Returns the partition to append to.
     pub(super) fn partition(
         &self,
         ctx: &Context,
@@ -52,12 +53,13 @@ impl TopicReference {
     }
 }
 
-/// One partition's records: where they lie in the body.
+/// The byte range of one partition's records in the body.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) index: i32,
     pub(super) records: Option<Range<usize>>,
-    /// Of a transactional batch: what has to be known of it if it is the first of its transaction.
+    /// For a transactional batch: the fields that verification needs if the batch is the first of
+    /// its transaction.
     pub(super) transaction: Option<FirstBatch>,
 }
 
@@ -68,15 +70,15 @@ pub(super) struct TopicPlan {
     pub(super) entries: Vec<Entry>,
 }
 
-/// See the module.
+/// A decoded request.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) acks: i16,
     pub(super) timeout_ms: i32,
-    /// Where the transactional id lies in the body, of a request with transactional batches.
+    /// Byte range of the transactional id in the body; `None` without transactional batches.
     pub(super) transactional_id: Option<Range<usize>>,
     pub(super) topics: Vec<TopicPlan>,
-    /// Refuses the request as a whole.
+    /// Error for the whole request.
     pub(super) refusal: Option<KafkaError>,
 }
 
@@ -115,7 +117,8 @@ impl Plan {
                 })
                 .collect();
             producers.note(&entries);
-            // A topic named twice is answered once; one topic, the common case, needs no table.
+            // A topic named twice gets one response. A request for one topic, the common case,
+            // needs no map.
             let place = match request.topics.len() {
                 1 => 0,
                 _ => *places.entry((topic.name, topic.topic_id)).or_insert(topics.len()),
@@ -139,12 +142,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// Whether any batch is part of a transaction, and may be appended.
+    /// True if a batch belongs to a transaction and the request is not refused as a whole.
     pub(super) fn is_transactional(&self) -> bool {
         self.transactional_id.is_some() && self.refusal.is_none()
     }
 
-    /// The partitions that transactional batches go to, as far as they are here.
+    /// The partitions of the transactional batches, as far as this broker leads or follows them.
     pub(super) fn transaction_partitions<'a>(
         &'a self,
         ctx: &'a Context,
@@ -157,14 +160,15 @@ impl Plan {
         self.topics.iter().flat_map(in_topic)
     }
 
-    /// The transactional id, and the records of every entry, in the order of the entries; empty for none.
+    /// Splits the body into the transactional id and the records of each entry, in the order of the
+    /// entries; missing parts are empty.
     pub(super) fn taken_apart(&self, mut body: BytesMut) -> (BytesMut, Vec<BytesMut>) {
         let entries = self.topics.iter().flat_map(|topic| &topic.entries);
         let spans: Vec<_> = entries.map(|entry| entry.records.clone().unwrap_or(0..0)).collect();
         let mut by_position: Vec<usize> = (0..spans.len()).collect();
         by_position.sort_by_key(|index| spans[*index].start);
         let mut batches = vec![BytesMut::new(); spans.len()];
-        // It comes first in a request.
+        // The transactional id precedes the records in a request.
         let id = self.transactional_id.clone().unwrap_or(0..0);
         let mut position = id.end;
         let mut transactional_id = body.split_to(id.end);
@@ -181,7 +185,7 @@ impl Plan {
     }
 }
 
-/// Whose transactions the batches of a request are part of: those of one producer, or the request is refused.
+/// The producers of the transactional batches. A request with more than one producer is refused.
 #[derive(Default)]
 struct Producers {
     first: Option<FirstBatch>,
@@ -216,7 +220,8 @@ fn transaction_of(version: i16, records: &[u8]) -> Option<FirstBatch> {
     })
 }
 
-/// A partition named twice is appended to once, with the later records (contract/kafka.md#61).
+/// Keeps one entry for each partition: the last one wins, at the position of the first
+/// (contract/kafka.md#61).
 fn last_of_each(entries: Vec<Entry>) -> Vec<Entry> {
     if entries.len() < 2 {
         return entries;

@@ -1,4 +1,5 @@
-//! The answer to a produce request: what became of each partition, and the log's errors as Kafka's codes.
+//! The response to a produce request: the result of each partition, and the log's errors as Kafka's
+//! error codes.
 
 use std::sync::Arc;
 
@@ -14,13 +15,13 @@ use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
 use crate::partition::{AppendOutcome, AppendRefusal, Partition};
 
-/// First version whose answers name the leader a client should turn to (KIP-951).
+/// First version whose responses name the current leader (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 10;
 
-/// What a result takes, encoded and before.
+/// Upper bound of the memory for one result, before and after encoding.
 const RESULT_BYTES: usize = 384;
 
-/// What became of one partition's records.
+/// The result of the append to one partition.
 #[derive(Debug)]
 pub(super) struct PartitionResult {
     pub(super) index: i32,
@@ -61,7 +62,7 @@ impl PartitionResult {
         PartitionResult { message: Some(message), ..self }
     }
 
-    /// Nothing was appended, as the partition or the log says.
+    /// The result of an append that the partition or the log refused.
     fn refused(index: i32, refusal: AppendRefusal, partition: &Partition) -> PartitionResult {
         let error = match &refusal {
             AppendRefusal::Partition(error) => *error,
@@ -102,7 +103,8 @@ impl PartitionResult {
     }
 }
 
-/// Whether a refused append still tells where the log starts: not where Kafka knew better than to look.
+/// True if the response to a refused append has the log start offset. Kafka omits it for these
+/// errors.
 fn tells_log_start(error: KafkaError) -> bool {
     !matches!(
         error,
@@ -116,7 +118,7 @@ fn tells_log_start(error: KafkaError) -> bool {
     )
 }
 
-/// The log's refusals as Kafka's codes (contract/kafka.md#6–#10, #15–#17, #57, #58).
+/// Maps the log's errors to Kafka's error codes (contract/kafka.md#6–#10, #15–#17, #57, #58).
 pub(crate) fn code_of(error: &AppendError) -> KafkaError {
     match error {
         AppendError::Invalid(invalid) => code_of_invalid(invalid),
@@ -163,7 +165,7 @@ fn code_of_invalid(error: &ValidateError) -> KafkaError {
     }
 }
 
-/// Why a batch is not appended, and what the client is told of it.
+/// The error code and message of a batch that is not appended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) error: KafkaError,
@@ -205,7 +207,7 @@ impl TopicResults {
     }
 }
 
-/// All results, to be encoded.
+/// All results, before encoding.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) version: i16,
@@ -214,8 +216,8 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Encodes once there is room for it. Only an answer on many partitions has to wait, and nobody waits for what it holds:
-    /// its appends have their places already.
+    /// Encodes after the memory budget permits it. Only a response with many partitions has to
+    /// wait, and its appends are already queued, so they do not wait for it.
     pub(super) fn once_there_is_room(self, ctx: &Arc<Context>, listener: &Arc<str>) -> Outcome {
         let bytes_max =
             self.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>() * RESULT_BYTES;
@@ -243,7 +245,8 @@ impl Answer {
         }
     }
 
-    /// With acks=0 the only way to tell of an error is to close (contract/kafka.md#4).
+    /// With acks=0, closing the connection is the only way to report an error
+    /// (contract/kafka.md#4).
     pub(super) fn nothing(&self) -> Outcome {
         let failed = (self.topics.iter().flat_map(|topic| &topic.partitions))
             .find(|partition| partition.error != KafkaError::None);
@@ -253,15 +256,15 @@ impl Answer {
         }
     }
 
-    /// Puts in why nothing is appended to a partition.
+    /// Records the error of a batch that is not appended.
     pub(super) fn refuse(&mut self, (topic, place): (usize, usize), refused: Refused) {
         let result = &mut self.topics[topic].partitions[place];
         let failed = PartitionResult::failed(result.index, refused.error);
         *result = PartitionResult { message: refused.message, ..failed };
     }
 
-    /// Puts in what became of the append to `partition`. A topic deleted meanwhile is unknown by the name that the client
-    /// used.
+    /// Records the outcome of the append to `partition`. If the topic was deleted in the meantime,
+    /// a client that named it gets UNKNOWN_TOPIC_OR_PARTITION.
     pub(super) fn settle(
         &mut self,
         (topic, place): (usize, usize),

@@ -1,4 +1,4 @@
-//! Produce at the handler: each rule of the contract on memory logs.
+//! Tests of the produce handler on in-memory logs: the rules of the contract.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ use crate::testing::{
     Broker, TOPIC, batch, batch_with, led_here, pending, poll, replied, request_of, topic,
 };
 
-/// Code, base offset and message of the one partition.
+/// Returns the error code, base offset and message of the only partition.
 fn outcome_of(outcome: Outcome, version: i16) -> (i16, i64, Option<String>) {
     let bytes = replied(outcome);
     let response = Response::decode(version, &bytes).unwrap();
@@ -308,7 +308,7 @@ fn duplicate_answers_the_original_offset() {
     assert_eq!(broker.append(&next), 1);
 }
 
-/// A broker that holds what node 2 leads, among `replicas`.
+/// A broker that is not the leader of its partition: node 2 is.
 fn not_leading(replicas: &[i32]) -> Broker {
     let mut broker = Broker::in_memory();
     let mut moved = topic("t", TOPIC, 1, &[]);
@@ -365,7 +365,7 @@ fn group_commit_syncs_once_for_all_that_came_during_a_sync() {
     let first = pending(broker.produce(9, 1, &batch(&["0"])));
     broker.gate.until_waiting(1);
     let rest: Vec<_> = (0..20).map(|_| pending(broker.produce(9, 1, &batch(&["n"])))).collect();
-    // An append that finds the log locked is queued for another thread.
+    // An append that finds the log locked is queued; another thread writes it.
     while broker.offsets().log_end_offset < 22 {
         thread::yield_now();
     }
@@ -392,7 +392,7 @@ fn failed_sync_fails_who_waits_and_everything_after() {
     assert_eq!(broker.faults(), [vec![LogFault::Offline]]);
 }
 
-/// Of which the other replica fetches nothing.
+/// A broker whose partition has a second replica, which does not fetch.
 fn replicated(durability: Durability) -> Broker {
     let mut broker = Broker::on_disk(durability).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
@@ -429,7 +429,7 @@ fn acks_all_that_is_synced_after_the_timeout_is_acknowledged() {
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();
     let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
-    broker.gate.until_waiting(1); // it is written, and waits for its sync
+    broker.gate.until_waiting(1); // the batch is written, but not synced
     assert!(is_unanswered_after(&broker, 0, &mut waiting));
     assert!(is_unanswered_after(&broker, 1_000_000, &mut waiting));
     broker.gate.open();

@@ -1,11 +1,14 @@
-//! Transactions that a produce request begins: their coordinator is asked before anything is appended (KIP-890).
+//! Verifies transactions (KIP-890): the coordinator is asked before the first batch of a
+//! transaction is appended.
 //!
-//! A guard is made in each log first, then the control plane is asked once for all partitions of the request; while it
-//! decides, the request is held, and nothing of its connection begins behind it. What it refuses is not appended. What it
-//! allows is appended under the guard, which a marker that was written meanwhile has taken away. A transaction that is open
-//! costs nothing of this.
+//! A verification guard is created in each log first. Then one event asks the control plane about
+//! all partitions of the request. Until it decides, the request is held, and no later request of
+//! the connection starts. Refused batches are not appended. Allowed batches are appended with the
+//! guard, which is invalid if a marker was written in the meantime. Batches of an open transaction
+//! skip all of this.
 //!
-//! From version 12 on the partitions become part of the transaction (transaction version 2), else they must be so.
+//! From version 12 on, the coordinator adds the partitions to the transaction (transaction version
+//! 2); before, they must be part of it already.
 //! contract/kafka.md#20.
 
 use std::sync::Arc;
@@ -25,31 +28,31 @@ use crate::seam::event::{Event, Token, VerifyTransaction};
 use crate::seam::image::PartitionId;
 use crate::seam::settings::Settings;
 
-/// First version whose clients know `TRANSACTION_ABORTABLE`.
+/// First version whose clients support `TRANSACTION_ABORTABLE`.
 const ABORTABLE_VERSION_MIN: i16 = 11;
-/// What a coordinator has at least: clients that wait for no replica may say 0.
+/// Minimum timeout for the coordinator; clients that do not wait for replicas may send 0.
 const TIMEOUT_MS_MIN: i32 = 1_000;
 
-/// How a batch is to be appended.
+/// The transaction rule of a batch.
 pub(super) enum Rule {
     Known(TransactionRule),
-    /// Once its transaction is verified.
+    /// Known after its transaction is verified.
     Asked(Question),
 }
 
-/// A transaction that has to be verified, and the guard for it.
+/// A transaction to verify, and the guard for it.
 pub(super) struct Question {
     batch: FirstBatch,
     guard: VerificationGuard,
 }
 
-/// A batch that waits.
+/// A batch that waits for its verification.
 struct Held {
     pending: Pending,
     question: Question,
 }
 
-/// The batches of a request that begin a transaction.
+/// The batches of a request that start a transaction.
 pub(super) struct Verification {
     version: i16,
     received_ns: u64,
@@ -64,7 +67,8 @@ impl Verification {
         Verification { version, received_ns, settings, held: Vec::new() }
     }
 
-    /// How a batch to `partition` is to be appended.
+    /// Returns the rule for a batch to `partition`, or creates a guard if the transaction needs
+    /// verification.
     pub(super) fn rule_of(
         &self,
         partition: &Partition,
@@ -89,7 +93,7 @@ impl Verification {
         self.held.is_empty()
     }
 
-    /// Asks the coordinator, then goes on with the request.
+    /// Asks the coordinator, then continues the request.
     pub(super) fn ask(
         self,
         ctx: &Arc<Context>,
@@ -107,7 +111,7 @@ impl Verification {
         }))
     }
 
-    /// A topic that is deleted is unknown as the request names it.
+    /// A client that named a deleted topic gets UNKNOWN_TOPIC_OR_PARTITION.
     fn named(&self, error: KafkaError) -> KafkaError {
         match error {
             KafkaError::UnknownTopicId if self.version < TOPIC_ID_VERSION_MIN => {
@@ -117,13 +121,13 @@ impl Verification {
         }
     }
 
-    /// Whether the partitions become part of the transaction.
+    /// True if the coordinator adds the partitions to the transaction.
     fn adds(&self) -> bool {
         self.version >= ADD_PARTITIONS_VERSION_MIN
     }
 
-    /// Appends what the coordinator allows; `codes` are its own, in the order of the partitions. One that does not answer is
-    /// not available.
+    /// Appends the batches that the coordinator allows. `codes` are its error codes in the order of
+    /// the partitions; `None`, no decision in time, is COORDINATOR_NOT_AVAILABLE.
     fn settle(self, mut produced: Produced, codes: Option<&[i16]>) -> Produced {
         let count = self.held.len();
         let codes = codes.map_or(vec![KafkaError::CoordinatorNotAvailable; count], |codes| {
@@ -145,7 +149,7 @@ impl Verification {
         produced
     }
 
-    /// Begins a question to the coordinator.
+    /// Sends a question to the coordinator.
     fn open(&self, ctx: &Arc<Context>, transactional_id: &str) -> Asked {
         let (token, verdict) = ctx.verifications.open();
         let asked = Asked { ctx: ctx.clone(), token, verdict };
@@ -181,7 +185,7 @@ fn rule(settings: &Settings, guard: Option<VerificationGuard>) -> TransactionRul
 }
 
 impl Context {
-    /// Waits for a time of the clock, or for the end of the broker.
+    /// Waits until the clock reaches `deadline_ns`, or until the broker stops.
     async fn passed(&self, deadline_ns: u64) {
         let parked = Parked::new(0);
         let _parking = self.purgatory.park(&parked, deadline_ns, 0);
@@ -191,7 +195,7 @@ impl Context {
     }
 }
 
-/// A question that Python has not answered. Dropping it withdraws it.
+/// A question that Python has not decided. Dropping it withdraws the question.
 struct Asked {
     ctx: Arc<Context>,
     token: Token,
@@ -199,7 +203,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `None` if nobody answers until the deadline.
+    /// Returns `None` without a decision before the deadline.
     async fn decided(mut self, deadline_ns: u64) -> Option<Vec<i16>> {
         let ctx = self.ctx.clone();
         tokio::select! {
@@ -218,19 +222,20 @@ impl Drop for Asked {
     }
 }
 
-/// One error for each of `count` partitions.
+/// Converts the codes to errors, one for each of `count` partitions.
 fn errors_of(codes: &[i16], count: usize) -> Vec<KafkaError> {
     let unknown = KafkaError::UnknownServerError;
     let errors = codes.iter().map(|code| KafkaError::from_code(*code).unwrap_or(unknown));
     errors.chain(std::iter::repeat(unknown)).take(count).collect()
 }
 
-/// Whether the coordinator knows nothing of the producer: then nothing will come of its guard.
+/// True if the coordinator does not know the producer; the guard will not be used.
 fn is_unknown(error: KafkaError) -> bool {
     matches!(error, KafkaError::InvalidProducerIdMapping | KafkaError::TransactionalIdNotFound)
 }
 
-/// What a client of this version is told of the coordinator's answer; `None` if the batch may be appended.
+/// Maps the coordinator's error to the one for a client of this version; `None` if the batch may be
+/// appended.
 fn refusal(error: KafkaError, version: i16) -> Option<Refused> {
     use KafkaError as E;
     let told = match error {
@@ -238,7 +243,8 @@ fn refusal(error: KafkaError, version: i16) -> Option<Refused> {
         E::ProducerFenced => E::InvalidProducerEpoch,
         E::TransactionAbortable if version < ABORTABLE_VERSION_MIN => E::InvalidTxnState,
         E::ConcurrentTransactions if version >= ADD_PARTITIONS_VERSION_MIN => error,
-        // Clients retry these for their own coordinators only; a lack of replicas they all do, without a look at the metadata.
+        // Clients retry these errors only for requests to their own coordinators. They retry
+        // NOT_ENOUGH_REPLICAS always, without a metadata update.
         E::ConcurrentTransactions
         | E::NetworkException
         | E::CoordinatorLoadInProgress

@@ -1,8 +1,8 @@
-//! A rate over the last seconds, as Kafka's `Rate` of a `SampledStat` measures it.
+//! A rate over the last seconds, measured as in Kafka's `Rate` (a `SampledStat`).
 
 use std::collections::VecDeque;
 
-/// How a rate is measured: `quota.window.num` samples of `quota.window.size.seconds` each.
+/// The windows of a rate: `quota.window.num` samples of `quota.window.size.seconds` each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Windows {
     pub(crate) count: usize,
@@ -10,7 +10,7 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// After this long without an event nothing of a rate is left.
+    /// Time after which a rate without events is zero.
     pub(crate) fn total_ms(self) -> u64 {
         (self.count as u64).saturating_mul(self.ms)
     }
@@ -23,14 +23,14 @@ struct Sample {
     bytes: i64,
 }
 
-/// Bytes of the last windows.
+/// The bytes of the last windows.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
     samples: VecDeque<Sample>,
 }
 
 impl Rate {
-    /// Adds `bytes`; what was added in vain is taken back as negative ones.
+    /// Adds `bytes`; a negative number takes back an earlier call.
     pub(crate) fn record(&mut self, bytes: i64, now_ms: u64, windows: Windows) {
         match self.samples.back_mut() {
             Some(last) if now_ms.saturating_sub(last.start_ms) < windows.ms => {
@@ -38,7 +38,8 @@ impl Rate {
                 last.last_event_ms = now_ms;
             }
             _ => {
-                // One more than the windows: the oldest overlaps the time that is measured.
+                // One sample more than there are windows, because the oldest overlaps the measured
+                // time.
                 while self.samples.len() > windows.count {
                     self.samples.pop_front();
                 }
@@ -47,7 +48,8 @@ impl Rate {
         }
     }
 
-    /// How long a client must keep silent so that its rate is `bytes_per_second` again; 0 if it is no higher.
+    /// Milliseconds that the client must pause to bring its rate down to `bytes_per_second`; 0 if
+    /// it is not higher.
     pub(crate) fn throttle_ms(
         &mut self,
         bytes_per_second: f64,
@@ -57,12 +59,13 @@ impl Rate {
         let bytes = self.bytes(now_ms, windows);
         let elapsed_ms = self.elapsed_ms(now_ms, windows) as f64;
         let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms;
-        // Negative becomes 0, and what is too large the largest.
+        // The cast maps negative values to 0 and large values to `u64::MAX`.
         excess_ms.round() as u64
     }
 
-    /// For how long nothing may be added so that the rate is `bytes_per_second` again, the largest number if only the end of
-    /// the windows makes it so; 0 if it is no higher. It stands for one window at least, as Kafka's `SimpleRate`.
+    /// Milliseconds without events until the rate falls to `bytes_per_second`; 0 if it is not
+    /// higher, `u64::MAX` if only the end of the windows lowers it that far. The measured time is
+    /// at least one window, as in Kafka's `SimpleRate`.
     pub(crate) fn excess_ms(
         &mut self,
         bytes_per_second: f64,
@@ -73,17 +76,17 @@ impl Rate {
         let Some(oldest) = self.samples.front().filter(|_| bytes > 0) else { return 0 };
         let elapsed_ms = now_ms.saturating_sub(oldest.start_ms).max(windows.ms);
         let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms as f64;
-        // Negative becomes 0, and what is too large the largest.
+        // The cast maps negative values to 0 and large values to `u64::MAX`.
         excess_ms.ceil() as u64
     }
 
-    /// What counts now.
+    /// Bytes in the windows.
     fn bytes(&mut self, now_ms: u64, windows: Windows) -> i64 {
         self.forget(now_ms, windows);
         self.samples.iter().map(|sample| sample.bytes).sum()
     }
 
-    /// Whether nothing of it counts any more.
+    /// True if all samples have expired.
     pub(crate) fn is_over(&mut self, now_ms: u64, windows: Windows) -> bool {
         self.forget(now_ms, windows);
         self.samples.is_empty()
@@ -96,7 +99,7 @@ impl Rate {
         }
     }
 
-    /// The time that the samples stand for: that since the oldest, and at least all windows but one.
+    /// The measured time: the age of the oldest sample, but at least all windows but one.
     fn elapsed_ms(&self, now_ms: u64, windows: Windows) -> u64 {
         let oldest_ms = self.samples.front().map_or(now_ms, |oldest| oldest.start_ms);
         let elapsed_ms = now_ms.saturating_sub(oldest_ms);
@@ -123,7 +126,7 @@ mod tests {
         assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 1);
         rate.record(4_999, 5_000, WINDOWS);
         assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 5_000);
-        // Half a second later the measured time is as much longer.
+        // Half a second later, the measured time is half a second longer.
         assert_eq!(rate.throttle_ms(1_000.0, 5_500, WINDOWS), 4_500);
     }
 
@@ -145,7 +148,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who keeps silent as told gets its limit in the long run, whatever it sends and when.
+        /// A client that pauses as required keeps its limit in the long run, whatever it sends and
+        /// when.
         #[test]
         fn a_client_that_obeys_keeps_to_its_limit(
             requests in prop::collection::vec((0_i64..50_000, 0_u64..3_000), 100..300),
@@ -160,7 +164,8 @@ mod tests {
                 now_ms += rate.throttle_ms(limit, now_ms, windows).min(windows.total_ms());
                 prop_assert!(rate.samples.len() <= windows.count + 1);
             }
-            // Beside the burst of the first windows. What leaves the windows while a client is silent is forgotten with it.
+            // The bound includes the burst of the first windows, and bytes that leave the windows
+            // while the client pauses.
             let allowed = limit * (now_ms + windows.total_ms()) as f64 / 1_000.0;
             prop_assert!(sent as f64 <= allowed * 2.0 + 100_000.0, "{sent} of {allowed}");
         }

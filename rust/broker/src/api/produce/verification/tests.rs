@@ -1,4 +1,5 @@
-//! Transactions at the handler: who is asked before a batch begins one, and what becomes of the batch.
+//! Tests of transactions at the produce handler: when the coordinator is asked, and the outcome of
+//! the batch.
 
 use pykafka_record::{BatchOptions, EndTransactionMarker, ProducerEpoch, ProducerId};
 use pykafka_wire::fetch;
@@ -12,7 +13,7 @@ use crate::testing::{
 };
 
 const PRODUCER: ProducerId = ProducerId::new(9);
-/// Of clients that verify, and of those that add.
+/// A version whose clients verify partitions, and one whose clients add them.
 const VERSIONS: [i16; 2] = [11, 12];
 
 fn broker() -> Broker {
@@ -32,7 +33,7 @@ fn records(epoch: i16, base_sequence: i32) -> Vec<u8> {
     batch_with(options, &["a"])
 }
 
-/// A produce to these partitions of `t`, with a transactional id.
+/// Produces to these partitions of `t` with a transactional id.
 fn produce(broker: &Broker, version: i16, partitions: &[(i32, &[u8])]) -> Outcome {
     let partitions: Vec<_> =
         partitions.iter().map(|(index, records)| (*index, Some(*records))).collect();
@@ -67,14 +68,14 @@ fn held(outcome: Outcome) -> PendingOutcome {
     held
 }
 
-/// Begins a transaction in partition 0.
+/// Starts a transaction in partition 0.
 fn begin(broker: &Broker, version: i16, epoch: i16) {
     let waiting = held(produce(broker, version, &[(0, &records(epoch, 0))]));
     broker.ctx.verifications.settle(question(broker).token, vec![0]);
     assert_eq!(codes_of(Outcome::Held(waiting), version), [0]);
 }
 
-/// Writes a marker to partition 0; its code.
+/// Writes a marker to partition 0 and returns its error code.
 fn mark(broker: &Broker, epoch: i16, transaction_version: i16) -> i16 {
     let marker = Marker {
         partition: (TOPIC, 0),
@@ -327,7 +328,7 @@ fn a_marker_is_written_as_it_is_whatever_the_topic_says() {
     assert_eq!(broker.offsets().log_end_offset, 1);
 }
 
-/// A long poll of stable records in partition 0.
+/// A long poll for committed records of partition 0.
 fn stable_poll(broker: &Broker, bytes_min: i32) -> PendingOutcome {
     let partition = fetch::Partition {
         partition: 0,
@@ -351,7 +352,7 @@ fn stable_poll(broker: &Broker, bytes_min: i32) -> PendingOutcome {
 fn a_poll_of_stable_records_is_answered_by_the_marker_and_counts_what_it_made_stable() {
     let broker = broker();
     begin(&broker, 11, 0);
-    // More than the marker's own bytes, which are all that is appended while it waits.
+    // More bytes than the marker has; only the marker is appended while the poll waits.
     let mut waiting = stable_poll(&broker, 100);
     assert!(poll(&mut waiting).is_none());
     assert_eq!(mark(&broker, 0, 1), 0);
