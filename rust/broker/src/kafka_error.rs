@@ -1,11 +1,10 @@
-//! Kafka's error codes as the broker answers them: one table of code, name and whether a client retries.
+//! Kafka's error codes: one table of codes, names, and whether a client may retry.
 //!
-//! Errors of the parts below (log, record, wire) become codes here and nowhere else; the Python side has the same table
-//! in `pykafka_core/errors.py`.
+//! The Python side has the same table in `pykafka_core/errors.py`.
 
 macro_rules! kafka_errors {
     ($($variant:ident = $code:literal, $name:literal, $retriable:literal;)*) => {
-        /// A code of Kafka's protocol; the variants are Kafka's names.
+        /// An error code of Kafka's protocol; the variants have Kafka's names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(i16)]
         pub enum KafkaError {
@@ -16,7 +15,7 @@ macro_rules! kafka_errors {
             /// Every row of the table, in the order of the codes.
             pub const ALL: &'static [KafkaError] = &[$(KafkaError::$variant,)*];
 
-            /// The number on the wire.
+            /// The numeric error code.
             pub const fn code(self) -> i16 {
                 self as i16
             }
@@ -26,12 +25,12 @@ macro_rules! kafka_errors {
                 match self { $(KafkaError::$variant => $name,)* }
             }
 
-            /// Whether a client may send the same request again and hope.
+            /// True if a client may retry the same request.
             pub const fn is_retriable(self) -> bool {
                 match self { $(KafkaError::$variant => $retriable,)* }
             }
 
-            /// The row of `code`, if Kafka 4.4 has one.
+            /// The error with this code, if Kafka 4.4 has one.
             pub const fn from_code(code: i16) -> Option<KafkaError> {
                 match code { $($code => Some(KafkaError::$variant),)* _ => None }
             }

@@ -1,9 +1,9 @@
-//! The data plane: listeners, partitions, purgatories, fetch sessions and the seam to Python.
+//! The data plane: listeners, partitions, purgatories, fetch sessions and the interface to Python.
 //!
-//! - `seam`: what Python calls and what it is sent: the core, the image, the event queue.
-//! - `network`: listeners, connections, and the memory that peers may make them hold.
-//! - `api`: one file per API that Rust answers, and what they share.
-//! - `partition`: the partitions of this broker, their logs, and what waits for them.
+//! - `seam`: the interface to Python: the core, the image and the event queue.
+//! - `network`: listeners, connections, and bounds for the memory that peers can occupy.
+//! - `api`: one file per API that Rust handles, and shared code.
+//! - `partition`: the partitions of this broker, their logs, and the requests that wait for them.
 
 mod api;
 mod kafka_error;

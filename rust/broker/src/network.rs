@@ -1,4 +1,5 @@
-//! Sockets: listeners, connections, frames in and answers out, and the memory that peers may make them hold.
+//! Sockets: listeners, connections, requests and responses, and bounds for the memory that peers
+//! can occupy.
 
 pub(crate) mod answers;
 mod connection;

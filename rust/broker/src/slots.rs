@@ -1,4 +1,5 @@
-//! A table whose keys carry a generation: the key of a removed entry never names a later one.
+//! A table whose keys have a generation: the key of a removed entry is never reused for another
+//! entry.
 
 use pykafka_forks::Mutex;
 
@@ -14,7 +15,7 @@ impl<T> Entries<T> {
             self.entries.len() as u32 - 1
         });
         let entry = &mut self.entries[index as usize];
-        // Half the range keeps keys positive as a signed number.
+        // 31 bits keep the keys positive as signed numbers.
         entry.0 = (entry.0 + 1) & 0x7fff_ffff;
         entry.1 = Some(value);
         u64::from(entry.0) << 32 | u64::from(index)
@@ -25,7 +26,7 @@ impl<T> Entries<T> {
     }
 }
 
-/// Concurrent; every call is short.
+/// A concurrent table; no call blocks for long.
 pub(crate) struct Slots<T> {
     inner: Mutex<Entries<T>>,
 }
@@ -35,12 +36,12 @@ impl<T> Slots<T> {
         Slots { inner: Mutex::new(Entries { entries: Vec::new(), free: Vec::new() }) }
     }
 
-    /// The key holds the generation in its upper, the place in its lower half; never 0.
+    /// Returns the key: the generation in its upper half, the index in its lower half; never 0.
     pub(crate) fn insert(&self, value: T) -> u64 {
         self.inner.lock().insert(value)
     }
 
-    /// As `insert`, unless there are `count_max` entries.
+    /// Like `insert`; returns `None` if there are `count_max` entries.
     pub(crate) fn insert_below(&self, count_max: usize, value: T) -> Option<u64> {
         let mut inner = self.inner.lock();
         (inner.count() < count_max).then(|| inner.insert(value))
@@ -58,7 +59,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// Removes all.
+    /// Removes all entries.
     pub(crate) fn clear(&self) {
         let mut inner = self.inner.lock();
         let Entries { entries, free } = &mut *inner;

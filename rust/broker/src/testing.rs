@@ -1,4 +1,5 @@
-//! A broker without sockets for tests: handlers on memory logs, a clock that stands still, syncs that can be held.
+//! A broker without sockets for tests: handlers on in-memory logs, a manual clock, and a disk whose
+//! operations can be held.
 
 pub(crate) mod gate_disk;
 
@@ -29,11 +30,11 @@ use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
 pub(crate) const NODE: i32 = 1;
 pub(crate) const TOPIC: TopicId = [7; 16];
 const MEMORY_MAX: u64 = 1 << 28;
-/// The listener for brokers.
+/// Name of the listener for brokers.
 pub(crate) const REPLICATION: &str = "REPLICATION";
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
-/// One broker under test.
+/// A broker under test.
 pub(crate) struct Broker {
     pub(crate) ctx: Arc<Context>,
     pub(crate) clock: Arc<ManualClock>,
@@ -42,46 +43,46 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Logs in memory: every promise holds at once.
+    /// A broker with logs in memory: every promise holds at once.
     pub(crate) fn in_memory() -> Broker {
         Broker::in_memory_of(MEMORY_MAX)
     }
 
-    /// The same with a `memory_max` of its own.
+    /// A broker with logs in memory and the given `memory_max`.
     pub(crate) fn in_memory_of(memory_max: u64) -> Broker {
         let gate = Arc::new(Gate::default());
         let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
         Broker::on(disk, gate, true, Durability::Memory, memory_max)
     }
 
-    /// Logs that are synced, on a disk whose syncs the test can hold or fail.
+    /// A broker with synced logs, on a disk whose syncs the test can hold or fail.
     pub(crate) fn on_disk(durability: Durability) -> Broker {
         let gate = Arc::new(Gate::default());
         let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
         Broker::on(disk, gate, false, durability, MEMORY_MAX)
     }
 
-    /// A broker on a disk of so many bytes.
+    /// A broker on a disk of `bytes_max` bytes.
     pub(crate) fn on_disk_of_bytes(bytes_max: u64) -> Broker {
         let gate = Arc::new(Gate::default());
         let disk = Arc::new(GateDisk::new(MemoryDisk::new(bytes_max), gate.clone()));
         Broker::on(disk, gate, false, Durability::Os, MEMORY_MAX)
     }
 
-    /// The same with another node id.
+    /// A broker with another node id; see [`Broker::on_disk`].
     pub(crate) fn on_disk_of(node_id: i32, durability: Durability) -> Broker {
         let gate = Arc::new(Gate::default());
         let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
         Broker::of(node_id, disk, gate, false, durability, MEMORY_MAX)
     }
 
-    /// Another broker on the disk of this one, which is as if it had been killed.
+    /// Returns another broker on the same disk, as if this one had been killed.
     pub(crate) fn killed_and_restarted(self, durability: Durability) -> Broker {
         let disk = self.ctx.partitions.host().directory.disk().clone();
         Broker::on(disk, self.gate, false, durability, MEMORY_MAX)
     }
 
-    /// Another broker on the disk of this one, which has stopped.
+    /// Stops this broker and returns another one on the same disk.
     pub(crate) fn stopped_and_restarted(self, durability: Durability) -> Broker {
         self.ctx.partitions.close(&MayWait::as_documented());
         self.killed_and_restarted(durability)
@@ -131,29 +132,30 @@ impl Broker {
         broker
     }
 
-    /// As `Core::apply` does it, without fetchers.
+    /// Applies a delta like `Core::apply`, without fetchers.
     pub(crate) fn apply(&mut self, delta: ImageDelta) {
         let step = self.step(delta);
         self.ctx.carry_out(step);
     }
 
-    /// The next step of the image.
+    /// Creates the next step of the image.
     pub(crate) fn step(&mut self, delta: ImageDelta) -> Step {
         self.metadata_offset += 1;
         let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
         self.ctx.image.load().step(delta).unwrap()
     }
 
-    /// One of the brokers 1 to 4, whose registrations have the epoch 5; they fetch from each other on [`REPLICATION`].
+    /// Makes this one of the brokers 1 to 4, whose registrations have epoch 5; they fetch from each
+    /// other on [`REPLICATION`].
     pub(crate) fn in_cluster(mut self) -> Broker {
-        // The lag clock takes 0 for "long ago".
+        // The lag clock treats 0 as "long ago".
         self.clock.advance_ms(1);
         self.register(&[(1, 5), (2, 5), (3, 5), (4, 5)]);
         self.set(&[]);
         self
     }
 
-    /// Replaces the broker's settings, but for the listener for brokers.
+    /// Replaces the broker's settings, except the listener for brokers.
     pub(crate) fn set(&mut self, settings: &[(&str, &str)]) {
         let settings = settings.iter().chain(&[("inter.broker.listener.name", REPLICATION)]);
         let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -168,7 +170,7 @@ impl Broker {
         self.apply(ImageDelta { brokers: Some(brokers.collect()), ..ImageDelta::default() });
     }
 
-    /// Creates `t`, or changes it, with one partition that is led here and replicated to `replicas`.
+    /// Creates or changes `t`, with the one partition `entry`.
     pub(crate) fn replicate(&mut self, entry: PartitionEntry, overrides: &[(&str, &str)]) {
         let topic = TopicImage { partitions: vec![entry], ..topic("t", TOPIC, 0, overrides) };
         self.apply(ImageDelta { topics: vec![topic], ..ImageDelta::default() });
@@ -181,7 +183,7 @@ impl Broker {
         self
     }
 
-    /// A produce of one batch to `t`-0.
+    /// Produces one batch to `t`-0.
     pub(crate) fn produce(&self, version: i16, acks: i16, records: &[u8]) -> Outcome {
         self.produce_request(version, &request_of(acks, &[(0, Some(records))]))
     }
@@ -201,7 +203,7 @@ impl Broker {
         self.produce_with(&connection(), &header, request)
     }
 
-    /// A produce request that comes on the connection with this id.
+    /// Produces on the connection with this id.
     pub(crate) fn produce_on(&self, id: u64, version: i16, acks: i16, records: &[u8]) -> Outcome {
         let conn = ConnectionInfo { id, ..connection() };
         let header = header(ApiKey::PRODUCE, version);
@@ -219,14 +221,14 @@ impl Broker {
         crate::api::produce::handle(&self.ctx, conn, header, body)
     }
 
-    /// Produces with acks=all and takes the base offset.
+    /// Produces with acks=all and returns the base offset.
     pub(crate) fn append(&self, records: &[u8]) -> i64 {
         let (error_code, base_offset) = self.append_result(records);
         assert_eq!(error_code, 0);
         base_offset
     }
 
-    /// Produces with acks=all and takes the error code.
+    /// Produces with acks=all and returns the error code.
     pub(crate) fn append_code(&self, records: &[u8]) -> i16 {
         self.append_result(records).0
     }
@@ -242,7 +244,7 @@ impl Broker {
         self.fetch_on("PLAINTEXT", version, request)
     }
 
-    /// A fetch that comes to the listener of that name now.
+    /// Fetches on the listener with this name now.
     pub(crate) fn fetch_on(
         &self,
         listener: &str,
@@ -256,17 +258,17 @@ impl Broker {
         crate::api::fetch::handle(&self.ctx, &conn, &header, &body.freeze(), self.room())
     }
 
-    /// Room for an answer, of which nothing is taken yet.
+    /// An empty share of the response memory.
     pub(crate) fn room(&self) -> Share {
         self.ctx.memory.answers.share()
     }
 
-    /// Waits until no thread works for the partitions any more.
+    /// Waits until no thread works for the partitions.
     pub(crate) fn wait_idle(&self) {
         self.ctx.partitions.host().wait_idle(&MayWait::as_documented());
     }
 
-    /// The completions of maintenance commands, once all have ended.
+    /// Waits for all maintenance commands and returns their completions.
     pub(crate) fn maintained(&self) -> Vec<(u64, i16, i64)> {
         self.wait_idle();
         let completion = |event| match event {
@@ -281,13 +283,13 @@ impl Broker {
         self.ctx.partitions.offsets(&MayWait::as_documented(), &(TOPIC, 0)).unwrap()
     }
 
-    /// The faults of logs in the event queue, in order.
+    /// The log faults in the event queue, in order.
     pub(crate) fn faults(&self) -> Vec<Vec<LogFault>> {
         let faults = |event: Event| event.faults().map(Iterator::collect);
         self.events().into_iter().filter_map(faults).collect()
     }
 
-    /// The states of the disk in the event queue, in order.
+    /// The disk states in the event queue, in order.
     pub(crate) fn disk_states(&self) -> Vec<DiskStateKind> {
         let state = |event| match event {
             Event::DiskState { state, .. } => Some(state),
@@ -296,7 +298,7 @@ impl Broker {
         self.events().into_iter().filter_map(state).collect()
     }
 
-    /// Everything in the event queue.
+    /// All events in the queue.
     pub(crate) fn events(&self) -> Vec<Event> {
         self.ctx.events.wait(0, 10_000)
     }
@@ -329,7 +331,7 @@ pub(crate) fn led_here(index: i32, leader_epoch: i32, partition_epoch: i32) -> P
     }
 }
 
-/// `t`-0 led here in epoch 0 for all of `replicas`.
+/// `t`-0, led here in epoch 0, with these replicas.
 pub(crate) fn replicated(partition_epoch: i32, replicas: &[i32], isr: &[i32]) -> PartitionEntry {
     let (replicas, isr) = (replicas.to_vec(), isr.to_vec());
     PartitionEntry { replicas, isr, ..led_here(0, 0, partition_epoch) }
@@ -389,7 +391,7 @@ pub(crate) fn request_of<'a>(
     }
 }
 
-/// A batch of records with these values, each at the test's time.
+/// A batch of records with these values; each has the timestamp [`START_MS`].
 pub(crate) fn batch(values: &[&str]) -> Vec<u8> {
     batch_with(BatchOptions::default(), values)
 }
@@ -404,7 +406,7 @@ pub(crate) fn batch_with(options: BatchOptions, values: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// The answer's body; the outcome must be an answer, which may come from another thread.
+/// The body of the response, which may come from another thread; panics for another outcome.
 pub(crate) fn replied(outcome: Outcome) -> Bytes {
     match settled(outcome) {
         Outcome::Reply(chunks) => chunks.to_bytes(),
@@ -412,7 +414,7 @@ pub(crate) fn replied(outcome: Outcome) -> Bytes {
     }
 }
 
-/// What an outcome becomes; panics if nothing ever ends it.
+/// Waits for the final outcome; panics if it is not decided in time.
 pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     while let Outcome::Pending(future) | Outcome::Held(future) = outcome {
@@ -422,7 +424,7 @@ pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// The future of an outcome that waits.
+/// The future of an outcome that is not decided.
 pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
     match outcome {
         Outcome::Pending(future) | Outcome::Held(future) => future,
@@ -430,7 +432,7 @@ pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
     }
 }
 
-/// Polls once; `None` while it waits.
+/// Polls once; `None` while it is pending.
 pub(crate) fn poll(future: &mut crate::api::context::PendingOutcome) -> Option<Outcome> {
     let mut task = TaskContext::from_waker(Waker::noop());
     match future.as_mut().poll(&mut task) {
@@ -440,21 +442,21 @@ pub(crate) fn poll(future: &mut crate::api::context::PendingOutcome) -> Option<O
 }
 
 impl Broker {
-    /// Produces with acks=all, waiting for the sync.
+    /// Produces with acks=all and waits for the sync.
     pub(crate) fn append_waiting(&self, records: &[u8]) {
         if let Outcome::Pending(future) = self.produce(9, -1, records) {
             tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
         }
     }
 
-    /// Produces with acks=1: no follower is waited for.
+    /// Produces with acks=1, which does not wait for followers.
     pub(crate) fn append_waiting_for_nobody(&self, records: &[u8]) {
         let bytes = replied(self.produce(9, 1, records));
         let response = produce::Response::decode(9, &bytes).unwrap();
         assert_eq!(response.responses[0].partitions[0].error_code, 0);
     }
 
-    /// Lets every deadline pass that has come.
+    /// Expires all deadlines that have passed.
     pub(crate) fn expire(&self) {
         self.ctx.purgatory.expire(self.clock.now_ns());
     }

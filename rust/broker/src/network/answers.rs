@@ -1,17 +1,19 @@
-//! Answers, from before they are made until their peers have taken them: how much of memory they hold.
+//! The memory of responses, from before they are built until their peers have received them.
 //!
 //! # Theory of operation
-//! Room for an answer is taken before it is made: [`Answers::room`] waits for as much as it may take at most, and what
-//! it took is corrected down once it is known. The [`Share`] goes with the bytes, through the reply into the output of
-//! the connection, and is given back when all is sent or the connection ends. So answers hold at most the bound, and one
-//! more (two, if one of them is large). Bytes that are sent from a file are never in memory and count nothing.
+//! Memory for a response is reserved before the response is built: [`Answers::room`] waits for its
+//! upper bound, and the reservation is lowered once the size is known. The [`Share`] moves with the
+//! bytes, through the reply into the output of the connection, and is freed when everything is sent
+//! or the connection ends. So responses take at most the bound, plus one response (two if one of
+//! them is large). Bytes that are sent from a file are never in memory and do not count.
 //!
-//! Answers below [`SMALL_BYTES_MAX`] are made without room, and count only once a peer does not take them at once:
-//! they belong to what a connection costs anyway.
+//! Responses below [`SMALL_BYTES_MAX`] are built without a reservation, and count only if a peer
+//! does not receive them at once: they are part of the fixed cost of a connection.
 //!
-//! Those who wait make room: the connection whose peer has taken nothing for longest is closed, once that is
-//! [`STALLED_NS_MIN`]. So peers that do not read cost those that do a second at most. A connection sends what it has
-//! before it makes a further answer, and never waits for room while it holds some.
+//! Waiting requests free memory: they close the connection whose peer has not received anything for
+//! the longest time, if that is at least [`STALLED_NS_MIN`]. So peers that do not read delay the
+//! others by at most a second. A connection sends its responses before it builds another one, and
+//! never waits for memory while it holds some.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,21 +27,22 @@ use crate::network::connections::Closing;
 use crate::network::memory::budget::{Budget, Lane, Share};
 use crate::slots::Slots;
 
-/// Answers that take less are made without room.
+/// Smaller responses are built without a reservation.
 pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
-/// What is read for one answer while others hold much, and while they hold nearly all.
+/// Bytes that are read for one response while others hold much memory, and while they hold nearly
+/// all.
 const WIDENED_BYTES: usize = 1 << 20;
 pub(crate) const WIDENED_BYTES_MIN: usize = 64 << 10;
-/// A peer that reads at all has taken something in this time.
+/// A peer without progress for this time is stalled.
 const STALLED_NS_MIN: u64 = 1_000_000_000;
-/// Between two looks for peers that have become stalled.
+/// Pause between two searches for stalled peers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const REASON: &str = "its peer takes no answers, and others wait for the memory that they hold";
 
-/// See the module.
+/// The responses in memory.
 pub(crate) struct Answers {
     budget: Arc<Budget>,
-    /// What one answer may hold of records that were read into memory.
+    /// Maximum bytes of records in memory for one response.
     records_bytes_max: usize,
     unsent: Slots<Arc<Entry>>,
 }
@@ -51,11 +54,11 @@ struct Entry {
 
 struct State {
     bytes: usize,
-    /// When the peer last took something; `None` once the connection was asked to end for it.
+    /// Time when the peer last received something; `None` once the connection was closed for it.
     since_ns: Option<u64>,
 }
 
-/// A connection whose peer has not taken all of its answers; dropping it ends the watch over it.
+/// A connection whose peer has not received all responses. Dropping it ends the observation.
 pub(crate) struct Unsent<'a> {
     answers: &'a Answers,
     id: u64,
@@ -68,34 +71,34 @@ impl Answers {
         Answers { budget, records_bytes_max: bytes_max / 4, unsent: Slots::new() }
     }
 
-    /// Bytes of answers that are made or wait for their peers.
+    /// Bytes of responses that are built, or that wait for their peers.
     pub(crate) fn bytes(&self) -> usize {
         self.budget.held()
     }
 
-    /// What one answer may hold of records that were read into memory.
+    /// Maximum bytes of records in memory for one response.
     pub(crate) fn records_bytes_max(&self) -> usize {
         self.records_bytes_max
     }
 
-    /// Whether somebody waits for room.
+    /// True if a response waits for memory.
     pub(crate) fn are_scarce(&self) -> bool {
         self.budget.waiting() > 0
     }
 
-    /// A share that holds nothing yet.
+    /// Returns an empty share.
     pub(crate) fn share(&self) -> Share {
         self.budget.share()
     }
 
-    /// Room for an answer of at most `bytes`, if nobody has to wait for it.
+    /// Reserves memory for a response of at most `bytes`, if that is possible without waiting.
     pub(crate) fn try_room(&self, bytes: usize) -> Option<Share> {
         let mut room = self.budget.share();
         let is_there = bytes < SMALL_BYTES_MAX || room.try_grow(Lane::of(bytes), bytes);
         is_there.then_some(room)
     }
 
-    /// Waits for room for an answer of at most `bytes`.
+    /// Waits until memory for a response of at most `bytes` is reserved.
     pub(crate) async fn room(&self, bytes: usize, clock: &dyn Clock) -> Share {
         if let Some(room) = self.try_room(bytes) {
             return room;
@@ -110,29 +113,31 @@ impl Answers {
         room
     }
 
-    /// Waits for `bytes` more than `room` has. It is given back first: who holds some may not wait for more.
+    /// Waits for `bytes` more than `room` has. Frees `room` first, because a holder of memory must
+    /// not wait for more.
     pub(crate) async fn wider(&self, room: Share, bytes: usize, clock: &dyn Clock) -> Share {
         let bytes = room.bytes() + bytes;
         drop(room);
         self.room(bytes, clock).await
     }
 
-    /// Adds what there is to `room`, at most `bytes`, for records that may have to be read into memory; 0 if there is
-    /// next to nothing.
+    /// Adds to `room` the available memory for records, at most `bytes`. Returns 0 if there is next
+    /// to nothing.
     pub(crate) fn widen(&self, room: &mut Share, bytes: usize) -> usize {
         let most = bytes.min(self.records_bytes_max);
         let steps = [most, most.min(WIDENED_BYTES), most.min(WIDENED_BYTES_MIN)];
         steps.into_iter().find(|bytes| room.try_within(*bytes)).unwrap_or(0)
     }
 
-    /// Watches a connection that has not sent `bytes` of its answers at `now_ns`.
+    /// Observes a connection that has `bytes` of unsent responses at `now_ns`.
     pub(crate) fn watch(&self, bytes: usize, closing: &Arc<Closing>, now_ns: u64) -> Unsent<'_> {
         let state = Mutex::new(State { bytes, since_ns: Some(now_ns) });
         let entry = Arc::new(Entry { closing: closing.clone(), state });
         Unsent { answers: self, id: self.unsent.insert(entry.clone()), entry }
     }
 
-    /// Closes the connections that are stalled for longest, as many as make room for those who wait.
+    /// Closes the connections that are stalled for longest, as many as needed to serve the waiting
+    /// requests.
     fn close_stalled(&self, now_ns: u64) {
         self.close_stalled_for(self.budget.missing(), now_ns);
     }
@@ -148,7 +153,7 @@ impl Answers {
             match since_ns {
                 Some(since_ns) if since_ns <= latest_ns => stalled.push((since_ns, entry)),
                 Some(_) => {}
-                // It is about to give back.
+                // Its memory will be freed soon.
                 None => missing = missing.saturating_sub(bytes),
             }
         }
@@ -166,7 +171,8 @@ impl Answers {
 }
 
 impl Unsent<'_> {
-    /// The peer took something at `now_ns`. What counts stays: an answer's memory is freed as a whole.
+    /// Records that the peer received something at `now_ns`. The size stays: the memory of a
+    /// response is freed as a whole.
     pub(crate) fn taken(&self, now_ns: u64) {
         let mut state = self.entry.state.lock();
         state.since_ns = state.since_ns.map(|_| now_ns);
@@ -228,7 +234,7 @@ mod tests {
         let closings: Vec<_> = (0..4).map(|_| closing(&connections)).collect();
         let unsent: Vec<_> =
             (0..).zip(&closings).map(|(at, closing)| answers.watch(50, closing, at)).collect();
-        // The first has taken something since.
+        // The peer of the first connection has received something since.
         unsent[0].taken(SECOND_NS);
         let closed = || closings.iter().map(|closing| closing.is_closed()).collect::<Vec<_>>();
         let close_stalled = |now_ns| answers.close_stalled_for(100, now_ns);

@@ -1,19 +1,23 @@
-//! One connection, one task: read, handle, answer, in order.
+//! One task per connection: it reads requests, handles them and responds, in order.
 //!
-//! Requests are begun in the order in which they came, and their answers leave in that order (`pipeline`). Whole frames that
-//! are already buffered are handled one after the other without a further read, and their answers go out in one write; that
-//! is all the batching there is, and a client that pipelines gets it without any hop between threads.
+//! Requests start in the order of arrival, and their responses are sent in that order (`pipeline`).
+//! Whole frames in the input buffer are handled one after the other without another read, and their
+//! responses are sent with one write. There is no other batching; pipelined requests benefit from
+//! it without a switch between threads.
 //!
-//! While an answer is pending (a long poll, a produce that waits for its replicas, a request in Python's hands) the
-//! connection is muted, but for further produce requests behind a produce request. A muted connection reads ahead only to
-//! notice that the peer has gone, and at most [`READ_AHEAD_BYTES_MAX`]; dropping the pending answers is their cancellation.
+//! While a response is pending (a long poll, a produce request that waits for its replicas, or a
+//! request that Python handles), the connection is muted: only produce requests start, and only
+//! after other produce requests. A muted connection reads ahead only to detect that the peer
+//! disconnected, at most [`READ_AHEAD_BYTES_MAX`]; dropping the pending responses cancels them.
 //!
-//! A peer that has ended its sending side still gets the answers to all it sent, as from Kafka; only then is its connection
-//! closed. A peer that has closed both sides looks the same until something is written to it, so its pending requests live
-//! until they are answered or the connection is idle for too long; a reset ends them at once.
+//! A peer that has closed its sending side still gets the responses to all its requests, as from
+//! Kafka; only then is the connection closed. A peer that has closed both sides looks the same
+//! until something is written to it, so its pending requests continue until they have a response or
+//! the connection is idle for too long. A reset cancels them at once.
 //!
-//! Deadlines: an idle connection is closed after `connections.max.idle.ms`, whether or not an answer is pending; a frame that
-//! has begun must arrive at a minimal rate; a peer must take its answers at a minimal rate (`sending`).
+//! Deadlines: an idle connection is closed after `connections.max.idle.ms`, whether or not a
+//! response is pending; the rest of a frame must arrive at a minimum rate; and a peer must receive
+//! its responses at a minimum rate (`sending`).
 
 mod arrivals;
 mod pipeline;
@@ -45,24 +49,24 @@ use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
 use crate::seam::log_ring::{Level, escaped};
 use crate::seam::settings::Settings;
 
-/// Answers are written at the latest when they are this large.
+/// Gathered responses are written at this size at the latest.
 const GATHERED_BYTES_MAX: usize = 256 << 10;
 const TARGET: &str = "broker.connection";
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug)]
 enum Ended {
-    /// The peer went away.
+    /// The peer disconnected.
     Peer,
-    /// `connections.max.idle.ms`.
+    /// It was idle for `connections.max.idle.ms`.
     Idle,
     /// The broker stops.
     Stopped,
-    /// By `close_connection` or at the end of a stop.
+    /// Closed by `close_connection` or at the end of a stop.
     Asked,
-    /// A request that closes its connection, after the answers to those before it.
+    /// A request closed the connection, after the responses to the requests before it.
     Refused(String),
-    /// What the peer sent, or how slowly.
+    /// The peer sent invalid data, or was too slow.
     Killed(String),
 }
 
@@ -73,7 +77,7 @@ impl From<io::Error> for Ended {
 }
 
 impl Ended {
-    /// Peer disconnects are not reported; an answer that could not be sent whole is.
+    /// Peer disconnects are not reported; a response that could not be sent completely is.
     fn of_sending(error: &io::Error) -> Ended {
         if output::is_of_peer(error) {
             return Ended::Peer;
@@ -82,7 +86,7 @@ impl Ended {
     }
 }
 
-/// Serves the peer of `transport` until one of both ends the connection.
+/// Serves the peer of `transport` until either side ends the connection.
 pub(crate) async fn run<T: Transport>(
     ctx: Arc<Context>,
     transport: T,
@@ -95,10 +99,10 @@ pub(crate) async fn run<T: Transport>(
     connection.link.report(ended);
 }
 
-/// A task that never ends well.
+/// The output of a task that only ends with an error.
 enum Never {}
 
-/// What all parts of a connection need of it.
+/// The state that all parts of a connection use.
 struct Link<T> {
     transport: T,
     info: ConnectionInfo,
@@ -157,7 +161,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Begins the whole frames of the input, as far as they may begin, and gathers the answers that are there.
+    /// Starts the requests in the input, as far as they may start, and gathers the responses that
+    /// are ready.
     async fn handle_buffered(&mut self) -> Result<(), Ended> {
         let size_max = self.link.ctx.image.load().settings.socket_request_bytes_max;
         loop {
@@ -181,7 +186,8 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Whether the request at the head of the input may begin; while its API is not known, only if nothing is in hand.
+    /// True if the next request in the input may start. Until its API key has arrived, this
+    /// requires an empty pipeline.
     fn may_begin(&self) -> bool {
         if self.link.muted().is_some() {
             return false;
@@ -194,7 +200,7 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Puts a request that has begun behind those before it.
+    /// Appends a request that has started to the pipeline, or its response to the output.
     fn begun(
         &mut self,
         header: Option<Header>,
@@ -210,7 +216,7 @@ impl<T: Transport> Connection<T> {
                 Ok(())
             }
             (Some(header), outcome) => {
-                // What others make of their frames has budgets of its own.
+                // Other APIs account for their decoded requests in separate budgets.
                 let is_undecided = matches!(outcome, Outcome::Pending(_) | Outcome::Held(_));
                 let holds_frame = header.api_key == ApiKey::PRODUCE && is_undecided;
                 let held = self.pipeline.bytes();
@@ -221,7 +227,7 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Moves the answers that are there into the output, in the order of the requests.
+    /// Moves the decided responses into the output, in the order of the requests.
     async fn gather(&mut self) -> Result<(), Ended> {
         while let Some((header, outcome)) = self.pipeline.take_decided().await {
             match outcome {
@@ -236,7 +242,7 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Lets other connections run if this one has had its turn; what it has answered goes out before.
+    /// Lets other connections run if this one has used up its turn; sends its responses first.
     async fn give_way(&mut self) -> Result<(), Ended> {
         if self.link.turn.is_over(self.link.ctx.clock.now_ns()) {
             self.flush().await?;
@@ -245,7 +251,7 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Waits for an answer, or for something new from the peer.
+    /// Waits for a response, or for the peer.
     async fn wait(&mut self) -> Result<(), Ended> {
         let intake = self.intake()?;
         let muted = self.link.muted();
@@ -270,7 +276,7 @@ impl<T: Transport> Connection<T> {
         })
     }
 
-    /// Sends the answers to all requests that have begun.
+    /// Sends the responses to all requests that have started.
     async fn answer_begun(&mut self) -> Result<(), Ended> {
         loop {
             self.gather().await?;
@@ -287,7 +293,7 @@ impl<T: Transport> Connection<T> {
         }
     }
 
-    /// Sends all answers that are gathered.
+    /// Sends all gathered responses.
     async fn flush(&mut self) -> Result<(), Ended> {
         let Link { transport, ctx, turn, closing, info } = &self.link;
         let size = self.output.size();
@@ -316,7 +322,7 @@ impl<T: Transport> Connection<T> {
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),
             }
-            // A wait that was over at once did not end the turn.
+            // A wait that ended at once did not end the turn.
             if self.output.size() > 0 && turn.is_over(ctx.clock.now_ns()) {
                 turn.give_away().await;
             }
@@ -331,12 +337,12 @@ impl<T: Transport> Link<T> {
         self.ctx.image.load().settings.clone()
     }
 
-    /// How long the client's quota keeps the connection silent.
+    /// Remaining time for which the client's quota mutes the connection.
     fn muted(&self) -> Option<Duration> {
         self.info.mute.remaining(|| self.ctx.clock.now_ns())
     }
 
-    /// Controllers speak to each other before the broker serves: it needs what they decide.
+    /// Controllers must communicate before the broker serves, because it needs their decisions.
     async fn wait_serving(&self) -> Result<(), Ended> {
         if self.info.controller_apis.is_some() {
             return Ok(());
@@ -350,14 +356,14 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Waits until there is something to read, or the end.
+    /// Waits until there is something to read, or until the peer disconnects.
     async fn readable(&self) -> Result<(), Ended> {
         self.transport.ready(Interest::READABLE).await?;
         Ok(())
     }
 
-    /// Ends the connection if somebody wishes it and nothing is in the way: a stop waits for what may be appended, and not
-    /// for polls or for Python.
+    /// Ends the connection if it should be closed and nothing prevents it: a stop waits for produce
+    /// requests, but not for polls or for Python.
     fn check_closing(&self, pipeline: &Pipeline) -> Result<(), Ended> {
         if self.closing.is_closed() {
             Err(Ended::Asked)
@@ -368,7 +374,7 @@ impl<T: Transport> Link<T> {
         }
     }
 
-    /// Waits until more of `sending` can be sent, if the peer is not too slow.
+    /// Waits until more of `sending` can be sent, unless the peer is too slow.
     async fn wait_writable(&self, sending: &Sending) -> Result<(), Ended> {
         loop {
             let settings = self.settings();
@@ -378,7 +384,7 @@ impl<T: Transport> Link<T> {
                 let text = format!("it took {} bytes of answers too slowly", sending.size());
                 return Err(Ended::Killed(text));
             }
-            // The memory may become scarce meanwhile.
+            // The memory may become scarce during the wait.
             let wait_ms = remaining_ms.unwrap_or(u64::MAX).min(settings.frame_ms_max.max(1));
             tokio::select! {
                 ready = self.transport.ready(Interest::WRITABLE) => return Ok(ready.map(|_| ())?),
@@ -415,7 +421,7 @@ impl<T: Transport> Link<T> {
     }
 }
 
-/// Never returns for a negative duration.
+/// Sleeps for `ms` milliseconds; forever if negative.
 async fn sleep_ms(ms: i64) {
     match u64::try_from(ms) {
         Ok(ms) => sleep(Duration::from_millis(ms)).await,

@@ -1,7 +1,7 @@
-//! The registry of open connections: which may come, and which are closed.
+//! The registry of open connections, and their limits.
 //!
-//! Clients do not keep nodes out. As in Kafka, a node's connection is opened above
-//! `max.connections`, and the client's that has been idle longest is closed for it.
+//! Clients cannot keep nodes out. As in Kafka, a node's connection is opened even above
+//! `max.connections`, and the client connection that has been idle for longest is closed for it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ const DRAINING: u8 = 1;
 const CLOSED: u8 = 2;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A connection's ear for requests to end; its task looks at it between frames and while it waits.
+/// Signals a connection to end; its task checks this between frames and during waits.
 pub(crate) struct Closing {
     state: AtomicU8,
     changed: Notify,
@@ -33,12 +33,12 @@ impl Closing {
         Closing { state: AtomicU8::new(OPEN), changed: Notify::new(), reason: Mutex::default() }
     }
 
-    /// Finish the request in hand, then close.
+    /// Ends the connection after the pending requests.
     pub(crate) fn drain(&self) {
         self.raise(DRAINING);
     }
 
-    /// Close now.
+    /// Ends the connection now.
     pub(crate) fn close(&self, reason: &str) {
         reason.clone_into(&mut self.reason.lock());
         self.raise(CLOSED);
@@ -61,25 +61,26 @@ impl Closing {
         self.reason.lock().clone()
     }
 
-    /// Returns at the next change, at once if one came since the last call. One task may wait.
+    /// Returns at the next change; at once if there was one since the last call. Only one task may
+    /// wait.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 }
 
-/// From where a connection comes.
+/// The origin of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rank {
-    /// A client's.
+    /// A connection of a client.
     Client,
-    /// The address of a node, on a listener that nodes share with clients. It comes as one of a
-    /// node, and may be closed for another one as long as it does not fetch as a replica.
+    /// The address of a node, on a listener for nodes and clients. The connection is opened as a
+    /// node's. It may be closed for another one as long as it does not fetch as a replica.
     Neighbour,
-    /// A listener of nodes.
+    /// A node listener.
     Node,
 }
 
-/// How long a connection has been idle, and whether it is a node's.
+/// The time of the last use of a connection, and whether it belongs to a node.
 #[derive(Debug, Default)]
 pub struct Standing {
     used_ns: AtomicU64,
@@ -87,23 +88,23 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Something was received or sent.
+    /// Records that something was received or sent.
     pub(crate) fn used(&self, now_ns: u64) {
         self.used_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// It is a node's: from now on it is not closed for another one.
+    /// Marks the connection as a node's: it is not closed for another one any more.
     pub(crate) fn set_node(&self) {
         self.is_of_node.store(true, Ordering::Relaxed);
     }
 }
 
-/// A connection that was opened.
+/// The result of opening a connection.
 pub(crate) struct Opened {
     pub(crate) id: u64,
     pub(crate) closing: Arc<Closing>,
     pub(crate) standing: Arc<Standing>,
-    /// How many others are closed for it.
+    /// Number of other connections that are closed for this one.
     pub(crate) displaced: usize,
 }
 
@@ -115,7 +116,7 @@ struct Entry {
     standing: Arc<Standing>,
 }
 
-/// A client is idle after so long without a request.
+/// A client counts as idle after this time without a request.
 const IDLE_NS: u64 = SECOND_NS;
 
 impl Entry {
@@ -128,22 +129,23 @@ impl Entry {
     }
 }
 
-/// Why a connection is not opened now.
+/// The reason why a connection is not opened now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// `max.connections`: it waits.
+    /// `max.connections` is reached; the connection waits.
     All,
-    /// `max.connections.per.ip`, which is this: it is closed, as by Kafka.
+    /// `max.connections.per.ip`, which is this number, is reached; the connection is closed, as by
+    /// Kafka.
     OfAddress(usize),
 }
 
 pub(crate) struct Connections {
     slots: Slots<Entry>,
-    /// Those of clients, and of nodes on a listener of both.
+    /// Number of connections per address; node listeners are not counted.
     of_addresses: Mutex<HashMap<IpAddr, usize>>,
-    /// When the next may come by `max.connection.creation.rate`.
+    /// Earliest time of the next connection by `max.connection.creation.rate`.
     next_ns: Mutex<u64>,
-    /// Told whenever fewer are open than before, or more may be.
+    /// Notified when a connection ends, or when a limit may have risen.
     room: Notify,
 }
 
@@ -184,7 +186,8 @@ impl Connections {
         Ok(Opened { id, closing: entry.closing, standing: entry.standing, displaced })
     }
 
-    /// Has `comer` within `max.connections.per.ip`; returns how many others are closed for it.
+    /// Keeps `max.connections.per.ip` when `comer` is opened. Returns the number of connections
+    /// that are closed for it.
     fn make_room_of_address(
         &self,
         comer: &Entry,
@@ -204,10 +207,10 @@ impl Connections {
         if displaced == 0 { Err(Refused::OfAddress(count_max)) } else { Ok(displaced) }
     }
 
-    /// Has one more within `max.connections`, as far as there are clients; returns how many are
-    /// closed.
+    /// Keeps `max.connections` when another connection is opened, as far as there are clients to
+    /// close. Returns the number of closed connections.
     ///
-    /// A neighbour may be a client. It replaces an idle client, and a busy one only beyond twice
+    /// A neighbour may be a client. It replaces an idle client, and a busy one only above twice
     /// `max.connections`.
     fn make_room(&self, rank: Rank, connections_max: usize, now_ns: u64) -> usize {
         if self.slots.count() < connections_max {
@@ -223,13 +226,14 @@ impl Connections {
         )
     }
 
-    /// Closes the client that has been idle longest, for a descriptor; returns how many.
+    /// Closes the client that has been idle for longest, to free a descriptor. Returns the number
+    /// of closed connections.
     pub(crate) fn displace_one(&self) -> usize {
         self.displace(1, |_| true, "the process has hardly any descriptor left (ulimit -n)")
     }
 
-    /// Closes `count` of those that have been idle longest and are `among`; returns how many there
-    /// were.
+    /// Closes the connections that have been idle for longest, at most `count` of those that match
+    /// `among`. Returns the number of closed connections.
     fn displace(&self, count: usize, among: impl Fn(&Entry) -> bool, limit: &str) -> usize {
         let mut idle = self.slots.all();
         idle.retain(|entry| {
@@ -259,8 +263,8 @@ impl Connections {
         self.room.notify_waiters();
     }
 
-    /// Takes the next turn of `per_second`, and returns how long it is to be waited for. What was not taken in the last
-    /// second may be taken at once.
+    /// Reserves the next turn at `per_second`, and returns the time to wait for it. Turns that were
+    /// not used in the last second may be used at once.
     pub(crate) fn turn(&self, per_second: u32, now_ns: u64) -> Duration {
         let mut next_ns = self.next_ns.lock();
         let earliest_ns = now_ns.saturating_sub(SECOND_NS);
@@ -268,12 +272,13 @@ impl Connections {
         Duration::from_nanos(next_ns.saturating_sub(now_ns))
     }
 
-    /// Returns at the next change that may leave room for one more; it counts from this call on, not from the first poll.
+    /// Returns at the next change that may permit another connection. Changes count from this call
+    /// on, not from the first poll.
     pub(crate) fn room(&self) -> Notified<'_> {
         self.room.notified()
     }
 
-    /// `max.connections` may have been raised.
+    /// Called when `max.connections` may have risen.
     pub(crate) fn limit_changed(&self) {
         self.room.notify_waiters();
     }
@@ -319,7 +324,7 @@ mod tests {
         Settings::resolve(values).0
     }
 
-    /// As one that has been used once, at `now_ns`.
+    /// Opens a connection that is used once, at `now_ns`.
     fn opened(connections: &Connections, rank: Rank, limits: &Settings, now_ns: u64) -> Opened {
         connections.open(LOOPBACK, rank, limits, now_ns).expect("it may come")
     }
@@ -358,10 +363,10 @@ mod tests {
         assert_eq!(refused, Some(Refused::All));
         assert_eq!(opened(&connections, Rank::Node, &limits, 5).displaced, 1);
         assert_eq!(are_closed([&node, &first, &second]), [false, false, true]);
-        // One that is being closed does not count.
+        // A connection that is being closed does not count.
         assert_eq!(opened(&connections, Rank::Node, &limits, 6).displaced, 1);
         assert_eq!(are_closed([&node, &first]), [false, true]);
-        // Nodes come even so.
+        // Nodes are admitted even so.
         assert_eq!(opened(&connections, Rank::Node, &limits, 7).displaced, 0);
         assert!(!node.closing.is_closed());
     }

@@ -1,8 +1,8 @@
-//! The last descriptors of a process: they are for files, and for what the host program opens, not
-//! for connections. Nodes may have half of them.
+//! The last file descriptors of a process are reserved for files and for the host program;
+//! connections do not get them. Nodes may use half of the reserve.
 //!
-//! The system gives the lowest number that is free. So a number that was just given tells that all below it are in use,
-//! whoever uses them: no count is kept.
+//! The system assigns the lowest free number, so a new number shows that all lower numbers are in
+//! use in the process. No count is needed.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -12,14 +12,13 @@ use tokio::net::TcpStream;
 
 use crate::network::connections::Rank;
 
-/// An eighth of what a process may open, between these.
+/// The reserve is an eighth of the process's limit, within these bounds.
 const RESERVE_PART: u64 = 8;
 const RESERVE_MIN: u64 = 16;
 const RESERVE_MAX: u64 = 1_024;
 const PART_OF_NODES: u64 = 2;
 
-/// Whether a descriptor that was just given is one of the last, which a connection from there may
-/// not have.
+/// True if a new descriptor is in the reserve that a connection of this rank may not use.
 pub(crate) fn is_of_reserve(descriptor: RawFd, rank: Rank) -> bool {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return false };
     let whole = (limit / RESERVE_PART).clamp(RESERVE_MIN, RESERVE_MAX);
@@ -27,14 +26,14 @@ pub(crate) fn is_of_reserve(descriptor: RawFd, rank: Rank) -> bool {
     u64::try_from(descriptor).is_ok_and(|number| number >= limit.saturating_sub(reserve))
 }
 
-/// Gives a connection the lowest number that is free, unless that is of the reserve of a connection
-/// from there, too.
+/// Moves a connection to the lowest free descriptor. Returns false if that one is in the reserve
+/// for its rank, too.
 pub(crate) fn move_out(stream: &mut Socket<TcpStream>, rank: Rank) -> bool {
     let Ok(lower) = rustix::io::fcntl_dupfd_cloexec(&**stream, 0) else { return false };
     if is_of_reserve(lower.as_raw_fd(), rank) {
         return false;
     }
-    // It is the same socket, whose calls do not wait.
+    // The new descriptor refers to the same nonblocking socket.
     let moved = TcpStream::from_std(lower.into());
     moved.map(|moved| stream.move_to(moved)).is_ok()
 }

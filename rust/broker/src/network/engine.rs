@@ -1,4 +1,5 @@
-//! One runtime for the whole process, however many brokers it holds: threads are fixed, and the first broker starts them.
+//! One runtime for all brokers of a process: a fixed number of threads, which the first broker
+//! starts.
 //!
 //! After `fork` the child has the parent's memory without its threads. The runtime of another process is therefore left alone
 //! (never dropped: its drop would wait for threads that are not there), and a broker made in the child gets a new one.
@@ -11,23 +12,23 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::network::spares::Spares;
 
-/// More would only take cores from the clients.
+/// More threads would only take cores from the clients.
 const WORKERS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// Tasks that a thread runs before it looks for new input on the sockets. Each may take a whole turn (`turn`), and the
-/// default of 61 would add up to 30 ms.
+/// Number of tasks that a thread runs before it polls the sockets. Each task may take a whole turn
+/// (`turn`), so the default of 61 would take up to 30 ms.
 const TASKS_BETWEEN_POLLS: u32 = 8;
 
 static SHARED: PerProcess<Mutex<Option<Arc<Engine>>>> = PerProcess::new(Mutex::default);
 
-/// The threads that move bytes.
+/// The network threads.
 #[derive(Debug)]
 pub struct Engine {
     runtime: Runtime,
 }
 
 impl Engine {
-    /// The engine of this process, started by the first call.
+    /// Returns the engine of this process; the first call starts it.
     pub fn shared() -> io::Result<Arc<Engine>> {
         let mut shared = SHARED.get().lock();
         if let Some(engine) = &*shared {
@@ -42,7 +43,7 @@ impl Engine {
         let spares = Spares::new(workers);
         let runtime = Builder::new_multi_thread()
             .worker_threads(workers)
-            // All of them are spares, so nothing else may be run by them.
+            // All of these threads are spares, so they must not run anything else.
             .max_blocking_threads(workers)
             .on_thread_start(move || spares.serve_this_thread())
             .event_interval(TASKS_BETWEEN_POLLS)
@@ -52,7 +53,7 @@ impl Engine {
         Ok(Engine { runtime })
     }
 
-    /// Where tasks are spawned.
+    /// Handle for spawning tasks.
     pub fn handle(&self) -> &tokio::runtime::Handle {
         self.runtime.handle()
     }

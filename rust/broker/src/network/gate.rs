@@ -1,11 +1,12 @@
-//! Connections that carry nothing for a while, for tests of failover: a node that nobody can reach, or that is stopped as
-//! by SIGSTOP, in a process that goes on.
+//! Connections that carry no data for a while, for failover tests: they simulate a node that is
+//! unreachable, or stopped as by SIGSTOP, in a process that continues to run.
 //!
 //! # Theory of operation
-//! Each connection has a [`Valve`], by what is at its other end: all connections that this broker accepted share one, and
-//! so do those to one peer. While a valve is shut, nothing is read from its connections and nothing written to them. What
-//! arrives waits in the sockets, as on a network that drops packets: no connection ends for it, and what waited goes on
-//! when the valve opens. An open valve costs a load of an atomic for each read and write.
+//! Each connection has a [`Valve`]: all accepted connections of this broker share one, and so do
+//! all connections to the same peer. While a valve is shut, its connections are neither read nor
+//! written. Arriving data waits in the sockets, as on a network that drops packets: no connection
+//! ends, and the data is processed when the valve opens. An open valve costs one atomic load per
+//! read and write.
 
 use std::collections::{HashMap, HashSet};
 use std::future::{Future, poll_fn};
@@ -26,7 +27,7 @@ use tokio::net::TcpStream;
 
 use super::transport::Transport;
 
-/// Whether connections carry anything.
+/// Controls whether its connections carry data.
 #[derive(Debug, Default)]
 pub(crate) struct Valve {
     is_shut: AtomicBool,
@@ -51,7 +52,7 @@ impl Valve {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.lock();
-        // It may have been opened before the lock was taken: then nobody would wake this task.
+        // It may have opened before the lock was taken; then this task would never be woken.
         if !self.is_shut() {
             return Poll::Ready(());
         }
@@ -66,15 +67,15 @@ impl Valve {
     }
 }
 
-/// Host and port, as a [`Destination`] has them.
+/// Host and port of a [`Destination`].
 pub type PeerAddress = (Arc<str>, u16);
 
-/// Which peers cannot be reached.
+/// The unreachable peers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreachable {
-    /// None can.
+    /// All peers.
     All,
-    /// These, whatever for; none for an empty set.
+    /// Only these addresses; may be empty.
     Only(HashSet<PeerAddress>),
 }
 
@@ -87,7 +88,7 @@ impl Unreachable {
     }
 }
 
-/// The valves of one broker; all are open at first.
+/// The valves of one broker, initially open.
 pub(crate) struct Gates {
     pub(crate) accepted: Arc<Valve>,
     peers: Mutex<(Unreachable, HashMap<PeerAddress, Arc<Valve>>)>,
@@ -99,7 +100,7 @@ impl Gates {
         Gates { accepted: Arc::default(), peers: Mutex::new((unreachable, HashMap::new())) }
     }
 
-    /// Shuts these valves, and opens all others.
+    /// Shuts the given valves and opens all others.
     pub(crate) fn set(&self, accepted: bool, unreachable: Unreachable) {
         self.accepted.set(accepted);
         let mut peers = self.peers.lock();
@@ -196,7 +197,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gated<S> {
     }
 }
 
-/// Connections to peers, over TCP.
+/// Connects to peers over TCP.
 pub(crate) struct GatedTcp(pub(crate) Arc<Gates>);
 
 impl Connector for GatedTcp {

@@ -1,9 +1,9 @@
-//! Frames out of a byte stream: a size and that many bytes.
+//! Splits a byte stream into frames: a size and that many bytes.
 //!
-//! The buffer grows with the bytes that arrived, never by the size prefix alone: a prefix of 100 MiB followed by silence costs
-//! what one read costs. Handlers get the frame's own region of the buffer; once they are done with it the same memory takes
-//! the next frame. What a large frame takes, and what is read ahead for speed, comes out of the broker's memory for input
-//! (`memory`).
+//! The buffer grows with the received bytes, never because of a size prefix: a prefix of 100 MiB
+//! followed by silence takes the memory of one read. A handler gets the frame's region of the
+//! buffer; when it has finished, the next frame reuses the same memory. The memory of large frames
+//! and of read-ahead counts towards the broker's input memory (`memory`).
 
 use bytes::{Buf, BufMut, BytesMut, buf::Limit};
 use pykafka_wire::ApiKey;
@@ -11,16 +11,17 @@ use pykafka_wire::ApiKey;
 use crate::network::memory::budget::{Lane, Share};
 
 pub(crate) const PREFIX_SIZE: usize = 4;
-/// Room for a read when nothing is known of the next frame.
+/// Size of a read while the size of the next frame is unknown.
 const READ_BYTES_MIN: usize = 16 << 10;
 const READ_BYTES_MAX: usize = 256 << 10;
-/// Frames of this size on are read to their end and no further: what is read of the frame behind them would have to be moved.
+/// Frames of at least this size are read exactly to their end: bytes of the next frame would have
+/// to be moved.
 const LARGE_FRAME_BYTES: usize = 48 << 10;
 
-/// What a connection may have in hand of small frames before they count.
+/// Bytes of small frames per connection that do not count.
 const UNCOUNTED_BYTES_MAX: usize = 64 << 10;
 
-/// A size prefix that no request can have.
+/// A size prefix that is outside the valid range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {size} bytes is outside 1 to {size_max}")]
 pub(crate) struct FrameSizeError {
@@ -28,11 +29,12 @@ pub(crate) struct FrameSizeError {
     size_max: usize,
 }
 
-/// What was received and not yet handled.
+/// The received bytes that are not handled yet.
 #[derive(Debug)]
 pub(crate) struct Input {
     buffer: BytesMut,
-    /// The buffer's memory from its beginning, as far as it was seen; taken back whole once every frame is gone.
+    /// Capacity from the start of the buffer, as far as known; all of it is reclaimed once every
+    /// frame is dropped.
     whole_bytes: usize,
     read_bytes: usize,
     share: Share,
@@ -43,7 +45,8 @@ impl Input {
         Input { buffer: BytesMut::new(), whole_bytes: 0, read_bytes: READ_BYTES_MIN, share }
     }
 
-    /// Whether there is memory for the next read of a frame of `frame_size`; else wait for [`Input::admit`].
+    /// Reserves memory for the next read of a frame of `frame_size`; if it returns false, wait for
+    /// [`Input::admit`].
     pub(crate) fn try_admit(&mut self, frame_size: Option<usize>) -> bool {
         match self.missing_share(frame_size) {
             Some((lane, bytes)) => self.share.try_grow(lane, bytes),
@@ -58,33 +61,34 @@ impl Input {
         }
     }
 
-    /// What the share lacks for the next read; nothing for small frames.
+    /// The memory that the share lacks for the next read; `None` for small frames.
     fn missing_share(&self, frame_size: Option<usize>) -> Option<(Lane, usize)> {
         let size = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES)?;
         let bytes = self.reach(size).saturating_sub(self.share.bytes());
         (bytes > 0).then_some((Lane::of(size), bytes))
     }
 
-    /// How far the next read of a large frame may fill the buffer: to twice of what there is.
+    /// Maximum size of the buffer after the next read of a large frame: twice its current size.
     fn reach(&self, size: usize) -> usize {
         let received = self.buffer.len();
         (PREFIX_SIZE + size).min(received + received.max(self.read_bytes))
     }
 
-    /// Whether it holds memory that others wait for.
+    /// True if it holds memory that others wait for.
     pub(crate) fn is_in_the_way(&self) -> bool {
         self.share.bytes() > 0 && self.share.budget().waiting() > 0
     }
 
-    /// Gives back what is not needed between frames, if others might need it.
+    /// Frees memory that is not needed between frames, if others might need it.
     pub(crate) fn settle(&mut self) {
         if self.share.is_wanted() {
             self.release();
         }
     }
 
-    /// What covers a frame of `bytes` that was taken out, for as long as its request is in hand: then the next frame needs
-    /// memory of its own. `held` bytes of its connection are in hand already.
+    /// Returns a share that covers a removed frame of `bytes` until its request has a response;
+    /// then the next frame needs separate memory. `held` bytes of the connection's requests are
+    /// pending already.
     pub(crate) fn lend(&mut self, bytes: usize, held: usize) -> Option<Share> {
         if bytes >= LARGE_FRAME_BYTES {
             return Some(self.share.split_off(PREFIX_SIZE + bytes));
@@ -96,22 +100,23 @@ impl Input {
         })
     }
 
-    /// Whether a connection that has `held` bytes in hand is to have no more: memory is scarce.
+    /// True if a connection with `held` bytes of pending requests must not start more, because
+    /// memory is scarce.
     pub(crate) fn is_full(&self, held: usize) -> bool {
         held >= UNCOUNTED_BYTES_MAX && self.share.budget().is_tight()
     }
 
-    /// Bytes received.
+    /// Received bytes.
     pub(crate) fn size(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Whether a frame has begun.
+    /// True if no frame has started.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Size of the frame that has begun, as far as it is known and allowed.
+    /// Size of the current frame; `None` while it is unknown.
     pub(crate) fn frame_size(&self, size_max: usize) -> Result<Option<usize>, FrameSizeError> {
         let Some(prefix) = self.buffer.first_chunk::<PREFIX_SIZE>() else { return Ok(None) };
         let size = i32::from_be_bytes(*prefix);
@@ -121,13 +126,13 @@ impl Input {
         }
     }
 
-    /// The API of the frame that has begun, as soon as it is known.
+    /// API key of the current frame; `None` while it is unknown.
     pub(crate) fn next_api_key(&self) -> Option<ApiKey> {
         let key = self.buffer.get(PREFIX_SIZE..)?.first_chunk()?;
         Some(ApiKey(i16::from_be_bytes(*key)))
     }
 
-    /// The next whole frame without its prefix.
+    /// Removes and returns the next whole frame, without its prefix.
     pub(crate) fn next_frame(
         &mut self,
         size_max: usize,
@@ -140,7 +145,7 @@ impl Input {
         Ok(Some(self.buffer.split_to(size)))
     }
 
-    /// Where the next read goes.
+    /// The space for the next read.
     pub(crate) fn room(&mut self, frame_size: Option<usize>) -> Limit<&mut BytesMut> {
         let Some(size) = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES) else {
             let read_bytes = self.read_bytes_spared();
@@ -153,7 +158,7 @@ impl Input {
         (&mut self.buffer).limit((PREFIX_SIZE + size - received).min(room))
     }
 
-    /// What is read at once of frames that need no share: less where memory is scarce.
+    /// Size of a read of small frames; less if memory is scarce.
     fn read_bytes_spared(&mut self) -> usize {
         let reach = self.buffer.len() + self.read_bytes;
         let missing = reach.saturating_sub(self.share.bytes());
@@ -164,8 +169,8 @@ impl Input {
         }
     }
 
-    /// Makes room for `size` bytes. An empty buffer begins again at its start, or a large frame would reach its end and
-    /// have to be moved.
+    /// Reserves space for `size` bytes. An empty buffer starts again at its beginning; otherwise a
+    /// large frame would reach its end and have to be moved.
     fn reserve(&mut self, size: usize) {
         if self.buffer.is_empty() && !self.buffer.try_reclaim(self.whole_bytes) {
             self.whole_bytes = 0;
@@ -174,14 +179,15 @@ impl Input {
         self.whole_bytes = self.whole_bytes.max(self.buffer.capacity());
     }
 
-    /// A read that took `read` of `room` bytes: the next is larger if it was full.
+    /// Adapts the size of the next read to a read of `read` into `room` bytes: larger if it was
+    /// full.
     pub(crate) fn adapt(&mut self, read: usize, room: usize) {
         if read == room {
             self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
         }
     }
 
-    /// Gives the memory back while nothing is in it.
+    /// Frees the memory if the buffer is empty.
     pub(crate) fn release(&mut self) {
         if self.buffer.is_empty() {
             *self = Input::new(self.share.budget().share());
@@ -258,7 +264,8 @@ mod tests {
             frames += usize::from(input.next_frame(size).expect("sizes are allowed").is_some());
         }
         assert_eq!(frames, 8);
-        // The buffer grows with the first frames; after that each begins where the last one began.
+        // The buffer grows with the first frames; after that, each frame starts where the previous
+        // one started.
         assert!(moved < 3 << 20, "{moved} bytes were moved");
     }
 

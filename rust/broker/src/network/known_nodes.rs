@@ -1,6 +1,7 @@
-//! The addresses of other nodes, which overtake clients on a listener that both share.
+//! The addresses of other nodes, which take precedence over clients on a shared listener.
 //!
-//! Brokers have registered them. A name is resolved again from time to time: its node may move.
+//! The addresses are from broker registrations. Host names are resolved again periodically, because
+//! a node may move.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -11,17 +12,17 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// Pause between two look-ups of a name.
+/// Pause between two look-ups of a host name.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
 
-/// Brokers by node id, and where each says that it is.
+/// Node ids of brokers with their registered hosts.
 type Hosts = Vec<(i32, Arc<str>)>;
 type Found = HashMap<Arc<str>, Vec<IpAddr>>;
 
 pub(crate) struct KnownNodes {
     node_id: i32,
     hosts: ArcSwap<Hosts>,
-    /// The addresses of names.
+    /// The resolved addresses of host names.
     found: ArcSwap<Found>,
     changed: Notify,
 }
@@ -36,7 +37,7 @@ impl KnownNodes {
         }
     }
 
-    /// Takes what the metadata names.
+    /// Replaces the hosts by those of the metadata.
     pub(crate) fn set(&self, hosts: &Arc<Hosts>) {
         if !self.are_known(hosts) {
             self.hosts.store(hosts.clone());
@@ -44,7 +45,7 @@ impl KnownNodes {
         }
     }
 
-    /// Whether another node is registered at this address.
+    /// True if another node is registered at this address.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         let (hosts, found) = (self.hosts.load(), self.found.load());
         let is_it = |one: &IpAddr| one.to_canonical() == address.to_canonical();
@@ -56,7 +57,7 @@ impl KnownNodes {
         })
     }
 
-    /// Looks up the names that the metadata has, until the task is aborted.
+    /// Resolves the host names of the metadata until the task is aborted.
     pub(crate) async fn follow(&self) {
         loop {
             let hosts = self.hosts.load_full();
@@ -64,7 +65,7 @@ impl KnownNodes {
             for (_, name) in hosts.iter().filter(|(_, host)| host.parse::<IpAddr>().is_err()) {
                 let looked_up = pykafka_client::addresses(name, 0).await;
                 let addresses = looked_up.map(|all| all.iter().map(SocketAddr::ip).collect());
-                // A name keeps its addresses if it cannot be resolved now.
+                // A name keeps its previous addresses if it cannot be resolved.
                 let known = || self.found.load().get(name).cloned().unwrap_or_default();
                 found.insert(name.clone(), addresses.unwrap_or_else(|_| known()));
             }
@@ -74,7 +75,7 @@ impl KnownNodes {
         }
     }
 
-    /// Returns when the metadata names others than `hosts`, or it is time for another look-up.
+    /// Returns when the metadata differs from `hosts`, or when the next look-up is due.
     async fn wait(&self, hosts: &Arc<Hosts>, has_names: bool) {
         let changed = async {
             while self.are_known(hosts) {

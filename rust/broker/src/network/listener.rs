@@ -1,14 +1,14 @@
-//! Binding and accepting.
+//! Binds listeners and accepts connections.
 //!
-//! If `max.connections` are open, a listener of clients accepts one more connection and delays it until
-//! another one ends. The system delays those after it: as in Kafka, none is turned away. The same
-//! happens if only the last descriptors of the process are left (`descriptors`), and if
+//! If `max.connections` are open, a client listener accepts one more connection and delays it until
+//! another one ends. The system delays the connections after it: as in Kafka, none is rejected. The
+//! same happens if only the last descriptors of the process are left (`descriptors`), and if
 //! `max.connection.creation.rate` is reached.
 //!
-//! Nodes do not wait. Each connection to a listener of nodes is admitted, and a client is closed for it
-//! (`connections`). On a listener that nodes share with clients, the same holds for the addresses of
-//! known nodes (`known_nodes`). There, clients wait in a queue, and nodes overtake them. A
-//! client that finds the queue full, or no descriptor, is closed.
+//! Nodes do not wait. Each connection to a node listener is admitted, and a client is closed for it
+//! (`connections`). On a listener for nodes and clients, the same holds for the addresses of known
+//! nodes (`known_nodes`). There, clients wait in a queue, and nodes overtake them. A client is
+//! closed if the queue is full or no descriptor is left.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdListener, ToSocketAddrs};
@@ -31,18 +31,19 @@ use crate::network::gate::Gated;
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
-/// Most clients in a queue, in which each has a descriptor.
+/// Maximum number of clients in a queue; each occupies a descriptor.
 const QUEUED_MAX: usize = 64;
-/// Pause after a failed accept, and between two looks at the descriptors: without them it fails again at once.
+/// Pause after a failed accept and between checks of the descriptors; without it, the next attempt
+/// would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Pause between two attempts to take the descriptor of a client that was closed for a node.
+/// Pause between two attempts to get the descriptor of a client that was closed for a node.
 const DISPLACED_PAUSE: Duration = Duration::from_millis(2);
-/// After so many attempts, another connection has the descriptor.
+/// After this many attempts, another part of the process has the descriptor.
 const DISPLACED_LOOKS: u32 = 50;
 const TARGET: &str = "broker.listener";
 const ANONYMOUS: &str = "User:ANONYMOUS";
 
-/// Binds `HOST:PORT`; an empty host is every address of IPv4.
+/// Binds `HOST:PORT`; an empty host means all IPv4 addresses.
 pub(crate) fn bind(address: &str) -> io::Result<StdListener> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the address names no host");
     for resolved in resolve(address)? {
@@ -72,7 +73,7 @@ fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
 /// The peers of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Clients alone.
+    /// Only clients.
     Clients,
     /// Brokers and controllers.
     Nodes,
@@ -81,7 +82,7 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// The audience that Python names so.
+    /// The audience for a name from Python.
     pub fn from_name(name: &str) -> Option<Audience> {
         match name {
             "clients" => Some(Audience::Clients),
@@ -92,27 +93,28 @@ impl Audience {
     }
 }
 
-/// What a listener is.
+/// The properties of a listener.
 pub(crate) struct Listens {
-    /// As Kafka's settings name it.
+    /// Listener name in Kafka's settings.
     pub(crate) name: Arc<str>,
     pub(crate) audience: Audience,
-    /// As in [`ConnectionInfo`].
+    /// See [`ConnectionInfo::controller_apis`].
     pub(crate) controller_apis: Option<Arc<ControllerApis>>,
 }
 
-/// The congestion control of connections within the machine, which share no link with others. Every Linux has it. BBR, where
-/// that is the system's default, paces what is sent by timers (docs/PERFORMANCE.md).
+/// Congestion control of connections within the machine, which share no link with others. Every
+/// Linux has it. BBR, the default of some systems, paces what it sends with timers
+/// (docs/PERFORMANCE.md).
 const UNPACED: &str = "reno";
 
-/// Accepts until the task is aborted; each connection is a task of its own.
+/// Accepts until the task is aborted; each connection gets a separate task.
 pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: Socket<TcpListener>) {
     let (queue, queued) = mpsc::channel(QUEUED_MAX);
     let acceptor = Acceptor { ctx, listens, queue };
     tokio::join!(acceptor.accept_from(listener), acceptor.admit_all(queued));
 }
 
-/// A connection that was accepted, and is not served yet.
+/// An accepted connection that is not served yet.
 struct Arrival {
     stream: Socket<TcpStream>,
     peer: SocketAddr,
@@ -129,7 +131,7 @@ impl Arrival {
 struct Acceptor {
     ctx: Arc<Context>,
     listens: Listens,
-    /// The queue of clients on a listener that they share with nodes.
+    /// The queue of clients, on a listener for nodes and clients.
     queue: mpsc::Sender<Arrival>,
 }
 
@@ -206,7 +208,7 @@ impl Acceptor {
 
     fn serve(&self, arrival: Arrival, opened: Opened) {
         let (ctx, Opened { id, closing, standing, .. }) = (self.ctx.clone(), opened);
-        // A stop that began before it was registered did not reach it.
+        // A stop that started before the registration did not reach the connection.
         if ctx.is_stopping() {
             closing.drain();
         }
@@ -226,9 +228,9 @@ impl Acceptor {
         });
     }
 
-    /// Replaces a descriptor of the reserve by another one. It polls, because other parts of the
-    /// process may free descriptors, too. A client is closed for a node; without clients, the node
-    /// keeps a descriptor of the part for nodes.
+    /// Moves the connection out of the reserve. It polls, because other parts of the process may
+    /// free descriptors, too. A client is closed for a node; without clients, the node keeps a
+    /// descriptor of the nodes' part of the reserve.
     async fn leave_reserve(&self, arrival: &mut Arrival) {
         if arrival.rank != Rank::Client {
             while self.displace_one() {
@@ -255,7 +257,7 @@ impl Acceptor {
         }
     }
 
-    /// Returns when `max.connection.creation.rate` lets the next one in.
+    /// Waits until `max.connection.creation.rate` permits the next connection.
     async fn wait_turn(&self) {
         let per_second = self.ctx.image.load().settings.connection_rate_max;
         let wait = self.ctx.connections.turn(per_second, self.ctx.clock.now_ns());
@@ -265,8 +267,8 @@ impl Acceptor {
         }
     }
 
-    /// Registers the connection, when `max.connections` allows it; `None` if its address has too
-    /// many.
+    /// Registers the connection as soon as `max.connections` permits it; `None` if its address has
+    /// too many connections.
     async fn open(&self, arrival: &Arrival) -> Option<Opened> {
         let Acceptor { ctx, listens: Listens { name, .. }, .. } = self;
         let address = arrival.peer.ip();
@@ -302,7 +304,7 @@ impl Acceptor {
         }
     }
 
-    /// Closes a client, so that there is a descriptor for a node; `false` without clients.
+    /// Closes a client to free a descriptor for a node; returns false if there is no client.
     fn displace_one(&self) -> bool {
         let displaced = self.ctx.connections.displace_one();
         self.ctx.statistics.connections_displaced.add(displaced as u64);
@@ -314,17 +316,18 @@ impl Acceptor {
     }
 }
 
-/// Answers wait neither for further ones nor, within the machine, for a timer.
+/// Sends responses without delay: without waiting for further data and, within the machine, without
+/// timers.
 fn send_at_once(stream: &TcpStream, peer: SocketAddr) -> io::Result<()> {
     stream.set_nodelay(true)?;
     if peer.ip().to_canonical().is_loopback() {
-        // Where it is not allowed the connection works without.
+        // If this is not permitted, the connection works without it.
         let _ = set_tcp_congestion(stream, UNPACED);
     }
     Ok(())
 }
 
-/// Leaves the registry also if the task panics.
+/// Removes the connection from the registry, also if its task panics.
 struct Registered {
     ctx: Arc<Context>,
     id: u64,
@@ -342,7 +345,7 @@ mod tests {
 
     use super::*;
 
-    /// One that was accepted from `peer`, or says so.
+    /// A connection that was accepted from `peer`, or pretends to be.
     async fn accepted(peer: Option<SocketAddr>) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let connected = TcpStream::connect(listener.local_addr().expect("bound"));

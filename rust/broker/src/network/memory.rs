@@ -1,14 +1,16 @@
-//! How much memory peers may make a broker hold.
+//! Bounds for the memory that peers can occupy in a broker.
 //!
 //! # Theory of operation
-//! `memory_max` is shared out once, in [`Parts`].
+//! `memory_max` is divided once, into [`Parts`].
 //!
-//! A part that can be waited for is a [`Budget`]; what is held of it is a [`Share`](budget::Share), which is attached to the
-//! bytes that it stands for. What a connection costs anyway is not counted: 64 KiB of input, and answers below
-//! [`SMALL_BYTES_MAX`](crate::network::answers::SMALL_BYTES_MAX). Small requests with small answers always pass.
+//! A part that requests can wait for is a [`Budget`]; a reservation is a [`Share`](budget::Share),
+//! which is attached to the bytes that it covers. The fixed cost of a connection is not counted: 64
+//! KiB of input, and responses below [`SMALL_BYTES_MAX`](crate::network::answers::SMALL_BYTES_MAX).
+//! Small requests with small responses always pass.
 //!
-//! Nobody waits for a part while it holds another that the first depends on: frames wait for answers, answers wait for
-//! their peers, and a peer that takes nothing is closed when others wait.
+//! A request never waits for a part while it holds another part that the first one depends on:
+//! frames wait for responses, responses wait for their peers, and a peer that does not read is
+//! closed when others wait.
 
 pub(crate) mod budget;
 
@@ -18,21 +20,22 @@ use crate::network::answers::Answers;
 use crate::network::memory::budget::Budget;
 use crate::seam::settings::Settings;
 
-/// What `memory_max` is shared out to, in bytes.
+/// The parts of `memory_max`, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
-    /// Frames that have begun, until they are answered.
+    /// Frames, from their first byte until their response.
     pub(crate) input: usize,
-    /// Answers, from before they are made until they are sent.
+    /// Responses, from before they are built until they are sent.
     pub(crate) answers: usize,
-    /// Requests with Python, as they are once they are decoded.
+    /// Requests that Python handles, in decoded form.
     pub(crate) requests: usize,
     pub(crate) sessions: usize,
     /// Fetches that wait for records.
     pub(crate) parked: usize,
-    /// What batches inflate to while they are read: a window of a large one, but for one that cannot be read so.
+    /// Decompressed records during reads: a window of a large batch, or all of a batch that cannot
+    /// be read in windows.
     pub(crate) inflated: usize,
-    /// Buffers for reads that are kept to be used again.
+    /// Read buffers that are kept for reuse.
     pub(crate) read_buffers: usize,
 }
 
@@ -54,7 +57,8 @@ impl Parts {
 /// The budgets of one broker.
 pub(crate) struct Memory {
     parts: Parts,
-    /// What one request may take once Python has decoded it: half of all, as its answer takes as much.
+    /// Maximum size of one request after decoding in Python: half of `memory_max`, because its
+    /// response takes as much.
     pub(crate) decoded_bytes_max: usize,
     pub(crate) input: Arc<Budget>,
     pub(crate) answers: Answers,
@@ -78,7 +82,7 @@ impl Memory {
         }
     }
 
-    /// Takes the bounds that are settings: lower ones than those of the broker.
+    /// Applies the bounds of the settings, if they are lower than those of the broker.
     pub(crate) fn set(&self, settings: &Settings) {
         let queued_bytes_max = match usize::try_from(settings.queued_request_bytes_max) {
             Ok(bytes @ 1..) => bytes,

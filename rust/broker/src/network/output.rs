@@ -1,8 +1,9 @@
-//! Answers on their way to the socket: small ones are gathered in one buffer, record bytes are sent from where they are.
+//! Responses on the way to the socket: small parts are gathered in one buffer, large records are
+//! sent from where they are.
 //!
-//! Where that is a file, the transport is asked to send from it, which never brings the bytes here; a transport that cannot
-//! is given them piece by piece, each still in the cache when it is sent. Either way an answer costs no more memory than
-//! one piece.
+//! Records in a file are sent by the transport from the file, without being copied to user space.
+//! If the transport does not support this, it gets them in pieces, each of which is still in the
+//! CPU cache when it is sent. In both cases a response takes no more memory than one piece.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -16,27 +17,27 @@ use crate::network::answers::Answers;
 use crate::network::memory::budget::Share;
 use crate::network::transport::Transport;
 
-/// Chunks below this size are copied behind each other: an entry of their own costs more in `writev`.
+/// Chunks below this size are copied into one buffer; a separate `writev` entry costs more.
 const COPIED_BYTES_MAX: usize = 4 << 10;
 const SLICES_MAX: usize = 64;
 const SIZE_PREFIX: usize = 4;
-/// What is read at once of a file that cannot be sent from: it fits the cache of a core.
+/// Size of a piece of a file that cannot be sent from; it fits into the cache of a core.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug)]
 pub(crate) enum Part {
     Bytes(Bytes),
     Stored(StoredRecords),
 }
 
-/// What is to be sent, in order.
+/// The data to send, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     closed: VecDeque<Part>,
     open: BytesMut,
     size: usize,
-    /// What the answers hold of the memory for answers, until all of them are sent.
+    /// The share of the response budget, until all responses are sent.
     room: Option<Share>,
 }
 
@@ -45,7 +46,7 @@ impl Output {
         self.size
     }
 
-    /// Bytes that are not in a file.
+    /// Bytes in memory, without those in files.
     pub(crate) fn memory_size(&self) -> usize {
         let closed = self.closed.iter().map(|part| match part {
             Part::Bytes(bytes) => bytes.len(),
@@ -54,7 +55,7 @@ impl Output {
         closed.sum::<usize>() + self.open.len()
     }
 
-    /// Adds the frame of one answer.
+    /// Adds the frame of one response.
     pub(crate) fn push(&mut self, header: &Header, reply: Reply) {
         let start = self.open.len();
         self.open.put_i32(0);
@@ -86,7 +87,8 @@ impl Output {
         }
     }
 
-    /// Counts what is in memory now and was made without room: the peer does not take it at once. Returns all that counts.
+    /// Accounts for bytes in memory that have no share yet, because the peer does not receive them
+    /// at once. Returns all bytes that are accounted for.
     pub(crate) fn cover(&mut self, answers: &Answers) -> usize {
         let unsent = self.memory_size();
         let room = self.room.get_or_insert_with(|| answers.share());
@@ -100,11 +102,13 @@ impl Output {
         }
     }
 
-    /// Hands what is left to `transport` until all is gone, `bytes_max` are sent or it fails. What is in memory may be more.
+    /// Sends to `transport` until everything is sent, `bytes_max` are sent, or it fails. Data in
+    /// memory may exceed `bytes_max`.
     ///
     /// # Errors
-    /// Of the transport, which [`is_of_peer`] tells; or of a file that does not hold any more what was promised: the
-    /// answer cannot be completed, and the partition knows if it is the file's fault.
+    /// Errors of the transport, see [`is_of_peer`]. Or an error of a file that does not have the
+    /// promised data any more: the response cannot be completed, and the partition is notified if
+    /// the file caused it.
     pub(crate) fn send(&mut self, transport: &impl Transport, bytes_max: usize) -> io::Result<()> {
         let end = self.size.saturating_sub(bytes_max);
         while self.size > end {
@@ -121,7 +125,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what comes before the next slice.
+    /// Writes the bytes before the next file slice.
     fn write(&self, transport: &impl Transport) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
@@ -145,7 +149,7 @@ impl Output {
         }
     }
 
-    /// Brings the next piece of the slice at the front into memory.
+    /// Reads the next piece of the first file slice into memory.
     fn read_piece(&mut self) -> io::Result<()> {
         if let Some(Part::Stored(records)) = self.closed.front_mut() {
             let mut piece = vec![0; records.slice.len().min(PIECE_BYTES)];
@@ -184,7 +188,7 @@ impl Output {
         }
     }
 
-    /// Gives the memory back while nothing is in it.
+    /// Frees the memory if everything is sent.
     pub(crate) fn release(&mut self) {
         if self.size == 0 {
             *self = Output::default();
@@ -192,7 +196,7 @@ impl Output {
     }
 }
 
-/// Whether sending failed because of what the peer did.
+/// True if the peer caused the error.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -204,7 +208,7 @@ pub(crate) fn is_of_peer(error: &io::Error) -> bool {
     )
 }
 
-/// Sends from the file of `records`; `None` if they have to be read.
+/// Sends from the file of `records`; `None` if they must be read instead.
 fn send_stored(
     records: &StoredRecords,
     transport: &impl Transport,
@@ -217,7 +221,8 @@ fn send_stored(
     match transport.try_send_file(file, slice.position(), slice.len().min(bytes_max)) {
         Ok(sent) if sent > 0 => Ok(Some(sent)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_of_peer(&error) => Err(error),
-        // The end of the file, a file that cannot be sent from, or an error that may be the file's: reading tells.
+        // The end of the file, a file that does not support this, or an error that the file may
+        // have caused: a read finds out.
         _ => Ok(None),
     }
 }

@@ -1,17 +1,21 @@
-//! Threads of the network may wait for a moment: what else they have to do is moved if the moment gets long.
+//! Network threads may block for a short time; if the wait becomes long, another thread takes over
+//! their other work.
 //!
 //! # Theory of operation
-//! A thread that waits inside of a task holds up the tasks in its own queue, and the sockets if no other thread polls
-//! them. `block_in_place` gives all of that, the thread's core, to a thread for blocking work, and takes it back if none
-//! has come for it when the wait ends. To wake a thread for each wait costs more than most waits do. So the runtime has
-//! only as many threads for blocking work as there are *spares*, and a spare keeps its thread busy. Meanwhile
-//! `block_in_place` leaves the core in the queue for blocking work and takes it back, without a system call.
+//! A thread that blocks inside a task delays the tasks in its own queue, and the sockets if no
+//! other thread polls them. `block_in_place` hands all of that, the thread's core, to a
+//! blocking-pool thread, and takes it back if no thread has fetched it when the wait ends. Waking a
+//! thread for each wait costs more than most waits take. So the runtime has exactly as many
+//! blocking-pool threads as there are *spares*, and each spare keeps its thread busy. Then
+//! `block_in_place` puts the core into the blocking queue and takes it back without a system call.
 //!
-//! One spare at a time watches. If a wait lasts from one tick to the next it lets its thread go, which finds the stalled
-//! core in the queue and is a thread of the network from then on. The stalled thread has no core when its wait ends, so
-//! it turns to that queue and finds the spare that its rescuer has put there. The number of threads never changes.
+//! One spare at a time watches. If a wait lasts from one tick to the next, the spare releases its
+//! thread, which finds the stalled core in the queue and becomes a network thread. The stalled
+//! thread has no core when its wait ends, so it serves the blocking queue and finds the spare that
+//! was put there. The number of threads never changes.
 //!
-//! As many threads may wait at a time as there are spares, and none begins to while another is stalled.
+//! At most as many threads may wait at a time as there are spares, and no wait starts while another
+//! one is stalled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
@@ -25,39 +29,41 @@ use crate::partition::threads::pool::MayWait;
 
 /// A wait that lasts from one tick to the next is stalled.
 const TICK: Duration = Duration::from_millis(1);
-/// After so many ticks without a wait the spare that watches sleeps.
+/// After this many ticks without a wait, the watching spare sleeps.
 const QUIET_TICKS: u32 = 20;
-/// Each wait leaves an entry in the queue for blocking work. When there are so many a spare's thread takes them out.
+/// Each wait leaves an entry in the blocking queue. At this many entries, the thread of a spare
+/// removes them.
 const ENTRIES_MAX: u64 = 1_024;
 
-/// States of a place; any other is the number of a wait under way, with `STALLED` if it is.
+/// States of a place. Any other value is the number of a running wait, combined with `STALLED` if
+/// it is stalled.
 const FREE: u64 = 0;
 const TAKEN: u64 = 1;
 const STALLED: u64 = 1 << 63;
 
 thread_local! {
-    /// Those of the engine whose thread it is.
+    /// The spares of the engine that owns this thread.
     static HERE: OnceLock<Arc<Spares>> = const { OnceLock::new() };
 }
 
-/// See the module.
+/// The spares of one engine.
 #[derive(Debug)]
 pub(crate) struct Spares {
-    /// One for each spare.
+    /// One place for each spare.
     places: Box<[AtomicU64]>,
-    /// Number of the last wait that has begun.
+    /// Number of the last wait that started.
     last_wait: AtomicU64,
     stalled_count: AtomicUsize,
     started: Once,
-    /// Held by the spare that watches.
+    /// Locked by the watching spare.
     watching: Mutex<()>,
-    /// Whether that spare is awake, or was woken.
+    /// True if that spare is awake or was woken.
     is_awake: AtomicBool,
     sleep: Mutex<()>,
     woken: Condvar,
 }
 
-/// The right to wait for a moment, on the thread that took it.
+/// Permission to block for a short time, on the thread that took it.
 #[derive(Debug)]
 pub(crate) struct Moment {
     spares: Arc<Spares>,
@@ -65,16 +71,17 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// `None` on threads that are not an engine's, and while too many wait or one is stalled.
+    /// `None` on threads that do not belong to an engine, and while too many threads wait or one is
+    /// stalled.
     pub(crate) fn take() -> Option<Moment> {
         HERE.with(|here| here.get().and_then(Spares::take))
     }
 
-    /// Runs `wait`, which should not take long.
+    /// Runs `wait`, which should be short.
     #[expect(clippy::disallowed_methods, reason = "a spare looks after it")]
     pub(crate) fn wait<T>(self, wait: impl FnOnce(&MayWait) -> T) -> T {
         block_in_place(|| {
-            // Not before: a spare that goes finds the core in the queue.
+            // Not earlier: a spare that releases its thread must find the core in the queue.
             self.spares.begin(self.place);
             wait(&MayWait::for_a_moment())
         })
@@ -90,7 +97,7 @@ impl Drop for Moment {
 }
 
 impl Spares {
-    /// They get threads with the first moment that is taken.
+    /// Creates spares; the first [`Moment`] starts their threads.
     pub(crate) fn new(count: usize) -> Arc<Spares> {
         Arc::new(Spares {
             places: (0..count).map(|_| AtomicU64::new(FREE)).collect(),
@@ -104,7 +111,8 @@ impl Spares {
         })
     }
 
-    /// Lets the thread at hand, one of the runtime that has `count` threads for blocking work, take moments.
+    /// Makes moments available on the current thread. Its runtime must have `count` blocking
+    /// threads.
     pub(crate) fn serve_this_thread(self: &Arc<Self>) {
         HERE.with(|here| drop(here.set(self.clone())));
     }
@@ -130,7 +138,7 @@ impl Spares {
         }
     }
 
-    /// Puts a spare behind what waits for a thread.
+    /// Queues a spare behind the other entries of the blocking queue.
     #[expect(clippy::disallowed_methods, reason = "this is what those threads are for")]
     fn stand_by(self: &Arc<Self>) {
         let spares = self.clone();
@@ -142,7 +150,7 @@ impl Spares {
         }));
     }
 
-    /// Returns when a wait is stalled, or many entries are in the queue.
+    /// Returns when a wait is stalled, or when the queue has many entries.
     fn watch(&self) {
         let first_wait = self.last_wait.load(Ordering::SeqCst);
         let mut quiet_ticks = 0;
@@ -165,7 +173,7 @@ impl Spares {
         self.places.iter().map(|place| place.load(Ordering::SeqCst))
     }
 
-    /// Marks `wait` if it is still under way at `place`; `false` if it was marked before.
+    /// Marks `wait` as stalled if it still runs at `place`; returns false if it does not.
     fn is_stalled(&self, place: &AtomicU64, wait: u64) -> bool {
         if !is_running(wait) {
             return false;
@@ -179,11 +187,11 @@ impl Spares {
         marked.is_ok()
     }
 
-    /// Until the next wait begins.
+    /// Sleeps until the next wait starts.
     fn sleep(&self) {
         let mut sleep = self.sleep.lock();
         self.is_awake.store(false, Ordering::SeqCst);
-        // One that began before it was said that nobody is awake has woken nobody.
+        // A wait that started before `is_awake` was cleared did not wake this thread.
         if self.waits().any(is_running) {
             self.is_awake.store(true, Ordering::SeqCst);
         }
@@ -207,7 +215,7 @@ mod tests {
     /// Long enough for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Other tests use these spares too.
+    /// Retries, because other tests use these spares too.
     async fn moment() -> Moment {
         loop {
             if let Some(moment) = Moment::take() {
@@ -217,12 +225,12 @@ mod tests {
         }
     }
 
-    /// Without spares the task that a stalled thread has just spawned is never run: it is the one thing that no other
-    /// thread takes away.
+    /// Without spares, a task that the stalled thread has just spawned never runs: no other thread
+    /// can steal it.
     #[test]
     fn tasks_of_a_thread_that_waits_for_long_are_run_by_another_one() {
         let engine = Engine::shared().unwrap();
-        // More often than there are spares: they come back.
+        // More often than there are spares, so they must be reused.
         for _ in 0..10 {
             let (run, has_run) = mpsc::channel();
             let (open, gate) = mpsc::channel();
@@ -230,7 +238,7 @@ mod tests {
                 let moment = moment().await;
                 let waits_on = thread::current().id();
                 tokio::spawn(async move {
-                    // By the timer: somebody must poll the driver too.
+                    // Woken by the timer, so another thread must poll the driver too.
                     tokio::time::sleep(TICK).await;
                     run.send((waits_on, thread::current().id())).unwrap();
                 });

@@ -1,8 +1,9 @@
-//! Turns: how much a connection may do before others run.
+//! Turns limit the work of a connection before others run.
 //!
-//! Reads and writes that succeed at once never return to the scheduler, so a peer that keeps its socket full, or empty, would
-//! keep a thread of the network for itself. A turn is what a connection does in one poll of its task: [`in_turns`] begins one
-//! with each poll, and there is no other way to begin one. A connection whose turn is over goes behind all that are ready.
+//! Reads and writes that succeed at once never return to the scheduler, so a peer that keeps its
+//! socket full, or empty, would occupy a network thread. A turn is the work of a connection in one
+//! poll of its task: [`in_turns`] starts one with each poll, and nothing else does. After its turn,
+//! a connection is scheduled after all that are ready.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,18 +11,19 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::task;
 
-/// Bytes read and written.
+/// Maximum bytes read and written per turn.
 pub(crate) const TURN_BYTES_MAX: usize = 256 << 10;
 pub(crate) const TURN_FRAMES_MAX: usize = 64;
-/// Whatever is done: behind eight others a connection waits for less than 5 ms, also on one thread.
+/// Maximum duration of a turn. After eight others, a connection has waited for less than 5 ms, even
+/// on one thread.
 const TURN_NS_MAX: u64 = 500_000;
 
-/// What a connection has done since it was last scheduled. Only its own task changes it.
+/// The work of a connection since it was last scheduled. Only its own task changes it.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     bytes: AtomicUsize,
     frames: AtomicUsize,
-    /// 0 until the clock was read.
+    /// Time of the first frame; 0 without a frame.
     since_ns: AtomicU64,
 }
 
@@ -39,12 +41,12 @@ impl Turn {
         }
     }
 
-    /// Lets the other connections that are ready run.
+    /// Yields to the other connections that are ready.
     pub(crate) async fn give_away(&self) {
         task::yield_now().await;
     }
 
-    /// Whether the turn is over at `now_ns`.
+    /// True if the turn is over at `now_ns`.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         let since_ns = self.since_ns.load(Ordering::Relaxed);
         self.bytes.load(Ordering::Relaxed) >= TURN_BYTES_MAX
@@ -59,7 +61,7 @@ impl Turn {
     }
 }
 
-/// Runs `connection`; each poll begins a turn.
+/// Runs `connection`; each poll starts a turn.
 pub(crate) async fn in_turns<T>(turn: &Turn, connection: impl Future<Output = T>) -> T {
     let mut connection = pin!(connection);
     poll_fn(|context| {
@@ -75,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// How often `connection` is polled until it is done.
+    /// Number of polls until `connection` is done.
     fn polls(turn: &Turn, connection: impl Future<Output = ()>) -> usize {
         let mut connection = pin!(in_turns(turn, connection));
         let mut context = Context::from_waker(Waker::noop());

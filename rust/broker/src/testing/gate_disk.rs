@@ -1,4 +1,4 @@
-//! A memory disk whose operations wait for a gate, or fail.
+//! An in-memory disk whose operations wait for a gate, or fail.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use pykafka_log::MemoryDisk;
 pub(crate) use pykafka_log::disk::FileOp as Op;
 use pykafka_log::disk::{Hook, HookedDisk};
 
-/// A memory disk behind a gate.
+/// An in-memory disk with a gate.
 pub(crate) type GateDisk = HookedDisk<MemoryDisk, Gate>;
 
 #[derive(Debug, Default)]
 struct State {
     held: Vec<(Op, PathBuf)>,
-    /// Held operations that may go on all the same.
+    /// Number of held operations that may continue nevertheless.
     passes: usize,
     failing: Vec<(Op, PathBuf, io::ErrorKind)>,
     waiting: usize,
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// Decides what becomes of operations on files.
+/// Holds or fails file operations.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -38,17 +38,17 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Syncs wait from now on.
+    /// Makes syncs wait from now on.
     pub(crate) fn hold(&self) {
         self.hold_at(Op::Sync, "/data");
     }
 
-    /// Operations below `dir` wait from now on.
+    /// Makes operations below `dir` wait from now on.
     pub(crate) fn hold_at(&self, op: Op, dir: impl Into<PathBuf>) {
         self.state.lock().held.push((op, dir.into()));
     }
 
-    /// One operation that waits, or the next that would, goes on; returns when it does.
+    /// Lets one operation pass that waits, or the next one that would; returns when it has passed.
     pub(crate) fn let_one_through(&self) {
         let mut state = self.state.lock();
         state.passes += 1;
@@ -58,28 +58,28 @@ impl Gate {
         }
     }
 
-    /// What waits goes on, and nothing waits any more.
+    /// Lets all operations pass, now and later.
     pub(crate) fn open(&self) {
         self.state.lock().held.clear();
         self.changed.notify_all();
     }
 
-    /// Syncs fail from now on.
+    /// Makes syncs fail from now on.
     pub(crate) fn fail(&self) {
         self.fail_at(Op::Sync, "/data");
     }
 
-    /// Operations below `dir` fail from now on.
+    /// Makes operations below `dir` fail from now on.
     pub(crate) fn fail_at(&self, op: Op, dir: impl Into<PathBuf>) {
         self.fail_with(io::ErrorKind::Other, op, dir);
     }
 
-    /// Operations below `dir` are refused from now on, as without a free descriptor.
+    /// Makes operations below `dir` fail from now on, as without a free descriptor.
     pub(crate) fn refuse_at(&self, op: Op, dir: impl Into<PathBuf>) {
         self.fail_with(io::ErrorKind::OutOfMemory, op, dir);
     }
 
-    /// Operations below `dir` fail from now on, as on a full disk.
+    /// Makes operations below `dir` fail from now on, as on a full disk.
     pub(crate) fn fill_at(&self, op: Op, dir: impl Into<PathBuf>) {
         self.fail_with(io::ErrorKind::StorageFull, op, dir);
     }
@@ -88,7 +88,7 @@ impl Gate {
         self.state.lock().failing.push((op, dir.into(), kind));
     }
 
-    /// Nothing fails any more.
+    /// Ends all failures.
     pub(crate) fn heal(&self) {
         self.state.lock().failing.clear();
     }
@@ -101,7 +101,7 @@ impl Gate {
         }
     }
 
-    /// How often `op` began on the file `path`.
+    /// Number of times that `op` started on the file `path`.
     pub(crate) fn count(&self, op: Op, path: &Path) -> usize {
         let state = self.state.lock();
         state.begun.iter().filter(|(begun, on)| *begun == op && on == path).count()
@@ -112,7 +112,7 @@ impl Gate {
         self.state.lock().last_writer.clone()
     }
 
-    /// Syncs that succeeded.
+    /// Number of successful syncs.
     pub(crate) fn synced(&self) -> usize {
         self.state.lock().synced
     }

@@ -1,24 +1,26 @@
-//! When the bytes of a connection arrived: a request counts from its last one, however long it waits for those before it.
+//! Arrival times of the bytes of a connection. A request has the arrival time of its last byte,
+//! however long it waits for earlier requests.
 
 use std::collections::VecDeque;
 
-/// Reads that are remembered one by one. Only what is read ahead of a request that is not answered makes them many.
+/// Maximum number of recorded reads. There are many only if the connection reads ahead of a pending
+/// request.
 const READS_MAX: usize = 64;
 
-/// The monotonic clock in nanoseconds, and the wall clock in milliseconds.
+/// Monotonic time in nanoseconds, and wall-clock time in milliseconds.
 pub(super) type Moment = (u64, i64);
 
-/// The reads whose bytes were not all taken.
+/// The reads whose bytes were not all taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     received: u64,
     taken: u64,
-    /// Where in the stream a read ended, and when it was.
+    /// Stream position of the end of each read, and its time.
     reads: VecDeque<(u64, Moment)>,
 }
 
 impl Arrivals {
-    /// Notes a read of `size` bytes. Beyond [`READS_MAX`] it counts as a part of the one before.
+    /// Records a read of `size` bytes. Beyond [`READS_MAX`], it extends the read before it.
     pub(super) fn received(&mut self, size: usize, now: Moment) {
         self.received += size as u64;
         if self.reads.len() == READS_MAX
@@ -30,7 +32,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes the next `size` bytes: when the last of them arrived.
+    /// Takes the next `size` bytes and returns the arrival time of the last of them.
     pub(super) fn take(&mut self, size: usize) -> Moment {
         self.taken += size as u64;
         while let Some(&(end, at)) = self.reads.front() {

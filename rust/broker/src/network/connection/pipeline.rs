@@ -1,10 +1,13 @@
-//! The requests of one connection that have begun and are not answered: answers leave in the order of the requests.
+//! The requests of one connection that have started and have no response yet. Responses are sent in
+//! the order of the requests.
 //!
-//! Apache Kafka has one request of a connection in hand (contract/kafka.md#4). So has this broker, but for Produce: while
-//! acknowledgements are due the next produce request is begun, so that one sync, or one round to the followers, covers them all.
-//! A produce request takes its place in every log before the next one begins, which is all the order that producers rely on.
-//! One whose transaction must be verified first is held, and with it all behind it.
-//! Whatever else comes waits until everything before it is answered: it sees what was acknowledged before it.
+//! Apache Kafka handles one request of a connection at a time (contract/kafka.md#4). So does this
+//! broker, except for Produce: while produce requests wait for acknowledgements, the next one
+//! starts, so that one sync, or one round of fetches by the followers, covers all of them. A
+//! produce request queues its appends in every log before the next one starts; producers rely on no
+//! other order. A request whose transaction must be verified first is held, with all later
+//! requests. Requests of other APIs wait until all requests before them have responses, so they see
+//! everything that was acknowledged before.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,21 +18,22 @@ use pykafka_wire::ApiKey;
 use crate::api::context::{Header, Outcome};
 use crate::network::memory::budget::Share;
 
-/// Produce requests of one connection that wait for acknowledgements: above them the connection is muted.
+/// Maximum number of produce requests of one connection that wait for acknowledgements; the
+/// connection is muted while there are as many.
 pub(super) const PRODUCES_MAX: usize = 64;
-/// And the size of their frames together; the last one may go beyond.
+/// Maximum size of their frames together; the last frame may exceed it.
 const PRODUCE_BYTES_MAX: usize = 8 << 20;
 
-/// One that has begun.
+/// A request that has started.
 struct Begun {
     header: Header,
     outcome: Outcome,
     bytes: usize,
-    /// The memory for input that its frame takes.
+    /// Its frame's share of the input memory.
     _share: Option<Share>,
 }
 
-/// See the module.
+/// The started requests, in order.
 #[derive(Default)]
 pub(super) struct Pipeline {
     requests: VecDeque<Begun>,
@@ -41,7 +45,7 @@ impl Pipeline {
         self.requests.is_empty()
     }
 
-    /// Whether a request of `api_key` may begin now.
+    /// True if a request of `api_key` may start now.
     pub(super) fn accepts(&self, api_key: ApiKey) -> bool {
         self.is_empty()
             || (api_key == ApiKey::PRODUCE
@@ -51,22 +55,22 @@ impl Pipeline {
                 && self.bytes < PRODUCE_BYTES_MAX)
     }
 
-    /// Whether the last request has not queued its appends.
+    /// True if the last request has not queued its appends.
     fn is_held(&self) -> bool {
         self.requests.back().is_some_and(|begun| matches!(begun.outcome, Outcome::Held(_)))
     }
 
-    /// Whether acknowledgements are due. If so nothing but produce requests is in it.
+    /// True while acknowledgements are pending; then all requests are produce requests.
     pub(super) fn has_produce(&self) -> bool {
         self.requests.front().is_some_and(|begun| begun.header.api_key == ApiKey::PRODUCE)
     }
 
-    /// The size of the frames in it together.
+    /// Size of all frames.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a request whose frame had `bytes`, behind all others; `share` covers it until it is answered.
+    /// Appends a request whose frame had `bytes`; `share` covers the frame until the response.
     pub(super) fn push(
         &mut self,
         header: Header,
@@ -78,8 +82,8 @@ impl Pipeline {
         self.requests.push_back(Begun { header, outcome, bytes, _share: share });
     }
 
-    /// Returns when the first request is decided, or is held no more; never while there is none. Dropping the future loses
-    /// nothing.
+    /// Returns when the first request is decided or is not held any more; never for an empty
+    /// pipeline. Dropping the future has no effect.
     pub(super) async fn decided(&mut self) {
         let was_held = self.is_held();
         poll_fn(|context| match self.poll_first(context) {
@@ -89,7 +93,7 @@ impl Pipeline {
         .await;
     }
 
-    /// Takes the first request if it is decided: its outcome is not pending.
+    /// Removes and returns the first request if it is decided, that is, neither pending nor held.
     pub(super) async fn take_decided(&mut self) -> Option<(Header, Outcome)> {
         let is_decided = poll_fn(|context| Poll::Ready(self.poll_first(context).is_ready())).await;
         let first = if is_decided { self.requests.pop_front() } else { None }?;
@@ -108,15 +112,16 @@ impl Pipeline {
         Poll::Ready(())
     }
 
-    /// Cancels all of them.
+    /// Cancels all requests.
     pub(super) fn clear(&mut self) {
         *self = Pipeline::default();
     }
 }
 
 impl Drop for Pipeline {
-    /// Cancels the last first: none is appended behind one that is cancelled. A log takes whatever sequence number comes first of
-    /// a producer that is new to it, so the retry of one that is missing before it would be refused for good.
+    /// Cancels the last request first, so that no batch is appended after an earlier one was
+    /// cancelled. A log accepts any first sequence of a producer that it does not know, so the
+    /// retry of the earlier batch would be rejected permanently.
     fn drop(&mut self) {
         while self.requests.pop_back().is_some() {}
     }
@@ -131,7 +136,7 @@ mod tests {
     use super::*;
     use crate::testing::header;
 
-    /// Tells when it is dropped.
+    /// Records its number when it is dropped.
     struct Request(usize, Arc<Mutex<Vec<usize>>>);
 
     impl Drop for Request {

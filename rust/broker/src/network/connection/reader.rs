@@ -1,4 +1,4 @@
-//! The receiving side of a connection: what is read and when, and how long it may take.
+//! The receiving side of a connection: its reads and their deadlines.
 
 use std::io;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use crate::network::output::Output;
 use crate::network::transport::Transport;
 use crate::seam::settings::Settings;
 
-/// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
+/// Minimum rate of an incomplete frame after `internal.frame.max.ms`.
 pub(super) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
-/// And at least this fast while others wait for the memory that it holds.
+/// Minimum rate of the frame while others wait for its memory.
 pub(super) const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
-/// Read while nothing can be begun.
+/// Maximum bytes to read while no request can start.
 pub(super) const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
-/// An idle connection gives its buffers back after this.
+/// An idle connection frees its buffers after this time.
 const QUIET_MS: u64 = 500;
 
-/// What may be read.
+/// The data that a connection may read now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Intake {
-    /// The next frame: it can be handled once it is complete.
+    /// The next frame, because it can be handled once it is complete.
     Frame,
-    /// A little, to notice that the peer has gone.
+    /// A few bytes, to detect that the peer disconnected.
     Ahead,
-    /// Nothing; a reset is noticed all the same.
+    /// Nothing; a reset is still detected.
     Nothing,
 }
 
-/// What was received, and the deadline of what is in transit.
+/// The received bytes, and the deadline of an incomplete frame.
 pub(super) struct Reader {
     pub(super) input: Input,
     arrivals: Arrivals,
-    /// Since when the frame at the head of the input is incomplete.
+    /// Time since which the first frame of the input is incomplete.
     frame_since_ns: Option<u64>,
-    /// Since when the connection waits for memory. Meanwhile the frame's deadline is paused.
+    /// Time since which the connection waits for memory; the deadline of the frame is paused.
     muted_since_ns: Option<u64>,
     has_finished: bool,
 }
@@ -57,19 +57,21 @@ impl Reader {
         }
     }
 
-    /// Whether the peer has ended its sending side, and all it sent was read.
+    /// True if the peer has closed its sending side and all its bytes were read.
     pub(super) fn has_finished(&self) -> bool {
         self.has_finished
     }
 
-    /// The frame at the head of the input was taken, of so many bytes with its prefix: when its last byte arrived.
+    /// Removes the first frame of the input, of `size` bytes with its prefix. Returns the arrival
+    /// time of its last byte.
     pub(super) fn frame_taken(&mut self, size: usize) -> Moment {
         self.frame_since_ns = None;
         self.arrivals.take(size)
     }
 
-    /// Returns when there is something new: input, the end of the peer's side, or a wish to end the connection that must wait.
-    /// `output` is empty; an idle connection gives its memory back. Dropping the future loses nothing.
+    /// Returns after new input, after the peer closed its sending side, or after a request to close
+    /// the connection that may have to wait. `output` is empty; an idle connection frees its
+    /// memory. Dropping the future loses nothing.
     pub(super) async fn read_on<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -83,7 +85,7 @@ impl Reader {
         }
     }
 
-    /// Reads of the next frame, or waits until there is something to read and memory for it.
+    /// Reads a part of the next frame, or waits for input and for memory.
     async fn fill<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -107,7 +109,7 @@ impl Reader {
         }
     }
 
-    /// Reads ahead, or only watches the peer while an answer is due.
+    /// Reads ahead, or only watches the peer while a response is pending.
     async fn watch<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -126,7 +128,7 @@ impl Reader {
         }
     }
 
-    /// Takes what has arrived.
+    /// Reads the bytes that have arrived.
     fn read<T: Transport>(&mut self, link: &Link<T>, frame_size: Option<usize>) -> io::Result<()> {
         let mut room = self.input.room(frame_size);
         let wanted = room.remaining_mut();
@@ -144,7 +146,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Waits until there is memory for what is read next. Meanwhile nothing is read.
+    /// Waits for memory for the next read. Nothing is read during the wait.
     async fn wait_admitted<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -158,7 +160,7 @@ impl Reader {
         }
     }
 
-    /// Moves the frame's deadline by the time in which the connection was muted.
+    /// Extends the deadline of the frame by the time for which the connection waited for memory.
     fn unmute(&mut self, clock: &dyn Clock) {
         if let Some(muted_since_ns) = self.muted_since_ns.take()
             && let Some(frame_since_ns) = &mut self.frame_since_ns
@@ -167,7 +169,7 @@ impl Reader {
         }
     }
 
-    /// Waits for more of the frame that has begun, no longer than it may take.
+    /// Waits for the rest of an incomplete frame until its deadline.
     async fn wait_frame<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -191,7 +193,7 @@ impl Reader {
         }
     }
 
-    /// Waits for the next frame to begin.
+    /// Waits for the start of the next frame.
     async fn wait_readable<T: Transport>(
         &mut self,
         link: &Link<T>,
@@ -213,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// What is left for the frame that has begun.
+    /// Remaining milliseconds for the incomplete frame.
     fn frame_remaining_ms(
         &mut self,
         now_ns: u64,

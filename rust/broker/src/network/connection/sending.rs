@@ -1,7 +1,8 @@
-//! Answers that their peer does not take at once, and how long it may take.
+//! Responses that the peer does not receive at once, and their deadline.
 //!
-//! A peer that does not read is an idle one: it has `connections.max.idle.ms`, and what its answers take at a minimal rate,
-//! however often it takes a little. Answers in memory that others wait for must move as fast as frames that hold such memory.
+//! A peer that does not read counts as idle: it has `connections.max.idle.ms`, plus the time that
+//! its responses take at a minimum rate, even if it reads a little now and then. Responses in
+//! memory that others wait for have the same minimum rate as frames in such memory.
 
 use crate::network::connection::reader::{
     FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN,
@@ -9,7 +10,7 @@ use crate::network::connection::reader::{
 use crate::network::memory::Memory;
 use crate::seam::settings::Settings;
 
-/// See the module.
+/// An incomplete send.
 pub(super) struct Sending {
     since_ns: u64,
     size: usize,
@@ -17,7 +18,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// `size` bytes of answers, of which `held_bytes` stand in memory, wait from `now_ns` on.
+    /// Starts at `now_ns` with `size` bytes of responses; `held_bytes` of them are in memory.
     pub(super) fn new(now_ns: u64, size: usize, held_bytes: usize) -> Sending {
         Sending { since_ns: now_ns, size, held_bytes }
     }
@@ -26,7 +27,7 @@ impl Sending {
         self.size
     }
 
-    /// What is left at `now_ns`; `None` if nothing bounds it.
+    /// Remaining milliseconds at `now_ns`; `None` without a deadline.
     pub(super) fn remaining_ms(
         &self,
         now_ns: u64,

@@ -1,6 +1,7 @@
-//! Connections on transports in memory: frames, order, turns and deadlines.
+//! Tests of connections on in-memory transports: frames, order, turns and deadlines.
 //!
-//! One thread runs everything, and time passes only when nothing else can happen: what a test sees is the same in every run.
+//! One thread runs everything, and time passes only when nothing else can happen, so all runs are
+//! equal.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,22 +25,22 @@ use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing;
 
-/// `CreateTopics` v2 for nothing: what Python answers.
+/// An empty `CreateTopics` request in version 2; Python handles it.
 const CONTROL: ApiKey = ApiKey(19);
 const CONTROL_VERSION: i16 = 2;
 const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
 const METADATA_VERSION: i16 = 9;
-/// More turns than a connection needs for anything here.
+/// More scheduler turns than any connection here needs.
 const TURNS: usize = 1_000;
 
-/// More often than any connection here is scheduled.
+/// More polls than any connection here needs.
 const POLLS_MAX: usize = 1_000_000;
 
-/// A broker that serves connections in memory.
+/// A broker that serves in-memory connections.
 struct Broker(testing::Broker);
 
 impl Broker {
-    /// Must be called on a runtime whose time is paused: the broker's clock goes with it.
+    /// Must be called on a runtime with paused time; the broker's clock follows it.
     fn start(settings: &[(&str, &str)]) -> Broker {
         let mut broker = testing::Broker::in_memory().with_topic(100, &[]);
         let settings = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
@@ -61,12 +62,12 @@ impl Broker {
         Broker(broker)
     }
 
-    /// A client that takes all its answers.
+    /// Connects a client with unlimited space for responses.
     fn connect(&self) -> Client {
         self.connect_with_room(usize::MAX)
     }
 
-    /// A client whose side holds so many bytes of answers.
+    /// Connects a client with space for `bytes` of responses.
     fn connect_with_room(&self, bytes: usize) -> Client {
         let (transport, peer) = connected(bytes, Files::Unsupported);
         let (info, closing) = self.accepted();
@@ -82,7 +83,8 @@ impl Broker {
         (ConnectionInfo { id, standing, ..testing::connection() }, closing)
     }
 
-    /// The next event; it must come without a further request, and before any time passes.
+    /// Returns the next event, which must arrive without another request and before any time
+    /// passes.
     async fn event(&self) -> Event {
         for _ in 0..TURNS {
             if let Some(event) = self.0.ctx.events.wait(0, 1).pop() {
@@ -119,7 +121,8 @@ impl Broker {
     }
 }
 
-/// Ends a connection that is scheduled again and again: it would keep time from passing, and its test from ending.
+/// Fails if the connection is polled without end; such a connection would keep time from passing,
+/// and its test would never end.
 async fn in_bounded_polls(connection: impl Future<Output = ()>) {
     let (mut connection, mut polls) = (pin!(connection), 0);
     future::poll_fn(|context| {
@@ -130,14 +133,14 @@ async fn in_bounded_polls(connection: impl Future<Output = ()>) {
     .await;
 }
 
-/// Lets every connection do what it can do without a further byte, and before any time passes.
+/// Runs all connections as far as they get without further input and before any time passes.
 async fn settle() {
     for _ in 0..TURNS {
         task::yield_now().await;
     }
 }
 
-/// How long `waiting` takes, in milliseconds.
+/// Milliseconds until `waiting` is done, and its output.
 async fn elapsed_ms<T>(waiting: impl Future<Output = T>) -> (u128, T) {
     let since = tokio::time::Instant::now();
     let output = waiting.await;
@@ -164,7 +167,7 @@ impl Client {
         self.send(ApiKey::METADATA, METADATA_VERSION, &metadata_body())
     }
 
-    /// Requests that Rust and Python answer in turn.
+    /// Sends requests that Rust and Python handle alternately.
     fn send_mixed(&mut self) -> [i32; 4] {
         let api_versions = encoded(|out| api_versions::Request::default().encode(0, out));
         [
@@ -175,14 +178,14 @@ impl Client {
         ]
     }
 
-    /// The next answer without its size.
+    /// The next response without its size.
     async fn receive_frame(&self) -> Vec<u8> {
         let prefix = self.peer.receive(PREFIX_SIZE).await.expect("an answer");
         let size = u32::from_be_bytes(prefix.try_into().unwrap()) as usize;
         self.peer.receive(size).await.expect("a whole answer")
     }
 
-    /// The next answer: its correlation id and its body.
+    /// Correlation id and body of the next response.
     async fn receive(&self, api_key: ApiKey, api_version: i16) -> (i32, Vec<u8>) {
         let frame = self.receive_frame().await;
         let (id, body) = decode_response_header(api_key, api_version, &frame).unwrap();
@@ -219,7 +222,7 @@ fn encoded<E: std::fmt::Debug>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E
     out
 }
 
-/// For no topics.
+/// A request for no topics.
 fn metadata_body() -> Vec<u8> {
     let request = metadata::Request { topics: Some(Vec::new()), ..Default::default() };
     encoded(|out| request.encode(METADATA_VERSION, out))
@@ -277,7 +280,7 @@ async fn a_frame_that_does_not_arrive_in_time_closes_the_connection() {
 async fn a_frame_that_stands_still_in_nobodys_way_may() {
     let broker = Broker::start(&[("internal.frame.max.ms", "20")]);
     let client = broker.connect();
-    // At the minimal rate it may take 156 ms more than any frame.
+    // At the minimum rate it may take 156 ms longer than any frame.
     let whole = frame(CONTROL, CONTROL_VERSION, 1, &[0; 10_000]);
     client.peer.send(&whole[..5_000]);
     sleep(Duration::from_millis(100)).await;
@@ -375,7 +378,7 @@ async fn parked_bytes_beyond_the_cap_mute_further_connections() {
     for client in &mut clients {
         client.send(CONTROL, CONTROL_VERSION, &[7; 600]);
     }
-    // One goes beyond the cap, and the next waits for it.
+    // The last request may exceed the limit; the next one waits for it.
     for (parked, bytes) in [(2, 1_200), (2, 1_200), (1, 600)] {
         settle().await;
         let (requests, memory) = (&broker.0.ctx.requests, &broker.0.ctx.memory.requests);
@@ -442,10 +445,10 @@ async fn a_connection_whose_input_never_ends_has_one_turn_between_two_of_another
 async fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_takes_a_little() {
     let broker = Broker::start(&[("connections.max.idle.ms", "200")]);
     let mut client = broker.connect_with_room(64 << 10);
-    // No names are all topics in version 0.
+    // In version 0, no names means all topics.
     (0..1_000).for_each(|_| _ = client.send(ApiKey::METADATA, 0, &[0; 4]));
     while broker.connections_killed() == 0 {
-        // Less than half of the minimal rate.
+        // Less than half of the minimum rate.
         sleep(Duration::from_millis(40)).await;
         assert!(client.peer.receive(1_000).await.is_some(), "it is closed for another reason");
     }
@@ -454,7 +457,7 @@ async fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_tak
 
 const PRODUCE_VERSION: i16 = 9;
 
-/// Appends a batch of two kilobytes to `t`-0.
+/// A request that appends a batch of two kilobytes to `t`-0.
 fn produce_body(acks: i16) -> Vec<u8> {
     let batch = testing::batch(&["x".repeat(2_000).as_str()]);
     let request = testing::request_of(acks, &[(0, Some(&batch))]);
@@ -463,7 +466,7 @@ fn produce_body(acks: i16) -> Vec<u8> {
     body.to_vec()
 }
 
-/// A broker on which clients may produce 100 bytes a second, and so about 1,000 at once.
+/// A broker whose clients may produce 100 bytes per second, and so about 1,000 at once.
 fn broker_with_quota() -> Broker {
     let mut broker = Broker::start(&[]);
     let quota = ClientQuota {
@@ -516,7 +519,7 @@ async fn a_stop_does_not_wait_for_a_muted_client() {
     assert_eq!(elapsed_ms(client.peer.is_closed()).await, (0, true));
 }
 
-/// A socket whose peer makes room whenever it is full, before the connection has begun to wait.
+/// A transport whose peer frees space whenever it is full, before the connection starts to wait.
 #[derive(Default)]
 struct AlwaysRoom {
     room: Mutex<usize>,

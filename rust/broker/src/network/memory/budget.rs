@@ -1,19 +1,23 @@
-//! A bound on bytes that many hold together, and the line of those who wait for some.
+//! A bound on the bytes that many holders reserve together, with a queue of waiting tasks.
 //!
 //! # Theory of operation
-//! Whoever wants bytes takes a [`Share`], which gives them back when it is dropped. When nothing is left, the next waits in
-//! line until others have given back, in the order in which they began to wait.
+//! A task reserves bytes as a [`Share`], which frees them when it is dropped. When no bytes are
+//! left, tasks wait in a queue until others free bytes, and are served in the order in which their
+//! waits started.
 //!
-//! Holding and waiting would deadlock, where each of four frames waits for what the others hold. So the first that waits
-//! goes on beyond the bound, one at a time, and gives all back with the end of its frame or its answer, or with the end of
-//! its connection. What it holds beyond is not counted against the others, who go on within the bound. The ceiling is
-//! therefore the bound and one more in each lane.
+//! Holding while waiting could deadlock: each of four frames could wait for the bytes of the
+//! others. So the first in the queue may exceed the bound, one task at a time, until the end of its
+//! frame, its response or its connection. Its bytes beyond the bound do not count against the
+//! others, which continue within the bound. The ceiling is therefore the bound plus one request in
+//! each lane.
 //!
-//! What is larger than [`ORDINARY_BYTES_MAX`] has three quarters of the budget and a turn of its own to go beyond it:
-//! clients with requests of the usual size are served beside any number of large ones.
+//! Reservations above [`ORDINARY_BYTES_MAX`] may use three quarters of the budget and have a
+//! separate turn to exceed the bound: clients with requests of the usual size are served alongside
+//! any number of large ones.
 //!
-//! Giving back takes no lock while nobody waits. Who waits first counts itself in `waiting` and then looks at `held`; who
-//! gives back first lowers `held` and then looks at `waiting`: one of the two sees the other.
+//! Freeing takes no lock while no task waits. A waiting task first counts itself in `waiting` and
+//! then reads `held`; a task that frees bytes first lowers `held` and then reads `waiting`. So at
+//! least one of them sees the other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,10 +26,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pykafka_forks::Mutex;
 use tokio::sync::oneshot;
 
-/// Twice what clients send unless they are told otherwise (`max.request.size`, `message.max.bytes`).
+/// Twice the default maximum of clients and brokers (`max.request.size`, `message.max.bytes`).
 const ORDINARY_BYTES_MAX: usize = 2 << 20;
 
-/// What stands in line together.
+/// The queues of a budget, by size of the reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Ordinary,
@@ -38,13 +42,13 @@ impl Lane {
     }
 }
 
-/// See the module.
+/// A bound on reserved bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     state: Mutex<State>,
-    /// Raised for those who may have to wait under the mutex, and lowered without.
+    /// Raised under the mutex by tasks that may have to wait, and lowered without it.
     held: AtomicUsize,
-    /// Held by the one of each lane that is beyond the bound.
+    /// Bytes that the one share of each lane holds beyond the bound.
     beyond: AtomicUsize,
     tight_above: AtomicUsize,
     waiting: AtomicUsize,
@@ -56,10 +60,10 @@ struct State {
     lines: [Line; 2],
 }
 
-/// Those of one lane.
+/// The queue of one lane.
 #[derive(Debug, Default)]
 struct Line {
-    /// Whether one of them is beyond the bound.
+    /// True if a share of this lane exceeds the bound.
     overdrawn: bool,
     waiting: VecDeque<Waiting>,
 }
@@ -70,21 +74,21 @@ struct Waiting {
     granted: oneshot::Sender<Share>,
 }
 
-/// One who waits in line; dropping it leaves the line.
+/// A task in the queue; dropping it leaves the queue.
 struct InLine {
     budget: Arc<Budget>,
     lane: Lane,
     receiver: oneshot::Receiver<Share>,
 }
 
-/// What one connection or one answer holds of the budget; dropping it gives all back.
+/// Bytes of the budget that one connection or one response has reserved. Dropping it frees them.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
     within: usize,
     beyond: usize,
-    /// Whose turn to go beyond the bound this is.
+    /// The lane whose turn to exceed the bound this share has.
     overdrawn: Option<Lane>,
 }
 
@@ -115,7 +119,7 @@ impl Budget {
         self.serve_lines(&mut state);
     }
 
-    /// Nothing yet.
+    /// Returns an empty share.
     pub(crate) fn share(self: &Arc<Self>) -> Share {
         Share { budget: self.clone(), within: 0, beyond: 0, overdrawn: None }
     }
@@ -125,17 +129,17 @@ impl Budget {
         self.held.load(Ordering::Relaxed) + self.beyond.load(Ordering::Relaxed)
     }
 
-    /// How many wait in line.
+    /// Number of waiting tasks.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether so much is held that nobody should keep what it does not need at once.
+    /// True if so much is reserved that unneeded bytes should be freed at once.
     pub(crate) fn is_tight(&self) -> bool {
         self.held.load(Ordering::Relaxed) > self.tight_above.load(Ordering::Relaxed)
     }
 
-    /// What others have to give back until the first in line fits.
+    /// Bytes that others must free before the first task in a queue fits.
     pub(crate) fn missing(&self) -> usize {
         let state = self.state.lock();
         let missing = |lane: Lane| {
@@ -151,7 +155,7 @@ impl Budget {
         held.saturating_add(bytes) <= state.bound(lane)
     }
 
-    /// Takes `bytes` for the one whose turn it is; `None` if there is nothing for it.
+    /// Reserves `bytes` for the task at the head of the queue; `None` if it has to wait.
     fn take(self: &Arc<Self>, state: &mut State, lane: Lane, bytes: usize) -> Option<Share> {
         let fits = self.fits(state, lane, bytes);
         if fits {
@@ -165,7 +169,7 @@ impl Budget {
         Some(Share { budget: self.clone(), within: 0, beyond: bytes, overdrawn: Some(lane) })
     }
 
-    /// Takes back `bytes` that were within the bound, and the turn to go beyond it.
+    /// Frees `bytes` within the bound, and the turn to exceed it.
     fn put_back(self: &Arc<Self>, bytes: usize, overdrawn: Option<Lane>) {
         self.held.fetch_sub(bytes, Ordering::SeqCst);
         if overdrawn.is_none() && self.waiting.load(Ordering::SeqCst) == 0 {
@@ -178,7 +182,7 @@ impl Budget {
         self.serve_lines(&mut state);
     }
 
-    /// Gives to those who wait what there is for them.
+    /// Serves waiting tasks as far as bytes are available.
     fn serve_lines(self: &Arc<Self>, state: &mut State) {
         for lane in [Lane::Ordinary, Lane::Large] {
             while let Some(first) = state.lines[lane as usize].waiting.front() {
@@ -194,7 +198,7 @@ impl Budget {
 }
 
 impl Share {
-    /// What it covers.
+    /// Reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.within + self.beyond
     }
@@ -203,18 +207,18 @@ impl Share {
         &self.budget
     }
 
-    /// Whether it should be given back as soon as it is not needed.
+    /// True if it should be freed as soon as it is not needed.
     pub(crate) fn is_wanted(&self) -> bool {
         self.overdrawn.is_some() || (self.within > 0 && self.budget.is_tight())
     }
 
-    /// Takes `bytes` more that are there already, whatever others hold.
+    /// Adds `bytes` that are allocated already, whatever others hold.
     pub(crate) fn cover(&mut self, bytes: usize) {
         self.budget.held.fetch_add(bytes, Ordering::Relaxed);
         self.within += bytes;
     }
 
-    /// Gives back all but `bytes`.
+    /// Frees all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes().saturating_sub(bytes);
         let of_beyond = surplus.min(self.beyond);
@@ -227,7 +231,8 @@ impl Share {
         }
     }
 
-    /// Whether all is within the bound, or fits by now: the next may go beyond it.
+    /// Moves the bytes within the bound if they fit by now. Returns true if the next task may
+    /// exceed the bound.
     fn move_within(&mut self) -> bool {
         let Some(lane) = self.overdrawn else { return false };
         let state = self.budget.state.lock();
@@ -240,7 +245,8 @@ impl Share {
         fits
     }
 
-    /// Splits off what covers `bytes`; all of it if it is beyond the bound, with the turn to be so.
+    /// Splits off a share for `bytes`. If this share exceeds the bound, the new share gets all
+    /// bytes and the turn.
     pub(crate) fn split_off(&mut self, bytes: usize) -> Share {
         let mut split = self.budget.share();
         if self.overdrawn.is_some() {
@@ -252,7 +258,7 @@ impl Share {
         split
     }
 
-    /// Takes over what `other` holds.
+    /// Moves the bytes of `other` into this share.
     pub(crate) fn absorb(&mut self, mut other: Share) {
         debug_assert!(Arc::ptr_eq(&self.budget, &other.budget), "shares of one budget");
         self.within += std::mem::take(&mut other.within);
@@ -262,7 +268,7 @@ impl Share {
         }
     }
 
-    /// Takes `bytes` more, unless others have to give back first.
+    /// Reserves `bytes` more; returns false if others must free bytes first.
     pub(crate) fn try_grow(&mut self, lane: Lane, bytes: usize) -> bool {
         let budget = self.budget.clone();
         let mut state = budget.state.lock();
@@ -280,7 +286,8 @@ impl Share {
         })
     }
 
-    /// Takes `bytes` more if they are within the bound. Nobody goes beyond a budget that is only taken from so.
+    /// Reserves `bytes` more if they are within the bound. A budget that is only used in this way
+    /// is never exceeded.
     pub(crate) fn try_within(&mut self, bytes: usize) -> bool {
         let state = self.budget.state.lock();
         let fits = self.budget.fits(&state, Lane::Ordinary, bytes);
@@ -291,7 +298,8 @@ impl Share {
         fits
     }
 
-    /// Takes `bytes` more for comfort, if there is plenty.
+    /// Reserves `bytes` more that are useful but not necessary, if at least half of the budget is
+    /// free.
     pub(crate) fn try_spare(&mut self, bytes: usize) -> bool {
         let state = self.budget.state.lock();
         let is_plenty = self.budget.held() + bytes <= state.bytes_max / 2;
@@ -302,7 +310,8 @@ impl Share {
         is_plenty
     }
 
-    /// Waits in line for `bytes` more, unless it is the one beyond the bound. Dropping the future leaves the line.
+    /// Waits in the queue for `bytes` more; a share that exceeds the bound gets them at once.
+    /// Dropping the future leaves the queue.
     pub(crate) async fn grow(&mut self, lane: Lane, bytes: usize) {
         if self.try_grow(lane, bytes) {
             return;
@@ -312,7 +321,7 @@ impl Share {
             let (granted, receiver) = oneshot::channel();
             state.lines[lane as usize].waiting.push_back(Waiting { bytes, granted });
             self.budget.waiting.fetch_add(1, Ordering::SeqCst);
-            // Somebody may have given back since `try_grow`.
+            // Another task may have freed bytes since `try_grow`.
             self.budget.serve_lines(&mut state);
             InLine { budget: self.budget.clone(), lane, receiver }
         };

@@ -1,4 +1,4 @@
-//! Answers through a transport that takes them in portions, from memory and from files.
+//! Responses from memory and from files, through a transport that accepts them in portions.
 
 use super::*;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn header(correlation_id: i32) -> Header {
     }
 }
 
-/// Everything of `output`, taken by the peer whenever its side is full.
+/// Sends all of `output`; the peer receives whenever the transport is full.
 fn drain(output: &mut Output, transport: &MemoryTransport, peer: &Peer) -> io::Result<Vec<u8>> {
     let mut taken = Vec::new();
     loop {

@@ -1,4 +1,5 @@
-//! A transport without a socket, for tests: what the peer sends is there at once, and what it does not take fills a buffer.
+//! A transport without a socket, for tests: data from the peer arrives at once, and data that the
+//! peer does not receive fills a buffer.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -14,7 +15,7 @@ use tokio::sync::Notify;
 
 use super::Transport;
 
-/// What a transport does with files.
+/// How a transport sends from files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Files {
     Sent,
@@ -28,22 +29,22 @@ pub(crate) struct MemoryTransport {
     files: Files,
 }
 
-/// The other end.
+/// The peer's end.
 pub(crate) struct Peer {
     stream: Arc<Stream>,
 }
 
 struct Stream {
     state: Mutex<State>,
-    /// Notified of what the peer does.
+    /// Notified of changes by the peer.
     of_peer: Notify,
-    /// Notified of what the broker does.
+    /// Notified of changes by the broker.
     of_broker: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// What the broker has not read, and the peer has not taken.
+    /// Data that the broker has not read; then, data that the peer has not received.
     unread: BytesMut,
     untaken: BytesMut,
     untaken_max: usize,
@@ -52,7 +53,7 @@ struct State {
     is_closed: bool,
 }
 
-/// Two ends. The peer's side holds `untaken_max` bytes that it has not taken.
+/// Creates both ends. The peer's buffer has space for `untaken_max` bytes.
 pub(crate) fn connected(untaken_max: usize, files: Files) -> (MemoryTransport, Peer) {
     let state = Mutex::new(State { untaken_max, ..State::default() });
     let stream = Arc::new(Stream { state, of_peer: Notify::new(), of_broker: Notify::new() });
@@ -74,7 +75,7 @@ impl State {
         ready
     }
 
-    /// How many of `size` bytes can be written.
+    /// Number of bytes, at most `size`, that can be written.
     fn room(&self, size: usize) -> io::Result<usize> {
         if self.is_reset {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -86,7 +87,7 @@ impl State {
     }
 }
 
-/// What of `ready` somebody with this `interest` waits for.
+/// The events of `ready` that match `interest`; errors always match.
 fn wanted(ready: Ready, interest: Interest) -> Ready {
     let mut wanted = Ready::ERROR;
     if interest.is_readable() {
@@ -163,7 +164,7 @@ impl Peer {
         self.change(|state| state.unread.extend_from_slice(bytes));
     }
 
-    /// Ends its sending side.
+    /// Closes the peer's sending side.
     pub(crate) fn finish(&self) {
         self.change(|state| state.has_finished = true);
     }
@@ -177,19 +178,19 @@ impl Peer {
         self.stream.state.lock().unread.len()
     }
 
-    /// Bytes that were sent to it and are not taken yet.
+    /// Bytes that were sent to the peer and are not received yet.
     pub(crate) fn untaken(&self) -> usize {
         self.stream.state.lock().untaken.len()
     }
 
-    /// Takes all that is there.
+    /// Receives everything that has arrived.
     pub(crate) fn take(&self) -> Vec<u8> {
         let mut taken = BytesMut::new();
         self.change(|state| taken = mem::take(&mut state.untaken));
         taken.into()
     }
 
-    /// Waits for `size` bytes and takes them; `None` if the broker closes the stream before.
+    /// Waits for `size` bytes and receives them; `None` if the broker closes the stream first.
     pub(crate) async fn receive(&self, size: usize) -> Option<Vec<u8>> {
         let mut taken = Vec::with_capacity(size);
         loop {
@@ -209,7 +210,7 @@ impl Peer {
         }
     }
 
-    /// Waits until the broker has closed the stream; whether it sent nothing before.
+    /// Waits until the broker closes the stream; returns true if it sent nothing before.
     pub(crate) async fn is_closed(&self) -> bool {
         self.receive(1).await.is_none()
     }

@@ -1,4 +1,4 @@
-//! TCP.
+//! TCP as a transport.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -24,7 +24,8 @@ impl Transport for Socket<TcpStream> {
         if !more {
             return self.try_write_vectored(slices);
         }
-        // The head of an answer goes out with the first of its records, not as a packet of its own.
+        // The start of a response is sent together with its first records, not as a separate
+        // packet.
         let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
         self.try_io(Interest::WRITABLE, || {
             let mut none = SendAncillaryBuffer::default();
@@ -37,7 +38,7 @@ impl Transport for Socket<TcpStream> {
             let mut position = position;
             match rustix::fs::sendfile(&**self, file, Some(&mut position), size) {
                 Ok(sent) => Ok(sent),
-                // How a file system says that it cannot.
+                // The errors of file systems that do not support it.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     Err(io::ErrorKind::Unsupported.into())
                 }

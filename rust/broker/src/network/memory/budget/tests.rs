@@ -70,7 +70,7 @@ fn who_leaves_the_line_takes_nothing_along() {
     drop(leaving);
     assert_eq!(budget.waiting(), 2);
     drop(held);
-    // Granted, and gone before it knew.
+    // Granted, and dropped before the task noticed.
     drop(unread);
     assert!(poll(staying).is_ready());
     drop((beyond, leaves, granted));
@@ -108,7 +108,7 @@ enum Step {
     Shrink {
         bytes: usize,
     },
-    /// Gives back, or leaves the line.
+    /// Frees its share, or leaves the queue.
     Drop,
 }
 
@@ -122,7 +122,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Holds a share, or waits in line for more.
+/// A task that has a share, or waits for one.
 enum Taker {
     Holds(Share),
     Waits(Pin<Box<dyn Future<Output = Share>>>),
@@ -190,7 +190,7 @@ proptest! {
         }
         while !takers.is_empty() {
             let before = takers.len();
-            // Those that hold give back; those that wait are polled.
+            // Holders free their shares; waiting tasks are polled.
             takers.retain(|taker| matches!(taker, Taker::Waits(_)));
             takers = takers.into_iter().map(Taker::polled).collect();
             let holds = |taker: &Taker| matches!(taker, Taker::Holds(_));
