@@ -1,20 +1,26 @@
-//! One partition on this broker: its replication state, its log and everyone who waits on it, under one mutex.
+//! One partition on this broker: its replication state, its log and everything that waits for it,
+//! under one mutex.
 //!
-//! Theory of operation. Every change (append, sync done, follower fetch, transition) is a [`turn::Turn`]: it runs under
-//! the mutex, which nobody holds while a disk works, and calls `progress`, which recomputes the high watermark from what the change made true and collects whom
-//! to wake; they are woken when the turn ends, after the mutex is released. Reads take the mutex only to check leadership and to take the offsets; the bytes
-//! are read outside of it, bounded by those offsets (contract/replication.md#10).
+//! Theory of operation. Every change (append, finished sync, follower fetch, transition) is a
+//! [`turn::Turn`]. It runs under the mutex, which is never held during disk I/O, and calls
+//! `progress`, which recomputes the high watermark and collects the waiters to wake. They are woken
+//! when the turn ends, after the mutex is released. Reads lock the mutex only to check leadership
+//! and to read the offsets; the bytes are read without it, within those offsets
+//! (contract/replication.md#10).
 //!
-//! A batch counts for the high watermark, and so for acks=1 as well as acks=all, only when its promise holds: in
-//! `fsync` mode when a finished sync covers it, otherwise once it is in the log. So in the other modes every
-//! acknowledgement is there when the append returns, and nothing waits.
+//! A batch counts for the high watermark, and so for acks=1 as well as acks=all, only when its
+//! promise holds: in `fsync` mode after a sync that covers it, otherwise as soon as it is in the
+//! log. So in the other modes every acknowledgement is due when the append returns, and nothing
+//! waits.
 //!
-//! What changes the log's files (appends, opening, retention, deletion, the start of a leader epoch) is done by the one
-//! thread that has the right to write, without the mutex (see [`work`]). Nobody else waits for a disk: threads that serve
-//! connections, and the control thread, leave what they want in the partition's queue. A thread that serves connections
-//! writes one batch itself while the disk is quick (see [`append`]).
+//! Changes of the log's files (appends, opening, retention, deletion, the start of a leader epoch)
+//! are made by the one thread that has the writer token, without the mutex (see [`work`]). No other
+//! thread waits for a disk: connection threads and the control thread put their work into the
+//! partition's queue. A connection thread writes one batch itself while the disk is fast (see
+//! [`append`]).
 //!
-//! The log is opened by the first call that needs it: an idle partition is this struct and a line in the image.
+//! The first call that needs the log opens it. An idle partition is only this struct and an entry
+//! of the image.
 
 mod append;
 #[cfg(test)]
@@ -87,72 +93,75 @@ use crate::seam::statistics::AppendStatistics;
 
 const TARGET: &str = "broker.partition";
 
-/// What all partitions of one broker share.
+/// The state that all partitions of one broker share.
 pub struct Host {
-    /// This broker.
+    /// Node id of this broker.
     pub node_id: i32,
     /// The broker's clock.
     pub clock: Arc<dyn Clock>,
-    /// Facts for Python.
+    /// Events for Python.
     pub events: Arc<EventQueue>,
-    /// Opens logs.
+    /// The directory that opens the logs.
     pub directory: LogDirectory,
-    /// Whether logs live in memory: then there is nothing to sync.
+    /// True if logs are in memory, where no sync is needed.
     pub in_memory: bool,
     /// Brokers that may join an ISR.
     pub eligible: ArcSwap<EligibleBrokers>,
-    /// `replica.lag.time.max.ms`: a follower silent for longer does not hold the high watermark back.
+    /// `replica.lag.time.max.ms`: a follower that did not fetch for longer does not hold back the
+    /// high watermark.
     pub replica_lag_ns_max: AtomicU64,
-    /// Counts logs of followers in which a batch could not be read; fetchers look at theirs then.
+    /// Number of times that a batch in a follower's log could not be read; fetchers check their
+    /// logs when it changes.
     pub doubts: AtomicU64,
-    /// Whether an append last failed for want of space.
+    /// True if the last append failed because the disk was full.
     pub is_disk_full: AtomicBool,
-    /// Counts what clients append.
+    /// Statistics of the batches that clients append.
     pub appended: AppendStatistics,
-    /// Log lines on their way to Python.
+    /// Log lines for Python.
     pub log_ring: Arc<LogRing>,
-    /// Threads that wait for syncs in the background.
+    /// Threads that wait for background syncs.
     pub syncer: Pool,
-    /// Threads for checkpoints. The stop does not wait for them as for the other pools: they may wait for its end.
+    /// Threads for checkpoints. A stop does not wait for them as for the other pools, because they
+    /// may wait for its end.
     pub checkpointers: Pool,
-    /// The thread of probes of the disk. The stop does not wait for it: the disk may hang.
+    /// Thread that probes the disk. A stop does not wait for it, because the disk may hang.
     pub(crate) probers: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
-    /// The room for batches that are large.
+    /// The permit for large batches.
     pub(crate) large: Arc<LargeRooms>,
-    /// How quick the disk has been.
+    /// Recent write times of the disk.
     pub(crate) pace: Pace,
-    /// Threads for answers that take long.
+    /// Threads for requests that take long.
     pub workers: Pool,
     /// Threads for deletions, retention and other upkeep.
     pub(crate) lane: Lane,
-    /// Deleted partitions whose directories are still there.
+    /// Deleted partitions whose directories still exist.
     pub(crate) leaving: Leaving,
-    /// Log starts that are not durable yet.
+    /// Log start offsets that are not durable yet.
     pub(crate) log_starts: LogStarts,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
-    /// Told when one is listed, and when settings change.
+    /// Notified when a partition is added, and when settings change.
     pub upkeep_changed: Notify,
-    /// Partitions that are led here and have followers, and some that were.
+    /// Partitions that are led here and have followers; may contain former ones.
     pub(crate) replicated: Mutex<Vec<Weak<Partition>>>,
-    /// Partitions whose logs were used and not released since.
+    /// Partitions whose logs were used since they were last released.
     pub listed: Mutex<Vec<Weak<Partition>>>,
 }
 
-/// See the module.
+/// A partition; its methods never wait for the disk unless they take a [`MayWait`].
 pub struct Partition {
     /// Name of the topic.
     pub topic: Arc<str>,
     /// Id of the topic; a recreated topic has another one.
     pub topic_id: TopicId,
-    /// Within the topic.
+    /// Index of the partition in the topic.
     pub index: i32,
     me: Weak<Partition>,
     host: Arc<Host>,
-    /// Whether only the control plane uses it: then every append is synced (contract/replication.md#D1), and the
-    /// metadata quorum decides what is committed.
+    /// True if only the control plane uses it: then every append is synced
+    /// (contract/replication.md#D1), and the metadata quorum determines the high watermark.
     hidden: bool,
     refused: Refused,
     inner: Guarded,
@@ -161,75 +170,78 @@ pub struct Partition {
 struct Inner {
     replication: Replication,
     log: LogSlot,
-    /// As they were last reported.
+    /// The last reported faults.
     faults: Faults,
-    /// Of an unopened log, once somebody asked.
+    /// Survey of an unopened log, after the first request for it.
     survey: Option<Survey>,
-    /// Dirtiness of an unopened log with the present settings, after the first look.
+    /// Dirtiness of an unopened log with the current settings, after the first request for it.
     dirtiness_on_disk: Option<Dirtiness>,
-    /// Whether the last attempt to open the log was refused, and the next use tries again.
+    /// True if the last attempt to open the log failed; the next use retries.
     is_opening_refused: bool,
-    /// The leader epoch in which a batch could not be read: the next follower reads the whole log.
+    /// The leader epoch in which a batch could not be read; before the replica follows, the whole
+    /// log is checked.
     suspect_in: Option<LeaderEpoch>,
-    /// The epoch of damage that was found so: its fetches from after the damage may still arrive.
+    /// The leader epoch in which such a check found damage: fetch requests for later offsets may
+    /// still reach the leader.
     damaged_in: Option<LeaderEpoch>,
     config: Arc<LogConfig>,
     queue: WorkQueue,
     waiters: Waiters,
-    /// Whether it is in the list of those whose followers are looked at by the clock.
+    /// True if the partition is listed for the periodic scan of followers.
     is_scanned: bool,
     sync: sync::SyncRound,
     idleness: idle::Idleness,
-    /// Bytes appended and not yet credited to watching fetches.
+    /// Appended bytes that are not yet credited to waiting fetches.
     uncredited_bytes: i64,
-    /// The last stable offset when it was looked at last, if a transaction held it back.
+    /// The last stable offset at the last check, if a transaction held it back.
     unstable_from: Option<i64>,
-    /// Raised with everything a fetch might be waiting for, so that a watch never misses a change.
+    /// Increased with every change that a fetch might wait for, so that a watch misses no change.
     version: u64,
 }
 
-/// What is known of a log before it is opened.
+/// Facts about a log before it is opened.
 #[derive(Debug, Clone, Copy)]
 enum Survey {
-    /// It was never appended to.
+    /// Nothing was ever appended.
     Nothing,
-    /// This, with its log start offset.
+    /// The survey and the log start offset.
     Done(LogSurvey, i64),
-    /// Only recovery can tell.
+    /// Only recovery can determine them.
     Unknown,
 }
 
 enum LogSlot {
     Unopened,
     Open(Arc<Log>),
-    /// An I/O error is final until restart (contract/replication.md#D2).
+    /// Failed by an I/O error, which is final until restart (contract/replication.md#D2).
     Failed,
-    /// Its directory goes.
+    /// Its directory is being removed.
     Left(Departure),
 }
 
-/// Log start, high watermark, last stable and log end offset: one consistent snapshot. All but the first are ends.
+/// A consistent snapshot of the offsets. All except the log start offset are exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionOffsets {
-    /// First offset that can be read.
+    /// First readable offset.
     pub log_start_offset: i64,
-    /// Exclusive end of what is committed.
+    /// High watermark (exclusive).
     pub high_watermark: i64,
-    /// Exclusive end of what is committed and belongs to no open transaction.
+    /// Last stable offset (exclusive): the end of the committed records that do not belong to an
+    /// open transaction.
     pub last_stable_offset: i64,
-    /// Exclusive end of the log.
+    /// Log end offset (exclusive).
     pub log_end_offset: i64,
-    /// The leader epoch they hold in.
+    /// The leader epoch of the snapshot.
     pub leader_epoch: LeaderEpoch,
 }
 
 impl Partition {
-    /// Whether its log is in memory, and so is what is read of it.
+    /// True if the log, and so the records that are read from it, are in memory.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.host.in_memory
     }
 
-    /// A partition that no image has assigned yet.
+    /// Creates a partition that has no assignment yet.
     pub fn new(
         host: Arc<Host>,
         topic: Arc<str>,
@@ -270,7 +282,7 @@ impl Partition {
         })
     }
 
-    /// The offsets, read together.
+    /// Returns a consistent snapshot of the offsets.
     ///
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, or `KAFKA_STORAGE_ERROR` if the log cannot be opened.
@@ -280,22 +292,24 @@ impl Partition {
         Ok(turn.offsets(&log))
     }
 
-    /// Exclusive end of what is committed, as far as is known.
+    /// The high watermark (exclusive), as far as it is known here.
     pub fn high_watermark(&self) -> i64 {
         self.turn().replication.high_watermark()
     }
 
-    /// Takes note of an error that upkeep, or sending from a file, met in this partition's log.
+    /// Handles an error of this partition's log that occurred during upkeep or while sending from a
+    /// file.
     pub fn note_storage_error(&self, error: &StorageError) {
         self.turn().storage_failed(error);
     }
 
-    /// The log, if anything has opened it, without opening it.
+    /// The log if it is open; does not open it.
     pub fn opened_log(&self) -> Option<Arc<Log>> {
         self.turn().opened()
     }
 
-    /// A turn and the log, for the leader of `current_leader_epoch` (`None` for whichever it is).
+    /// Returns a turn and the log if this broker is the leader in `current_leader_epoch` (`None`:
+    /// in any epoch).
     fn turn_as_leader(
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
@@ -305,7 +319,7 @@ impl Partition {
         turn.with_log()
     }
 
-    /// The same for a reader, whom a follower may serve as well.
+    /// Like `turn_as_leader`, for a read that a follower may serve too.
     fn turn_to_read(&self, request: &ReadRequest<'_>) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
         let turn = self.turn();
         if request.any_replica {
@@ -316,7 +330,8 @@ impl Partition {
         turn.with_log()
     }
 
-    /// Reports what recovery cut off and what it had to rebuild: nobody acknowledged it, but somebody may have seen it.
+    /// Reports truncated and rebuilt data of a recovery: it was not acknowledged, but may have been
+    /// read.
     fn report_recovery(&self, recovery: &Recovery) {
         let (topic, index) = (&self.topic, self.index);
         let warn = |text: String| {

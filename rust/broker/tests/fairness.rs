@@ -1,4 +1,4 @@
-//! Connections take turns, however much one of them sends or takes.
+//! Connections take turns, however much data one of them sends or receives.
 
 mod common;
 
@@ -13,13 +13,15 @@ use pykafka_wire::{ApiKey, api_versions, produce};
 
 const TOPIC: [u8; 16] = [5; 16];
 const PRODUCE_VERSION: i16 = 7;
-/// More than a broker's turns take together, and far less than it takes while a socket stays full.
+/// More than the turns of a broker's connections take together, and far less than a socket that
+/// stays full would deliver.
 const BYTES_BETWEEN_MAX: u64 = 32 << 20;
-/// More than the sockets of one connection hold.
+/// More than the socket buffers of one connection hold.
 const PROGRESS_BYTES: usize = 16 << 20;
 const PROBES: usize = 50;
 
-/// Frames with acks=0 for about a megabyte. All but the first that arrives are duplicates, so the log does not grow.
+/// About a megabyte of frames with acks=0. All except the first are duplicates, so the log does not
+/// grow.
 fn frames(partition: i32, record_bytes: usize) -> Vec<u8> {
     let options = BatchOptions {
         producer_id: ProducerId::new(i64::from(partition)),
@@ -39,19 +41,19 @@ fn frames(partition: i32, record_bytes: usize) -> Vec<u8> {
     frame.repeat((1 << 20) / frame.len())
 }
 
-/// Ends the connections also when an assertion fails, so that no thread sends on.
+/// Closes the connections even if an assertion fails, so that no thread continues to send.
 struct CloseAtEnd(Vec<Client>);
 
 impl Drop for CloseAtEnd {
     fn drop(&mut self) {
         for client in &self.0 {
-            // A connection that has ended by itself needs no end.
+            // The connection may have ended already.
             let _ = client.stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Bytes that the broker took from everybody between a request and its answer.
+/// Number of bytes that the broker receives on all connections between a request and its response.
 fn bytes_between(broker: &Broker, probe: &mut Client) -> u64 {
     let before = broker.statistic("bytes_received");
     let request = api_versions::Request::default();

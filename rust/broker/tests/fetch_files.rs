@@ -1,4 +1,4 @@
-//! Fetches whose records go from their file to the socket.
+//! Fetches whose records are sent from their file to the socket.
 
 mod common;
 
@@ -9,7 +9,7 @@ use pykafka_record::{BatchBuilder, BatchOptions, batches};
 use pykafka_wire::{ApiKey, Records, fetch, metadata, produce};
 
 const TOPIC: [u8; 16] = [3; 16];
-/// By name, without a session.
+/// A version that uses topic names and no sessions.
 const FETCH_VERSION: i16 = 6;
 const PRODUCE_VERSION: i16 = 7;
 const BATCH_BYTES: usize = 300_000;
@@ -48,7 +48,7 @@ fn records(body: &[u8]) -> Bytes {
     records.clone()
 }
 
-/// Each batch's first offset and the byte that its record is filled with; checksums must hold.
+/// Base offset and fill byte of each batch; checks the checksums.
 fn fillings(records: &Bytes) -> Vec<(i64, u8)> {
     let told = batches(records).map(|batch| {
         let batch = batch.expect("a whole batch");
@@ -104,7 +104,7 @@ fn file_that_was_cut_by_somebody_else_ends_one_answer_and_is_an_error_in_the_nex
     let broker = filled(dir.path(), &[]);
     let path = dir.path().join("t-0/00000000000000000000.log");
     let file = std::fs::OpenOptions::new().write(true).open(path).expect("the segment");
-    // Within the last batch: its header, which is all that was read of it, is still there.
+    // Within the last batch: its header, the only part of it that was read, is still there.
     file.set_len(29 * 300_000 + 200_000).expect("a file");
     let mut client = broker.connect();
     client.send(ApiKey::FETCH, FETCH_VERSION, &fetch_body(28, 8 << 20));

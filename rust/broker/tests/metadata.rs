@@ -162,12 +162,12 @@ fn librdkafka_s_null_topic_list_in_four_bytes_is_understood() {
     let broker = Broker::start(&[]);
     broker.create_topic("a", [1; 16], 1);
     let mut client = broker.connect();
-    // contract/kafka.md#55: a null array of version 13 is one byte; three zero bytes are left over.
+    // contract/kafka.md#55: a null array of version 13 is one byte; three zero bytes are left.
     let body = client.ask(ApiKey::METADATA, 13, &[0, 0, 0, 0, 0]);
     assert_eq!(decoded(13, &body).topics.len(), 1);
 }
 
-/// Name, error and partitions of each topic; the next cursor.
+/// Name, error code and partitions of each topic; and the next cursor.
 type Page = (Vec<(String, i16, Vec<i32>)>, Option<(String, i32)>);
 
 fn pages(client: &mut Client, request: &describe::Request<'_>) -> Page {

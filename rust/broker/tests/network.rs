@@ -1,5 +1,6 @@
-//! Connections over real sockets (contract/kafka.md#1–#5): what they cost, how many there are, how they begin and end. Frames, order and
-//! deadlines are tested in memory (`src/network/connection/tests.rs`).
+//! Connections over real sockets (contract/kafka.md#1–#5): their cost, their limits, and how they
+//! start and end. Frames, order and deadlines are tested in memory
+//! (`src/network/connection/tests.rs`).
 
 mod common;
 
@@ -24,7 +25,7 @@ fn metadata_body(version: i16) -> Vec<u8> {
     encoded(|out| metadata::Request::default().encode(version, out))
 }
 
-/// `CreateTopics` v2 for nothing: what Python answers.
+/// An empty `CreateTopics` request in version 2; Python handles it.
 const CONTROL: ApiKey = ApiKey(19);
 const CONTROL_VERSION: i16 = 2;
 const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -119,7 +120,7 @@ fn a_prefix_followed_by_silence_costs_no_memory_and_no_other_client() {
     broker.wait_statistic("connections_open", 0);
 }
 
-/// Lets this process have as many, where the soft limit is what forbids it.
+/// Raises the soft limit of file descriptors of this process to `count`, if it is lower.
 fn raise_descriptors_to(count: u64) {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -148,7 +149,7 @@ fn connections_beyond_the_maximum_wait_for_their_turn_and_nobody_is_closed_for_t
         client.ask(ApiKey::METADATA, 9, &body);
     }
     assert_eq!(broker.statistic("requests_metadata"), 2);
-    // Who waits is served in the order of coming.
+    // Waiting connections are served in the order of arrival.
     let [first, _second] = kept;
     drop(first);
     assert_eq!(waiting[0].receive(ApiKey::METADATA, 9).0, sent[0]);
@@ -161,7 +162,7 @@ fn connections_beyond_the_maximum_wait_for_their_turn_and_nobody_is_closed_for_t
     assert_eq!(waiting[1].receive(ApiKey::METADATA, 9).0, sent[1]);
 }
 
-/// A listener that clients share with a node at 127.0.0.1; returns its port.
+/// Creates a listener that clients share with a node at 127.0.0.1; returns its port.
 fn shared_listener(broker: &Broker) -> u16 {
     let other = BrokerEndpoint { node_id: NODE + 1, fenced: true, ..broker.endpoint() };
     broker.apply(ImageDelta {
@@ -178,7 +179,7 @@ fn a_known_node_comes_past_clients_that_wait_on_the_same_listener() {
     let mut kept = broker.connect();
     kept.ask(ApiKey::METADATA, 9, &body);
     let port = shared_listener(&broker);
-    // 127.0.0.2 is the address of no node.
+    // 127.0.0.2 is not the address of a node.
     let mut waiting =
         [Client::from_address("127.0.0.2", port), Client::from_address("127.0.0.2", port)];
     broker.wait_statistic("connections_delayed", 1);
@@ -187,7 +188,7 @@ fn a_known_node_comes_past_clients_that_wait_on_the_same_listener() {
     node.ask(ApiKey::METADATA, 9, &body);
     Client::to(port).ask(ApiKey::METADATA, 9, &body);
     assert!(kept.is_closed() && node.is_closed());
-    // The node has left again.
+    // The node has disconnected.
     waiting[0].ask(ApiKey::METADATA, 9, &body);
     let [first, mut second] = waiting;
     drop(first);
@@ -258,7 +259,7 @@ fn connections_cut_in_the_middle_leave_no_descriptor_behind() {
             .expect("a socket");
     }
     broker.wait_statistic("connections_open", 0);
-    // Other tests of this program open sockets too, but not for ever.
+    // Other tests of this program open sockets too, but only for a limited time.
     let deadline_ns = broker.core.now_ns() + PATIENCE.as_nanos() as u64;
     while descriptors() >= before + 600 {
         assert!(broker.core.now_ns() < deadline_ns, "{before} then {}", descriptors());

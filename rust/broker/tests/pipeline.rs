@@ -15,10 +15,10 @@ use pykafka_wire::{ApiKey, api_versions, produce};
 const TOPIC: [u8; 16] = [6; 16];
 const VERSION: i16 = 7;
 const FOLLOWER: i32 = 2;
-/// As `connection::pipeline` has it.
+/// See `connection::pipeline`.
 const PRODUCES_MAX: u64 = 64;
 
-/// The topic as it is while its follower is in sync, which never fetches, and after that.
+/// Applies the ISR of the topic; its follower never fetches.
 fn apply_isr(broker: &Broker, isr: Vec<i32>, partition_epoch: i32) {
     let partition = PartitionEntry {
         leader: NODE,
@@ -36,7 +36,7 @@ fn apply_isr(broker: &Broker, isr: Vec<i32>, partition_epoch: i32) {
     broker.apply(ImageDelta { topics: vec![topic], ..ImageDelta::default() });
 }
 
-/// A broker on which acks=all waits until [`acknowledge`].
+/// A broker on which acks=all waits until [`acknowledge`] is called.
 fn broker_with_follower() -> Broker {
     let broker = Broker::start(&[]);
     apply_isr(&broker, vec![NODE, FOLLOWER], 0);
@@ -73,7 +73,7 @@ fn send_produces(client: &mut Client, sequences: std::ops::Range<i32>) -> Vec<i3
     sequences.map(send).collect()
 }
 
-/// Correlation id, error and offset of the next answer.
+/// Correlation id, error code and offset of the next response.
 fn receive_produced(client: &mut Client) -> (i32, i16, i64) {
     let (id, body) = client.receive(ApiKey::PRODUCE, VERSION);
     let response = produce::Response::decode(VERSION, &body).expect("an answer");
@@ -91,7 +91,8 @@ fn api_versions_body() -> Vec<u8> {
     encoded(|out| api_versions::Request::default().encode(0, out))
 }
 
-/// So many round trips of another connection, that the broker has done what it can do for the first one.
+/// Does many round trips on another connection, after which the broker has done all possible work
+/// for the first one.
 fn let_others_run(broker: &Broker) {
     let mut other = broker.connect();
     for _ in 0..50 {
@@ -109,7 +110,8 @@ fn produces_are_appended_while_those_before_wait_and_answered_in_order() {
     assert_produced(&mut client, &sent);
 }
 
-/// `count` produces with values of `size` bytes wait together; what memory for input they hold.
+/// Makes `count` produce requests with values of `size` bytes wait together; returns the input
+/// memory that they hold.
 fn held_by(count: u64, size: usize) -> u64 {
     let broker = broker_with_follower();
     let mut client = broker.connect();
@@ -200,7 +202,7 @@ fn a_request_that_closes_the_connection_lets_the_answers_before_it_go_first() {
         |client| client.send_raw(&(-1_i32).to_be_bytes()),
         |client| _ = client.send(ApiKey::PRODUCE, VERSION, &[1]),
         |client| _ = client.send(ApiKey::PRODUCE, 99, &[1]),
-        // Out of sequence, and acks=0 has no other way to say so.
+        // Out of sequence; with acks=0, closing is the only way to report it.
         |client| _ = client.send(ApiKey::PRODUCE, VERSION, &produce_body(0, 1_000)),
     ];
     let mut appended = 0;
@@ -264,7 +266,8 @@ fn a_stop_waits_for_the_acknowledgements_of_what_is_appended() {
     let committed = IsrOutcome::Committed { isr: vec![NODE], partition_epoch: 1 };
     broker.core.settle_isr(proposal, committed);
     assert_produced(&mut client, &sent);
-    // It may have been read before the connection learned of the stop; nothing is read behind it.
+    // It may have been read before the connection was notified of the stop; nothing is read after
+    // it.
     assert!(client.receive_frame().is_none() || client.is_closed());
     stopping.join().expect("it stopped");
 }

@@ -1,4 +1,5 @@
-//! Brokers that follow each other, on real sockets of 127.0.0.1; the test is the controller (contract/replication.md#11, #16, #22, #23).
+//! Brokers that follow each other, over real sockets on 127.0.0.1; the test is the controller
+//! (contract/replication.md#11, #16, #22, #23).
 
 mod cluster;
 mod common;
@@ -9,7 +10,7 @@ use cluster::{Cluster, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, REFUSED_FOR_
 use pykafka_log::{Clock, EpochEntry, SystemClock};
 use pykafka_record::{Limits, batches};
 
-/// Values of all records of a log, in order.
+/// The values of all records of a log, in order.
 fn values(log: &[u8]) -> Vec<String> {
     let mut values = Vec::new();
     let mut scratch = Vec::new();
@@ -53,7 +54,7 @@ fn partitions_of_many_topics_and_fetchers_are_all_followed() {
     for index in 0..40 {
         assert_eq!(cluster.produce_to(1, index, -1, &["a"], 10_000).0, 0);
     }
-    // Another number of tasks: all partitions are given out again.
+    // With another number of tasks, all partitions are assigned again.
     cluster.set("num.replica.fetchers", "1");
     for index in 0..40 {
         assert_eq!(cluster.produce_to(1, index, -1, &["b"], 10_000), (0, 1));
@@ -67,7 +68,7 @@ fn a_fetch_that_waits_at_the_leader_is_given_up_for_another_partition() {
     cluster.create_topic(&[1, 2], 1);
     assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
     for _ in 0..3 {
-        // A new epoch has to be fetched in, too.
+        // A new epoch must be fetched in, too.
         cluster.change(|entry| entry.lead(1));
         assert_eq!(cluster.produce(1, -1, &["b"]).0, 0);
     }
@@ -75,7 +76,7 @@ fn a_fetch_that_waits_at_the_leader_is_given_up_for_another_partition() {
     assert_eq!(cluster.produce_to_other(1, &["c"]).0, 0);
 }
 
-/// A Fetch is given up twice a second at most; the leader must not keep those in between.
+/// A Fetch is cancelled at most twice a second; the leader must not keep the Fetches in between.
 #[test]
 fn news_that_come_one_after_the_other_wait_for_none_of_them() {
     let mut cluster = Cluster::in_memory(2, &[("replica.fetch.wait.max.ms", "25000")]);
@@ -86,7 +87,7 @@ fn news_that_come_one_after_the_other_wait_for_none_of_them() {
         cluster.change(|entry| entry.lead(1));
         assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
     }
-    // Half of what twice a second would take.
+    // Half of the time that two cancelled Fetches per second would take.
     assert!(clock.now_ns() - begun_ns < 10_000_000_000);
 }
 
@@ -103,7 +104,8 @@ fn an_empty_follower_gets_all_there_is() {
     assert_eq!(values(&cluster.bytes(2)).len(), 600);
 }
 
-/// A partition that is given up and comes back, before or after its directory is gone, begins with an empty log.
+/// A partition that is removed from this broker and returns, before or after its directory is gone,
+/// starts with an empty log.
 #[test]
 fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
     let mut cluster = Cluster::on_disk(3, &[]);
@@ -127,7 +129,7 @@ fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
             (entry.replicas, entry.isr) = (vec![1, 3], vec![1, 3]);
             entry.lead(1);
         });
-        // Taken away and given back twice while it leaves.
+        // Removed and added again twice during the deletion.
         cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 3]));
         cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 3], vec![1, 3]));
         cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 3]));
@@ -163,13 +165,13 @@ fn a_follower_serves_consumers_that_know_of_it_up_to_its_high_watermark() {
     assert_eq!(cluster.consume(2, (10, ""), 0, 0).error_code, NOT_LEADER_OR_FOLLOWER);
     assert_eq!(cluster.consume(3, anywhere, 0, 0).error_code, NOT_LEADER_OR_FOLLOWER);
     assert_eq!(cluster.consume(2, anywhere, 2, 0).error_code, OFFSET_OUT_OF_RANGE);
-    // One that waits is woken by what the leader says is committed.
+    // A waiting fetch is woken by the leader's high watermark.
     thread::scope(|scope| {
         let waiting = scope.spawn(|| cluster.consume(2, anywhere, 1, 30_000));
         assert_eq!(cluster.produce(1, -1, &["b"]), (0, 1));
         assert_eq!(values(&waiting.join().expect("an answer").records), ["b"]);
     });
-    // What is not committed is there, and is not shown.
+    // Uncommitted records are in the log, but not readable.
     cluster.decide(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 2, 3]));
     cluster.tell(&[1, 2]);
     assert_eq!(cluster.produce(1, 1, &["c"]), (0, 2));
@@ -204,8 +206,9 @@ fn a_consumer_is_sent_to_a_replica_in_its_rack_that_is_in_sync() {
     assert_eq!(sent_to(&cluster, "rack3", 0), -1);
 }
 
-/// Each change is heard by the new leader first, the old one and the third node last, in turn, and those that are late go on
-/// with the old leader meanwhile: what it takes then is nobody's.
+/// The new leader gets each change first, the old leader and the third node get it last, in
+/// alternating order. Late nodes continue with the old leader in the meantime, and records that it
+/// appends then are lost.
 #[test]
 fn logs_are_equal_after_leaders_have_changed_under_writes() {
     let mut cluster = Cluster::on_disk(3, &[]);
@@ -226,7 +229,7 @@ fn logs_are_equal_after_leaders_have_changed_under_writes() {
             assert_eq!(cluster.produce(old, 1, &[&format!("lost {round}.{number}")]).0, 0);
         }
         if round % 2 == 0 {
-            // The third node may have what is given up, or not yet.
+            // The third node may or may not have the records that are truncated.
             cluster.tell(&[third, old]);
         } else {
             assert_eq!(cluster.produce(new, 1, &[&format!("{round} new")]).0, 0);
@@ -262,7 +265,7 @@ fn a_follower_behind_the_log_start_of_its_leader_begins_again_there() {
     let log = cluster.log(2).expect("an open log");
     assert_eq!((log.log_start_offset(), log.log_end_offset()), (3, 4));
     assert_eq!(values(&cluster.bytes(2)), ["d"]);
-    // And what it has then is found again.
+    // Its log after that is recovered.
     cluster.stop(2);
     cluster.start(2);
     assert_eq!(cluster.produce(1, -1, &["e"]).0, 0);
@@ -331,7 +334,7 @@ fn another_node_takes_over_when_a_leader_ends() {
     assert_eq!(values(&cluster.bytes(3)), expected);
 }
 
-/// Versions that name topics, and those that say otherwise who fetches.
+/// Versions with topic names, and versions with the replica id in another place.
 #[test]
 fn a_leader_of_an_older_version_is_fetched_from_by_its_own() {
     for newest in [12, 14, 17] {
@@ -355,7 +358,7 @@ fn a_partition_that_is_taken_away_or_deleted_is_not_fetched_any_more() {
         entry.isr = vec![1];
         entry.lead(1);
     });
-    // The leader hears it last: it would go on to answer.
+    // The leader gets it last, so it would continue to respond.
     cluster.tell(&[2]);
     assert_eq!(cluster.produce(1, 1, &["b"]).0, 0);
     cluster.create_other_topic(&[1, 2], 1);
@@ -376,7 +379,7 @@ fn a_leader_that_is_not_there_yet_is_found_once_it_is() {
     cluster.wait_equal(&[1, 2]);
 }
 
-/// `PYKAFKA_HISTORIES` asks for more.
+/// Number of histories; `PYKAFKA_HISTORIES` raises it.
 const HISTORIES: u64 = 8;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014).
@@ -396,12 +399,13 @@ impl Random {
     }
 }
 
-/// A history of three nodes: leaders change, nodes hear of it late or end, and clients write meanwhile.
+/// A history of three nodes: leaders change, nodes get changes late or stop, and clients write at
+/// the same time.
 struct History {
     cluster: Cluster,
     random: Random,
     running: Vec<i32>,
-    /// Those that have not heard the last decision.
+    /// The nodes that do not have the last decision.
     late: Vec<i32>,
     acknowledged: Vec<String>,
     strays: usize,
@@ -429,7 +433,7 @@ impl History {
         }
     }
 
-    /// Everybody hears of the last decision, and what is written then is in all logs.
+    /// All nodes get the last decision, and the records written after it reach all logs.
     fn write(&mut self) {
         self.cluster.tell(&std::mem::take(&mut self.late));
         let value = self.acknowledged.len().to_string();
@@ -438,7 +442,8 @@ impl History {
         self.acknowledged.push(value);
     }
 
-    /// Whoever takes itself for the leader takes it; it may be lost.
+    /// Produces to a random node; a node that believes to be the leader appends it, and it may be
+    /// lost.
     fn stray(&mut self) {
         let node = self.random.of(&self.running);
         self.strays += 1;
@@ -482,7 +487,7 @@ impl History {
         self.cluster.change(|entry| entry.isr = vec![1, 2, 3]);
     }
 
-    /// All that was acknowledged is in every log, once and in order.
+    /// Checks that all acknowledged records are in every log, once and in order.
     fn end(mut self) {
         if self.running.len() < 3 {
             self.start();

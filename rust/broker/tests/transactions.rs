@@ -1,4 +1,5 @@
-//! Produce requests that begin transactions, over connections: what waits behind them, and what ends them (KIP-890).
+//! Produce requests that start transactions, over connections: the requests that wait for them, and
+//! the events that end them (KIP-890).
 
 mod common;
 
@@ -44,7 +45,7 @@ fn send(client: &mut Client, partition: i32, base_sequence: i32) -> i32 {
     client.send(ApiKey::PRODUCE, VERSION, &produce_body(partition, base_sequence))
 }
 
-/// Correlation id, error and offset of the next answer.
+/// Correlation id, error code and offset of the next response.
 fn received(client: &mut Client) -> (i32, i16, i64) {
     let (id, body) = client.receive(ApiKey::PRODUCE, VERSION);
     let response = produce::Response::decode(VERSION, &body).expect("an answer");
@@ -52,7 +53,7 @@ fn received(client: &mut Client) -> (i32, i16, i64) {
     (id, partition.error_code, partition.base_offset)
 }
 
-/// The next question; levels of partitions are of no interest here.
+/// The next question; partition states are skipped.
 fn question(broker: &Broker) -> VerifyTransaction {
     loop {
         if let Event::VerifyTransaction(question) = broker.event() {
@@ -81,7 +82,7 @@ fn a_refused_transaction_refuses_what_is_pipelined_behind_it() {
     let (first, second) = (send(&mut client, 0, 0), send(&mut client, 0, 1));
     broker.core.verified(question(&broker).token, vec![16]);
     assert_eq!(received(&mut client), (first, 19, -1));
-    // The coordinator has moved; but the first batch is missing.
+    // The coordinator permits the batch, but the first one is missing.
     broker.core.verified(question(&broker).token, vec![0]);
     assert_eq!(received(&mut client), (second, 45, -1));
 }
@@ -116,7 +117,7 @@ fn a_marker_behind_a_transaction_ends_it_for_pipelined_produces_too() {
     broker.core.write_markers(3, &[marker]);
     let Event::MarkersWritten { token: 3, error_codes } = broker.event() else { panic!("written") };
     assert_eq!(error_codes, [0]);
-    // Late: its epoch has been raised.
+    // Too late: the epoch has been raised.
     send(&mut client, 0, 1);
     broker.core.verified(question(&broker).token, vec![0]);
     assert_eq!(received(&mut client).1, 47);

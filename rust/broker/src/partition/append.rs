@@ -1,11 +1,14 @@
-//! Appends by the leader: checked and queued in the order of the calls, written by one thread at a time.
+//! Appends by the leader: checked and queued in the order of the calls, written by one thread at a
+//! time.
 //!
-//! An append that only copies into memory happens at once, on the caller's thread. One that is a single write happens
-//! there too if the thread may wait for a [`Moment`] and the disk is quick. Any other one waits in the
-//! partition's queue until a thread of the pool for writes has the right to write ([`super::work`]): it takes all that is
-//! queued, writes it with no mutex held, and tells the outcomes in one turn. What comes meanwhile is queued for its next
-//! round. A new leader epoch begins under that right too, between two appends, so a batch that was checked in an epoch
-//! is written in it (docs/SEAM.md S3). A batch that inflates to megabytes waits in the queue for its turn ([`super::large`]).
+//! An append that only copies into memory happens at once, on the caller's thread. So does one that
+//! is a single write, if the thread has a [`Moment`] and the disk is fast. Any other append waits
+//! in the partition's queue until a thread of the write pool has the writer token
+//! ([`super::work`]). That thread takes all queued appends, writes them without holding a mutex,
+//! and reports the outcomes in one turn. Appends that arrive in the meantime are queued for its
+//! next round. A new leader epoch starts under the same token, between two appends, so a batch that
+//! was checked in an epoch is written in it (docs/SEAM.md S3). A batch that decompresses to
+//! megabytes waits in the queue for a permit ([`super::large`]).
 
 use std::sync::Arc;
 
@@ -26,29 +29,30 @@ use super::work::Writer;
 use crate::kafka_error::KafkaError;
 use crate::network::spares::Moment;
 
-/// A batch up to this size is written by the thread that brings it, if the disk is quick. A larger one is written by another
-/// thread while this one receives the next.
+/// The connection's thread writes a batch up to this size itself, if the disk is fast. Another
+/// thread writes a larger one while this thread receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
-/// A batch to append, and who is told what becomes of it.
+/// A batch to append, and the waiter for its outcome.
 pub struct Append {
-    /// Stamped in place with its offsets and leader epoch.
+    /// The batch; it is stamped in place with its offsets and leader epoch.
     pub batch: BytesMut,
-    /// Who sends it.
+    /// The kind of sender.
     pub origin: AppendOrigin,
-    /// The connection on which a client sends it ([`crate::api::context::ConnectionInfo::id`]), else 0.
+    /// The connection of the client ([`crate::api::context::ConnectionInfo::id`]); 0 for other
+    /// senders.
     pub connection: u64,
-    /// How it is judged as part of a transaction.
+    /// The rule for a transactional batch.
     pub transaction: TransactionRule,
-    /// Whether it is refused with fewer in-sync replicas than `min.insync.replicas`.
+    /// True if the append fails with fewer in-sync replicas than `min.insync.replicas`.
     pub needs_isr: bool,
-    /// Only in this one; `None` for whichever it is.
+    /// The leader epoch to append in; `None` for the current one.
     pub leader_epoch: Option<LeaderEpoch>,
-    /// What must hold before it is acknowledged.
+    /// The condition for the acknowledgement.
     pub promise: Promise,
-    /// Who is told, unless the outcome is known at once.
+    /// Notified of the outcome, unless it is known at once.
     pub waiter: Arc<dyn AckWaiter>,
-    /// Which of the waiter's appends this is, from 0 on; passed back to it.
+    /// Index of this append among those of the waiter; passed back to it.
     pub slot: usize,
 }
 
@@ -63,13 +67,14 @@ impl Append {
     }
 }
 
-/// What became of an append: acknowledged as it was promised, or an error, after which it may all the same be in the log.
+/// The outcome of an append: acknowledged as promised, or an error, after which the batch may still
+/// be in the log.
 pub type AppendOutcome = Result<AppendInfo, AppendRefusal>;
 
-/// Why an append is not acknowledged.
+/// The reason why an append is not acknowledged.
 #[derive(Debug)]
 pub enum AppendRefusal {
-    /// The partition refused.
+    /// The partition refused it.
     Partition(KafkaError),
     /// The log refused the batch.
     Log(AppendError),
@@ -81,19 +86,19 @@ impl From<KafkaError> for AppendRefusal {
     }
 }
 
-/// An append on its way, judged already if that was quick.
+/// A queued append; validated already if that was fast.
 pub(super) struct Queued {
     append: Append,
     validated: Option<Validated>,
     is_quick: bool,
-    /// Whether it inflates to more than may do so beside others.
+    /// True if it decompresses to more than may be decompressed concurrently with others.
     is_large: bool,
-    /// When it was queued, or its write began.
+    /// Time when it was queued, or when its write started.
     pub(super) since_ns: u64,
 }
 
 impl Queued {
-    /// One that another node has judged.
+    /// An append of a follower: the leader has validated it.
     pub(super) fn followed(append: Append) -> Queued {
         Queued { append, validated: None, is_quick: true, is_large: false, since_ns: 0 }
     }
@@ -106,7 +111,7 @@ impl Queued {
         self.append
     }
 
-    /// Whether nothing of it takes long but the disk.
+    /// True if only the disk can make it slow.
     pub(super) fn is_quick(&self) -> bool {
         self.is_quick
     }
@@ -121,10 +126,11 @@ impl Queued {
 }
 
 impl Partition {
-    /// Appends one batch, behind all that was given before, stamped in place with its offsets and leader epoch.
+    /// Appends one batch after all earlier ones; stamps it in place with its offsets and leader
+    /// epoch.
     ///
-    /// Returns the outcome if it is known at once; otherwise the waiter is told exactly once, unless it is forgotten.
-    /// Never waits for the disk.
+    /// Returns the outcome if it is known at once. Otherwise the waiter is notified exactly once,
+    /// unless it is removed. Never waits for the disk.
     pub fn append(&self, append: Append) -> Option<AppendOutcome> {
         match self.try_append(append) {
             Ok(outcome) => outcome,
@@ -172,19 +178,22 @@ impl Partition {
         Ok(None)
     }
 
-    /// Takes a waiter out: it timed out, or its connection went away. What is not yet being written is not appended.
+    /// Removes a waiter that timed out or whose connection closed. Its appends whose write has not
+    /// started are not appended.
     pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
         let mut turn = self.turn();
         turn.waiters.forget_acks(waiter);
         turn.queue.forget(waiter, |append| self.note_forgotten(append));
-        // What waited behind a large append need not any more.
+        // Appends that waited for a large one can continue.
         turn.ask_for_room();
         turn.drain_after();
     }
 
-    /// Writes appends and lets them have their consequences; returns the sync that was begun, if clients wait for it.
+    /// Writes appends and processes the results. Returns the sync that was started, if clients wait
+    /// for it.
     ///
-    /// The first that turns out to be large, and those behind it, are put back and wait for the room.
+    /// The first append that turns out to be large, and those after it, are put back and wait for
+    /// the permit.
     pub(super) fn append_round(
         &self,
         opened: &Result<Arc<Log>, KafkaError>,
@@ -214,7 +223,7 @@ impl Partition {
             };
             written.push((queued, result));
         }
-        // Not within the turn.
+        // It must not be dropped within a turn.
         drop(room);
         let mut turn = self.turn();
         turn.queue.end_work();
@@ -226,11 +235,11 @@ impl Partition {
         for (append, outcome) in told {
             turn.tell_after(append, outcome);
         }
-        // Waiters of this sync are served by this thread; a background sync has a thread of its own.
+        // This thread runs a sync that clients wait for; a background sync runs on another thread.
         if turn.syncs_every_append() { turn.take_begun() } else { None }
     }
 
-    /// Writes one append on the thread that brings it.
+    /// Writes one append on the thread of its connection.
     fn write_here(
         &self,
         log: &Arc<Log>,
@@ -251,7 +260,7 @@ impl Partition {
         told.map(|(_, outcome)| outcome)
     }
 
-    /// `None` if it is large and there is no room, which is given back otherwise.
+    /// Returns `None` if it is large and has no permit; otherwise frees the permit.
     fn write(
         &self,
         log: &Log,
@@ -263,7 +272,7 @@ impl Partition {
         let Queued { append, validated, is_large, .. } = queued;
         let waiter = append.waiter.clone();
         let cancellation = Cancellation::when(move || waiter.is_gone());
-        // Kept until what it may have made of the batch is written.
+        // Kept until the decompressed batch is written.
         let room = room.take();
         let validated = match (validated.take(), &room) {
             (Some(validated), _) => Some(validated),
@@ -283,7 +292,7 @@ impl Partition {
         self.write_batch(log, append, validated, leader_epoch, writer).map(Some)
     }
 
-    /// Writes an append that is validated, in the leader epoch that has begun.
+    /// Writes a validated append in the leader epoch that has started.
     fn write_batch(
         &self,
         log: &Log,
@@ -305,7 +314,8 @@ impl Partition {
         Ok(info)
     }
 
-    /// The leader epoch to write `append` in. One that is new begins first, behind what was written in the old one.
+    /// Returns the leader epoch to write `append` in. A new epoch starts first, after the batches
+    /// of the old one.
     fn begun_epoch(
         &self,
         log: &Log,
@@ -323,12 +333,13 @@ impl Partition {
         }
     }
 
-    /// Takes note of an append that its log will not see, and of what its client is told.
+    /// Records an append that is refused before it reaches the log, and the error for its client.
     pub(super) fn note_refused(&self, append: &Append, error: KafkaError) {
         self.refused.note(append, error, &*self.host.clock);
     }
 
-    /// The same of one whose client waits for it no more: those behind it are told that they come too early.
+    /// Records an append whose waiter was removed: later batches of the producer fail with
+    /// NOT_ENOUGH_REPLICAS, so that they are retried in order.
     fn note_forgotten(&self, append: &Append) {
         self.note_refused(append, KafkaError::NotEnoughReplicas);
     }
@@ -344,7 +355,7 @@ impl Partition {
     }
 }
 
-/// As [`Turn::appended`] where there is no log.
+/// Like [`Turn::appended`], without a log.
 fn refused(written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
     written.into_iter().map(|(queued, result)| (queued.append, result)).collect()
 }
@@ -352,11 +363,11 @@ fn refused(written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
 pub(super) type Written = (Queued, Result<AppendInfo, AppendRefusal>);
 
 impl Turn<'_> {
-    /// Puts back appends of which the first is large; those that may not happen any more are refused now.
+    /// Puts back appends of which the first is large. Fails those that are not permitted any more.
     fn wait_for_room(&mut self, appends: Vec<Queued>) {
         let mut waiting = Vec::with_capacity(appends.len());
         for queued in appends {
-            // Since it was taken out of the queue, and so was not found there.
+            // The waiter was removed after the append was taken out of the queue.
             if queued.append.waiter.is_gone() {
                 self.partition().note_forgotten(&queued.append);
                 continue;
@@ -370,7 +381,7 @@ impl Turn<'_> {
         self.ask_for_room();
     }
 
-    /// Whether `append` may happen now; the leader epoch that it gets. One that may not is noted.
+    /// Returns the leader epoch of `append` if it is permitted now; otherwise records the refusal.
     fn admit(&self, append: &Append) -> Result<LeaderEpoch, KafkaError> {
         let admitted = self.check_append(append);
         if let Err(error) = admitted {
@@ -388,7 +399,7 @@ impl Turn<'_> {
         Ok(self.replication.assignment().leader_epoch)
     }
 
-    /// `None` if it takes more than copying into memory.
+    /// Returns `None` if the append takes more than copying into memory.
     fn append_at_once(
         &mut self,
         log: &Log,
@@ -413,7 +424,8 @@ impl Turn<'_> {
         Some(appended)
     }
 
-    /// Begins a write by the thread at hand, if it may wait for a moment and the write should not take longer.
+    /// Prepares a write by the current thread, if it may block for a short time and the write
+    /// should be short.
     fn begin_write(
         &mut self,
         log: &Log,
@@ -421,7 +433,8 @@ impl Turn<'_> {
     ) -> Option<(Validated, Writer, Moment)> {
         let host = &self.partition().host;
         let validated = queued.validated.as_ref()?;
-        // The first of each request: many short writes would keep the thread as one that is long, and unnoticed.
+        // Only the first append of a request: many short writes would block the thread as long as
+        // one long write, and the spares would not detect it.
         let is_ready = !host.in_memory
             && queued.append.slot == 0
             && validated.stored_size() <= WRITTEN_AT_ONCE_BYTES_MAX
@@ -440,7 +453,8 @@ impl Turn<'_> {
         queued.validated.take().map(|validated| (validated, writer, moment))
     }
 
-    /// Lets what was written have its consequences; returns the outcomes that are known, the other appends wait.
+    /// Processes the results of writes. Returns the outcomes that are known; the other appends
+    /// wait.
     pub(super) fn appended(
         &mut self,
         log: &Arc<Log>,
@@ -466,7 +480,7 @@ impl Turn<'_> {
         results.into_iter().filter_map(told).collect()
     }
 
-    /// An I/O error takes the partition offline.
+    /// Takes the partition offline after an I/O error.
     fn storage_refusal(&mut self, refusal: AppendRefusal) -> AppendRefusal {
         match refusal {
             AppendRefusal::Log(AppendError::Storage(error)) => self.storage_failed(&error).into(),
@@ -474,7 +488,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The outcome, if it is known; else the append waits for what it was promised.
+    /// Returns the outcome if it is known; otherwise the append waits for its promise.
     fn acknowledge(
         &mut self,
         log: &Log,
@@ -502,7 +516,7 @@ impl Turn<'_> {
         end_offset: i64,
         promise: Promise,
     ) -> Result<bool, KafkaError> {
-        // It may have been deleted, or have failed, while it was written.
+        // The partition may have been deleted, or have failed, during the write.
         self.check_leader(None)?;
         let has_enough = self.replication.has_enough_replicas(self.config.min_insync_replicas);
         match promise {

@@ -1,5 +1,6 @@
-//! A disk that does not answer, or work that takes long, holds up no thread that serves connections: handlers return at
-//! once, whatever their partition waits for, and others are served. Nor does it hold up the control thread.
+//! Tests that a disk that hangs, or slow work, blocks no connection thread: handlers return at
+//! once, whatever their partition waits for, and other requests are served. The control thread is
+//! not blocked either.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -29,16 +30,16 @@ use crate::testing::{
 
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More than there are threads for connections.
+/// More than the number of connection threads.
 const BLOCKED: i32 = 6;
-/// Never held by the gate.
+/// The gate never holds this partition.
 const FREE: i32 = 7;
-/// Another broker.
+/// Node id of another broker.
 const OTHER_NODE: i32 = 9;
 /// Another topic, or the one that is created under the name of a deleted one.
 const AGAIN: TopicId = [8; 16];
 
-/// Writes in a row after which a disk counts as quick.
+/// Number of consecutive writes after which a disk counts as fast.
 const WRITES: usize = 70;
 
 /// Runs a test that would hang if a handler waited for the disk.
@@ -62,7 +63,7 @@ fn produce_to(broker: &Broker, partition: i32, acks: i16, records: &[u8]) -> Out
     broker.produce_request(9, &request_of(acks, &[(partition, Some(records))]))
 }
 
-/// Error code and base offset of the one partition.
+/// Error code and base offset of the only partition.
 fn produced(outcome: Outcome) -> (i16, i64) {
     let response = replied(outcome);
     let response = produce::Response::decode(9, &response).unwrap();
@@ -135,7 +136,7 @@ fn metadata_of_all(broker: &Broker) -> Outcome {
     crate::api::metadata::handle(&broker.ctx, &connection(), &header, &body, broker.room())
 }
 
-/// Each partition has one record.
+/// A broker whose partitions have one record each.
 fn broker_with_records(durability: Durability) -> Broker {
     let broker = Broker::on_disk(durability).with_topic(FREE + 1, &[]);
     for partition in 0..=FREE {
@@ -160,7 +161,7 @@ fn large() -> Vec<u8> {
     batch(&[&"v".repeat(50_000)])
 }
 
-/// Each partition has had some large batches, all of them written quickly.
+/// A broker whose partitions have several large batches, all of which were written fast.
 fn broker_on_a_quick_disk() -> Arc<Broker> {
     let broker = broker_with_records(Durability::Os);
     for n in 0..WRITES as i32 {
@@ -169,7 +170,7 @@ fn broker_on_a_quick_disk() -> Arc<Broker> {
     Arc::new(broker)
 }
 
-/// Runs `act` on a thread that serves connections.
+/// Runs `act` on a network thread.
 fn on_the_network<T: Send + 'static>(
     broker: &Arc<Broker>,
     act: impl FnOnce(&Broker) -> T + Send + 'static,
@@ -182,7 +183,7 @@ fn result<T>(task: JoinHandle<T>) -> T {
     Engine::shared().unwrap().handle().block_on(task).unwrap()
 }
 
-/// Whether a large batch is written by the thread that brings it.
+/// Returns true if the connection's thread writes a large batch itself.
 fn is_written_at_once(broker: &Arc<Broker>, partition: i32) -> bool {
     let produce = move |broker: &Broker| produce_to(broker, partition, 1, &large());
     assert_eq!(produced(result(on_the_network(broker, produce))).0, 0);
@@ -193,7 +194,7 @@ fn is_written_at_once(broker: &Arc<Broker>, partition: i32) -> bool {
 fn a_disk_that_is_quick_is_written_to_by_threads_that_serve_connections() {
     within_patience(|| {
         let broker = broker_on_a_quick_disk();
-        // No thread may wait while another test lets one do so for long.
+        // Threads must not wait while another test has a long wait.
         while !is_written_at_once(&broker, 1) {}
         broker.gate.hold_at(Op::Write, dir(1));
         let slow = on_the_network(&broker, |broker| produce_to(broker, 1, 1, &large()));
@@ -226,7 +227,7 @@ fn a_request_for_many_partitions_leaves_all_but_one_of_its_writes_to_the_pool() 
     });
 }
 
-/// More of them than there are threads that serve connections.
+/// More writes than there are connection threads.
 #[test]
 fn writes_by_threads_that_serve_connections_hold_up_nobody_else() {
     within_patience(|| {
@@ -376,7 +377,8 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
     });
 }
 
-/// As in Kafka while the topic exists. A write that had not ended was answered as if it did not.
+/// As in Kafka while the topic exists. Regression test: an unfinished write failed as if the topic
+/// did not exist.
 #[test]
 fn requests_to_a_partition_that_moves_are_sent_to_its_leader() {
     within_patience(|| {
@@ -406,7 +408,8 @@ fn requests_to_a_partition_that_moves_are_sent_to_its_leader() {
     });
 }
 
-/// What the control thread may ask, of a partition 0 of `t` that waits for the disk. The last deletes it.
+/// All commands of the control thread, for partition 0 of `t`, which waits for the disk. The last
+/// one deletes it.
 fn ask_all(broker: &mut Broker) {
     let partitions = &broker.ctx.partitions;
     let records = [(None, Some("c".into()))];
@@ -427,7 +430,7 @@ fn ask_all(broker: &mut Broker) {
     broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
 }
 
-/// What `ask_all` was told, in the order of the tokens.
+/// The results of `ask_all`, in the order of the tokens.
 fn tokens_told(broker: &Broker) -> Vec<(u64, i16)> {
     let token = |event| match event {
         Event::Maintained { token, error_code, .. }
@@ -454,7 +457,8 @@ fn the_control_thread_waits_neither_for_a_write_nor_for_a_recovery() {
             let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
             broker.gate.until_waiting(1);
             ask_all(&mut broker);
-            // The control plane's own append, and the command: both at once, as the topic is deleted.
+            // The control plane's append and the command: both complete at once, because the topic
+            // is deleted.
             let unknown_id = KafkaError::UnknownTopicId.code();
             let fenced = KafkaError::NotLeaderOrFollower.code();
             let told = tokens_told(&broker);
@@ -515,7 +519,7 @@ fn a_topic_that_is_made_and_deleted_again_and_again_behind_a_write_holds_no_thre
 #[test]
 fn maintenance_of_other_partitions_goes_on_while_many_wait_for_the_disk() {
     within_patience(|| {
-        // Held while they are surveyed: nobody but maintenance uses them.
+        // Held during the survey: only maintenance uses these partitions.
         let broker = broker_with_records(Durability::Os).stopped_and_restarted(Durability::Os);
         let broker = broker.with_topic(FREE + 1, &[("retention.bytes", "1")]);
         (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Open, dir(partition)));
@@ -556,7 +560,7 @@ fn sizes_that_are_known_are_told_while_the_disk_stalls() {
     });
 }
 
-/// Waits for so many completions.
+/// Waits for `count` completions.
 fn until_told(broker: &Broker, count: usize) -> Vec<(u64, i16)> {
     let mut told = Vec::new();
     while told.len() < count {
@@ -572,7 +576,8 @@ fn an_append_queue_that_never_empties_keeps_nobody_from_maintenance() {
     within_patience(|| {
         let broker = Arc::new(broker_with_records(Durability::Os));
         let is_told = Arc::new(AtomicBool::new(false));
-        // Each is answered by the thread that drains, and appends the next: the queue is never empty.
+        // The draining thread acknowledges each append and so appends the next one: the queue is
+        // never empty.
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         let feeder =
             Arc::new(Feeder { broker: broker.clone(), partition, is_told: is_told.clone() });

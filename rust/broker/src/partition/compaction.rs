@@ -14,7 +14,7 @@ use crate::partition::{Host, Partition, TARGET};
 use crate::seam::event::faults::LogFault;
 use crate::seam::log_ring::Level;
 
-/// Queues a round on the lane; `under_way` is dropped when it is over.
+/// Queues a round on the maintenance lane; `under_way` is dropped at its end.
 pub(crate) fn begin(ctx: &Arc<Context>, under_way: Arc<()>) {
     let host = ctx.partitions.host().clone();
     let ctx = ctx.clone();
@@ -52,7 +52,7 @@ pub(crate) fn compact_due(ctx: &Arc<Context>, may_wait: &MayWait) {
     }
 }
 
-/// The partitions whose logs are due, as far as is known before they are opened.
+/// The partitions whose logs are due, as far as that is known before they are opened.
 fn dirtiest_first(ctx: &Context, may_wait: &MayWait) -> Vec<Arc<Partition>> {
     let host = ctx.partitions.host();
     let mut due: Vec<_> = (ctx.partitions.all().into_iter())
@@ -64,14 +64,14 @@ fn dirtiest_first(ctx: &Context, may_wait: &MayWait) -> Vec<Arc<Partition>> {
 }
 
 impl Partition {
-    /// The log, opened, if it is due.
+    /// Returns the opened log if it is due.
     fn log_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<Arc<Log>> {
-        // A failed open was reported, and the next round tries again.
+        // A failed open was reported, and the next round retries.
         let log = self.log(may_wait).ok()?;
         self.dirty_ratio_if_due(host, may_wait).map(|_| log)
     }
 
-    /// Its share of dirty bytes, if the log is due.
+    /// The share of dirty bytes, if the log is due.
     fn dirty_ratio_if_due(&self, host: &Host, may_wait: &MayWait) -> Option<f64> {
         let config = {
             let turn = self.turn();
@@ -85,7 +85,7 @@ impl Partition {
         dirtiness.is_due(&config, now_ms).then(|| dirtiness.ratio())
     }
 
-    /// A log that is not open is opened only if its directory does not contain the answer.
+    /// Opens a closed log only if its directory does not contain the answer.
     fn dirtiness(&self, host: &Host, now_ms: i64, may_wait: &MayWait) -> Option<Dirtiness> {
         if let Some(dirtiness) = self.dirtiness_on_disk(may_wait) {
             return Some(dirtiness);
@@ -98,7 +98,7 @@ impl Partition {
         dirtiness.map_err(|error| self.report_compaction(host, &log, Err(error))).ok()
     }
 
-    /// A log that cannot be compacted is not tried again until the next start, as in Kafka, unless
+    /// A log that cannot be compacted is not tried again before the next start, as in Kafka, unless
     /// segments are deleted.
     fn report_compaction(
         &self,

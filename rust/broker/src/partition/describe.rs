@@ -1,4 +1,4 @@
-//! What the control plane asks of a log: its size, its producers.
+//! Descriptions of a log for the control plane: its size and its producers.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;
 
 impl Partition {
-    /// Adds the size of the log to `sizes`, if there is one. One that is closed stays so, unless it needs recovery.
-    /// Waits for nothing: what is not known is looked up by who may wait for the disk.
+    /// Adds the size of the log to `sizes`, if it exists. A closed log stays closed, unless it
+    /// needs recovery. Never waits: a thread that may wait for the disk reads unknown sizes.
     pub(super) fn tell_size(&self, sizes: &Arc<LogSizes>) {
         if let Some(log) = self.opened_log() {
             return sizes.add(self, log.size_bytes());
@@ -41,7 +41,7 @@ impl Partition {
         }
     }
 
-    /// What the log knows of each idempotent producer, a follower's too.
+    /// The log's state of each idempotent producer, on leaders and followers.
     ///
     /// # Errors
     /// `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.

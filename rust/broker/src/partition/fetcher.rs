@@ -1,29 +1,36 @@
 //! Followers fetch from their leaders.
 //!
 //! # Theory of operation
-//! For each node that leads partitions which this one follows there are `num.replica.fetchers` tasks ([`task::Fetcher`]),
-//! each with its own partitions, connection and fetch session (KIP-227, [`session`]). A task has one Fetch under way: the
-//! next one goes when what this one brought is in the logs, and says so; that is what lets the leader acknowledge.
-//! Records go from the buffer of the socket to the log, on a thread that may wait for disks. What the leader has committed
-//! without this replica nobody waits for: the next Fetch goes while it is written, and its answer is written behind that.
+//! For each node that leads partitions which this node follows, there are `num.replica.fetchers`
+//! tasks ([`task::Fetcher`]), each with its own partitions, connection and fetch session (KIP-227,
+//! [`session`]). A task has one Fetch in flight. The next one is sent after the records of this one
+//! are in the logs, and reports their end offsets; this lets the leader acknowledge. Records go
+//! from the socket buffer to the log, on a thread that may wait for disks. No client waits for
+//! records that the leader has committed without this replica, so the next Fetch is sent while they
+//! are written, and its records are written after them.
 //!
-//! [`Fetchers::carry_out`] gives partitions to tasks, and takes them away, once the image's step has reached the partitions
-//! themselves: from then on nothing that was fetched in an older leader epoch is written
-//! ([`crate::partition::follower_log`]). A partition begins anew in each leader epoch, also with the same leader
-//! (contract/replication.md#23): its task asks the log where it ends, behind all that older epochs wrote there. An answer is
-//! used only where the partition still stands as it was asked for (contract/replication.md#16): in this epoch, at this
-//! offset.
+//! [`Fetchers::carry_out`] adds partitions to tasks, and removes them, after the partitions
+//! themselves have applied the step of the image: from then on, records that were fetched in an
+//! older leader epoch are not written ([`crate::partition::follower_log`]). A partition starts
+//! again in each leader epoch, even with the same leader (contract/replication.md#23): its task
+//! gets the log end offset, after all records of older epochs. A response is used only if the
+//! partition is still in the epoch and at the offset of the request (contract/replication.md#16).
 //!
-//! - News reach a task at once. Where a Fetch waits at the leader for records, it is given up for them, with its
-//!   connection, twice a second at most: a partition whose leader changed must not wait that long.
-//! - A partition whose log is slow is left out of the next Fetch, once the others have waited a moment for it.
-//! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: that of the partition if the error
-//!   is, else that of the task. What a new leader does not know yet it knows in a moment. A partition whose log has refused
-//!   what came, as on a full disk, asks for one batch at a time until one is written.
-//! - While a throttle is exceeded, what it is for is left out of Fetches (`api/replication_throttle.rs`).
-//! - A partition whose log is damaged is fetched from the damage on, again and again, until that may be given up
-//!   ([`crate::partition::follower_log`]).
-//! - A partition whose log fails, or whose epoch the leader has left behind, stops until the image changes it.
+//! - Tasks receive news at once. If a Fetch waits at the leader for records, it is cancelled for
+//!   them, and its connection is closed, but at most twice a second: a partition whose leader
+//!   changed must not wait that long.
+//! - A partition whose log is slow is omitted from the next Fetch, after the others have waited a
+//!   short time for it.
+//! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: a pause of
+//!   the partition if the error concerns only one, otherwise of the task. A new leader may lack the
+//!   image for a moment. A partition whose log refused records, as on a full disk, requests one
+//!   batch at a time until one is written.
+//! - While the throttle is exceeded, throttled partitions are omitted from Fetches
+//!   (`api/replication_throttle.rs`).
+//! - A partition with a damaged log is fetched from the damage on, repeatedly, until the log may be
+//!   truncated there ([`crate::partition::follower_log`]).
+//! - A partition whose log fails, or whose leader has a newer epoch, stops until the image changes
+//!   it.
 
 mod assigned;
 mod session;
@@ -48,28 +55,28 @@ use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry, PartitionId};
 use crate::seam::peers::PeerClient;
 
-/// A task that is told to end does so at its next pause, which is soon.
+/// Maximum wait for a task to end, which it does at its next pause, soon.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// A task: the leader, and which of its tasks.
+/// Identifies a task: the leader, and the number among the tasks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Slot {
     leader: i32,
     number: u32,
 }
 
-/// Whom a partition follows.
+/// The leader of a partition that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Following {
     leader: i32,
     leader_epoch: LeaderEpoch,
 }
 
-/// What a step of the image means to the fetchers.
+/// The changes of a step for the fetchers.
 #[derive(Debug, Default)]
 pub(crate) struct Changes(Vec<(PartitionId, Option<Following>)>);
 
-/// All fetchers of a broker. See the module.
+/// All fetchers of a broker.
 pub(crate) struct Fetchers {
     ctx: Arc<Context>,
     client: Arc<PeerClient>,
@@ -80,7 +87,7 @@ pub(crate) struct Fetchers {
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// `num.replica.fetchers` as partitions were given out.
+    /// `num.replica.fetchers` when partitions were assigned to tasks.
     fetchers_count: u32,
     brokers: Option<Arc<[BrokerEndpoint]>>,
     following: HashMap<PartitionId, (Following, Slot)>,
@@ -94,19 +101,19 @@ struct Running {
 }
 
 impl Fetchers {
-    /// Without tasks.
+    /// Creates the fetchers, without tasks.
     pub(crate) fn new(ctx: Arc<Context>, client: Arc<PeerClient>, runtime: Handle) -> Fetchers {
         Fetchers { ctx, client, runtime, state: Mutex::default() }
     }
 
-    /// Whom the partitions of a step follow, before it is carried out.
+    /// The leaders that the partitions of a step follow; called before the step is applied.
     pub(crate) fn changes_of(&self, step: &Step) -> Changes {
         let node_id = self.ctx.node_id;
         let deleted = step
             .deleted
             .iter()
             .flat_map(|topic| topic.partitions.iter().map(|entry| ((topic.id, entry.index), None)));
-        // The quorum fetches its log itself.
+        // The quorum itself fetches its log.
         let changed = step.changed.iter().filter(|change| !change.topic.hidden);
         let changed = changed.flat_map(|change| {
             let id = change.topic.id;
@@ -115,7 +122,8 @@ impl Fetchers {
         Changes(deleted.chain(changed).collect())
     }
 
-    /// Carries the changes of a step out that the partitions know already. Called by one thread at a time; never waits.
+    /// Applies the changes of a step, after the partitions have applied it. Called by one thread at
+    /// a time; never waits.
     pub(crate) fn carry_out(&self, Changes(changes): Changes) {
         let image = self.ctx.image.load();
         let mut state = self.state.lock();
@@ -168,7 +176,7 @@ impl Fetchers {
         Running { news, endpoint, task: self.runtime.spawn(fetcher.run()) }
     }
 
-    /// Gives all partitions out again once there is another number of tasks.
+    /// Assigns all partitions to tasks again if the number of tasks has changed.
     fn deal_again(&self, state: &mut State, image: &Image) {
         let fetchers_count = image.settings.replica_fetch.fetchers_count;
         if std::mem::replace(&mut state.fetchers_count, fetchers_count) == fetchers_count {
@@ -186,12 +194,12 @@ impl State {
     fn leave(&mut self, id: &PartitionId) {
         let Some((_, slot)) = self.following.remove(id) else { return };
         if let Some(running) = self.running.get(&slot) {
-            // One that has crashed has nothing to leave.
+            // A task that has crashed has no partitions to remove.
             let _ = running.news.send(News::Leave(*id));
         }
     }
 
-    /// Tells tasks whose leader has moved.
+    /// Notifies tasks whose leader has another endpoint.
     fn tell_endpoints(&mut self, image: &Image) {
         if self.brokers.as_ref().is_some_and(|known| Arc::ptr_eq(known, &image.brokers)) {
             return;
@@ -207,7 +215,7 @@ impl State {
     }
 }
 
-/// Whom a partition follows here, if anyone.
+/// The leader that a partition follows here, if any.
 fn following(entry: &PartitionEntry, node_id: i32) -> Option<Following> {
     let &PartitionEntry { leader, leader_epoch, .. } = entry;
     let is_held = entry.replicas.contains(&node_id) && !entry.lost.contains(&node_id);
@@ -215,13 +223,14 @@ fn following(entry: &PartitionEntry, node_id: i32) -> Option<Following> {
     follows.then_some(Following { leader, leader_epoch })
 }
 
-/// Which of a leader's tasks has the partition. Partitions of a topic are spread.
+/// The number of the task, among those of a leader, for the partition. The partitions of a topic
+/// are spread.
 fn number_of((topic_id, index): &PartitionId, fetchers_count: u32) -> u32 {
     let topic = topic_id.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(*byte));
     topic.wrapping_add(index.cast_unsigned()) % fetchers_count
 }
 
-/// Where brokers fetch from `leader`.
+/// The endpoint of `leader` for brokers.
 fn endpoint_of(image: &Image, leader: i32) -> Option<Endpoint> {
     let listener = image.settings.inter_broker_listener.as_deref()?;
     let is_wanted =

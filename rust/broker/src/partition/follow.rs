@@ -1,5 +1,5 @@
-//! What is decided elsewhere comes into a log: batches of another node as they are, where the log is given up, and how far
-//! it is committed.
+//! Changes of a log that other nodes decide: batches of another node, truncation, and the high
+//! watermark.
 
 use std::sync::Arc;
 
@@ -14,18 +14,19 @@ use super::work::Writer;
 use super::{Append, Partition};
 use crate::kafka_error::KafkaError;
 
-/// A leader's batches, and who is told once they are as durable as the topic asks.
+/// Batches of a leader, and the waiter for their durability.
 pub(super) struct Fetched {
-    /// Whole batches; the log takes those of epochs up to `leader_epoch`.
+    /// Whole batches; the log appends those of epochs up to `leader_epoch`.
     pub batches: BytesMut,
     /// The epoch in which they were fetched.
     pub leader_epoch: LeaderEpoch,
-    /// Told exactly once.
+    /// Notified exactly once.
     pub waiter: Arc<dyn AckWaiter>,
 }
 
 impl Partition {
-    /// Appends a leader's batches as they are, at the log end or behind it (contract/replication.md#18, #19).
+    /// Appends a leader's batches unchanged, at or after the log end offset
+    /// (contract/replication.md#18, #19).
     pub(super) fn append_fetched(&self, fetched: Fetched, writer: &Writer) {
         let Fetched { batches, leader_epoch, waiter } = fetched;
         let append = Append {
@@ -51,7 +52,8 @@ impl Partition {
         }
     }
 
-    /// Gives up the records at `offset` and behind it; returns where the log ends. Nobody may wait for any of them.
+    /// Truncates the log to `offset`, and returns the new log end offset. Nothing may wait for the
+    /// removed records.
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`, `UNKNOWN_TOPIC_ID` once deleted.
@@ -66,11 +68,12 @@ impl Partition {
         Ok(ends.log_end_offset)
     }
 
-    /// Gives up all records: the log is empty and begins at `offset`, where a snapshot that replaces it ends. Durable on
-    /// return. Nobody may wait for any of the records (contract/replication.md#K6).
+    /// Removes all records: the log is empty and starts at `offset`, where the snapshot that
+    /// replaces it ends. Durable on return. Nothing may wait for the removed records
+    /// (contract/replication.md#K6).
     ///
     /// # Errors
-    /// As of [`Partition::truncate`].
+    /// See [`Partition::truncate`].
     pub(super) fn restart_log(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
         let log = self.open_log(writer)?;
         let restarted = self.host.directory.restart_log(&log, offset);
@@ -82,7 +85,8 @@ impl Partition {
         Ok(ends.log_start_offset)
     }
 
-    /// Takes a high watermark that was decided elsewhere, as far as the log reaches; an older one changes nothing.
+    /// Applies a high watermark that another node decided, at most up to the log end offset; an
+    /// older one changes nothing.
     pub(super) fn follow_high_watermark(&self, high_watermark: i64) {
         let mut turn = self.turn();
         if let Some(log) = turn.opened() {
@@ -92,7 +96,7 @@ impl Partition {
 }
 
 impl Turn<'_> {
-    /// Begins an epoch of the quorum's, if `leader_epoch` is one that is new here.
+    /// Starts an epoch of the quorum, if `leader_epoch` is newer than the current one.
     pub(super) fn raise_leader_epoch(&mut self, leader_epoch: Option<LeaderEpoch>) {
         let Some(leader_epoch) = leader_epoch else { return };
         self.replication.raise_leader_epoch(leader_epoch);
@@ -148,7 +152,7 @@ mod tests {
         broker.ctx.partitions.append(2, &LOG, leader_epoch, &records, BatchKind::Data);
     }
 
-    /// Token, error code and offset of each command that completed.
+    /// Token, error code and offset of each completed command.
     fn completed(broker: &Broker) -> Vec<(u64, i16, i64)> {
         broker.wait_idle();
         let completion = |event| match event {

@@ -1,19 +1,23 @@
-//! The log of a follower, as the answers of its leader change it.
+//! The log of a follower, and its changes by the responses of the leader.
 //!
-//! Each change names the leader epoch in which it was fetched (docs/SEAM.md S3). It is judged under the right to write,
-//! under which an epoch of this node's own begins as well: what an older epoch brings changes nothing, and what was
-//! appended before a transition lies before the beginning of the next epoch (contract/replication.md#8, #16, #23).
+//! Each change has the leader epoch of its fetch (docs/SEAM.md S3). It is checked under the writer
+//! token, under which this node's own leader epochs start as well: a response of an older epoch
+//! changes nothing, and records that were appended before a transition precede the start of the
+//! next epoch (contract/replication.md#8, #16, #23).
 //!
-//! The log is the one truth about where the next fetch begins: every change ends with its [`Position`].
+//! The log alone determines the offset of the next fetch: every change returns its [`Position`].
 //!
 //! # A damaged log
-//! It is fetched from its first record that cannot be read, and what comes is not written: so the leader learns what this
-//! replica lacks, and has it leave the ISR. Once neither ISR nor ELR name this broker, and the leader has answered a fetch
-//! from there, the log is given up from the damage on, and fetched again ([`Partition::give_up_damage`]). Before that it
-//! stays as it is, so that whoever is elected because of the ISR does not lead with less: a damaged log leads nobody.
+//! A damaged log is fetched from its first unreadable record on, and the fetched records are not
+//! written: so the leader sees what this replica lacks, and removes it from the ISR. Once neither
+//! the ISR nor the ELR contains this broker, and the leader has responded to a fetch from there,
+//! the log is truncated at the damage and fetched again ([`Partition::give_up_damage`]). Until then
+//! it stays unchanged, so that a broker that is elected from the ISR does not lead with fewer
+//! records: a leader with a damaged log serves no followers.
 //!
-//! Of a log that is found damaged while it follows, fetches from behind the damage may be on their way still, and their leader
-//! would take them for what this replica has. So it is given up in a later leader epoch, or after a restart, which has another
+//! If the damage is found while the replica follows, fetches for later offsets may still be on
+//! their way, and the leader would conclude that this replica has the records before them. So the
+//! log is truncated in a later leader epoch, or after a restart, which changes the broker epoch.
 //! broker epoch.
 
 use std::sync::Arc;
@@ -31,19 +35,20 @@ use crate::kafka_error::KafkaError;
 use crate::seam::event::faults::Faults;
 use crate::seam::log_ring::Level;
 
-/// Where a follower's log stands: what its next fetch says.
+/// The offsets and the epoch that the next fetch of a follower contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// First offset that is there.
+    /// First readable offset.
     pub(crate) log_start_offset: i64,
-    /// Exclusive end: where the next fetch begins.
+    /// Log end offset (exclusive), where the next fetch starts.
     pub(crate) log_end_offset: i64,
-    /// The last that the log knows, also if no record of it came (contract/replication.md#17); `None` for an empty log.
+    /// The latest epoch in the log, even if no record of it was fetched
+    /// (contract/replication.md#17); `None` for an empty log.
     pub(crate) latest_epoch: Option<LeaderEpoch>,
 }
 
 impl Position {
-    /// Of a log that was never appended to.
+    /// The position of a log that was never appended to.
     const NOTHING: Position =
         Position { log_start_offset: 0, log_end_offset: 0, latest_epoch: None };
 
@@ -65,26 +70,27 @@ impl Position {
     }
 }
 
-/// What a leader answered to a fetch, without an error and without a divergence.
+/// A leader's response to a fetch, without an error and without a divergence.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
-    /// Where the fetch began.
+    /// The log end offset of the follower when it sent the fetch.
     pub(crate) fetch_offset: i64,
-    /// Whole batches; the last may be cut off.
+    /// Whole batches; the last one may be cut off.
     pub(crate) records: Bytes,
-    /// The leader's.
+    /// High watermark of the leader.
     pub(crate) high_watermark: i64,
-    /// The leader's.
+    /// Log start offset of the leader.
     pub(crate) log_start_offset: i64,
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FollowError {
-    /// The partition does not follow in this leader epoch any more, or is gone. Nothing was changed.
+    /// The replica does not follow in this leader epoch any more, or was deleted. Nothing was
+    /// changed.
     #[error("it does not follow in this leader epoch any more")]
     Superseded,
-    /// The log is not written again before somebody sees to it.
+    /// The log is not written again without intervention.
     #[error("its log is not written any more: {0}")]
     Failed(String),
     /// The next attempt may succeed.
@@ -93,9 +99,10 @@ pub(crate) enum FollowError {
 }
 
 impl Partition {
-    /// Where the log stands that is to follow in `leader_epoch`; opened and recovered, unless it never had a record.
+    /// Returns the position of a log that starts to follow in `leader_epoch`. Opens and recovers
+    /// the log, unless it never had a record.
     ///
-    /// # Errors
+    /// All variants of [`FollowError`].
     /// All of [`FollowError`].
     pub(super) fn begin_to_follow(
         &self,
@@ -113,20 +120,21 @@ impl Partition {
         Ok(Position::of(&log))
     }
 
-    /// The log that is to be changed by what the leader answered, undamaged.
+    /// Returns the undamaged log, for a change by a response of the leader.
     fn log_to_change(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
         let was_suspect = self.turn().suspect_in.is_some();
         let log = self.log_to_follow(writer)?;
         match log.damage() {
             None => Ok(log),
-            // The fetch that was answered said something else.
+            // The response belongs to a fetch from another position.
             Some(damage) if was_suspect => Err(FollowError::Refused(damage.to_string())),
             Some(damage) => self.give_up_damage(&log, &damage, writer),
         }
     }
 
-    /// Gives up what is behind the damage, once nobody would be elected for having it. The leader has answered a fetch from
-    /// there: one that has this broker in its ISR refuses it.
+    /// Truncates the log at the damage, if this broker cannot be elected because of its records.
+    /// The leader has responded to a fetch from there; a leader with this broker in its ISR would
+    /// have refused it.
     fn give_up_damage(
         &self,
         log: &Log,
@@ -157,7 +165,7 @@ impl Partition {
         Ok(left)
     }
 
-    /// Reads all of a log of which a batch could not be read.
+    /// Checks all of a log that has an unreadable batch.
     fn look_again(&self, log: &Log, writer: &Writer) -> Result<Arc<Log>, FollowError> {
         let found = self.host.directory.look_again(log, self.topic_id);
         let (log, recovery) = self.replace_log(found, writer)?;
@@ -169,7 +177,7 @@ impl Partition {
         Ok(log)
     }
 
-    /// Goes on with another log in the place of the one that was closed.
+    /// Replaces the closed log by another one.
     fn replace_log(
         &self,
         opened: Result<(Arc<Log>, Recovery), OpenError>,
@@ -200,15 +208,17 @@ impl Partition {
         Ok((log, recovery))
     }
 
-    /// Appends what the leader answered, as it is, and takes its high watermark and log start as far as the log reaches
-    /// (contract/replication.md#16, #18, #19). An answer to a fetch that began elsewhere than the log ends changes nothing.
+    /// Appends the records of the response unchanged, and applies the leader's high watermark and
+    /// log start offset as far as the log reaches (contract/replication.md#16, #18, #19). A
+    /// response to a fetch from another offset than the log end offset changes nothing.
     ///
-    /// On return the records are as durable as the topic asks: what the next fetch tells of may be counted. Below the high
-    /// watermark of the leader nobody counts them, and a sync that has begun is enough: so a follower catches up as fast as
-    /// it can write.
+    /// On return the records are as durable as the topic requires, so that the leader may count
+    /// them after the next fetch. Records below the leader's high watermark are not counted any
+    /// more, so a sync that was started is enough: a follower catches up as fast as it can write.
     ///
     /// # Errors
-    /// All of [`FollowError`]; after those of the log some of the batches may be in it.
+    /// All variants of [`FollowError`]; after an error of the log, some of the batches may have
+    /// been appended.
     pub(super) fn append_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
@@ -256,7 +266,7 @@ impl Partition {
             return Err(turn.append_refused(error));
         }
         drop(turn);
-        // Whole batches of which none is taken are of an epoch that is yet to begin here.
+        // If the log appends none of the whole batches, their leader epoch has not started here.
         if end == before && Batch::split(&answered.records).is_ok() {
             let reason = "the leader sends batches of a later leader epoch";
             return Err(FollowError::Refused(reason.into()));
@@ -264,18 +274,18 @@ impl Partition {
         if waits_for_sync { self.stored(log.flush()) } else { Ok(()) }
     }
 
-    /// What a fetch says that is here is as durable as the topic promises.
+    /// Makes the records that a fetch will report as durable as the topic requires.
     fn sync_as_promised(&self, log: &Log) -> Result<(), FollowError> {
         if self.turn().syncs_every_append() { self.stored(log.flush()) } else { Ok(()) }
     }
 
-    /// Whether the log is damaged, or may be: it is not enough to follow the high watermark.
+    /// True if the log is or may be damaged; then it is not enough to apply a high watermark.
     pub(super) fn is_doubtful(&self) -> bool {
         let turn = self.turn();
         turn.suspect_in.is_some() || turn.opened().is_some_and(|log| log.damage().is_some())
     }
 
-    /// Takes a high watermark of the leader's that came without records.
+    /// Applies a high watermark of a response without records.
     pub(super) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
         let mut turn = self.turn();
         if turn.check_follower(leader_epoch).is_ok()
@@ -285,7 +295,7 @@ impl Partition {
         }
     }
 
-    /// Moves the log start up with the leader's.
+    /// Raises the log start offset to that of the leader.
     fn follow_log_start(&self, log: &Arc<Log>, offset: i64) -> Result<(), FollowError> {
         if offset <= log.log_start_offset() {
             return Ok(());
@@ -293,18 +303,19 @@ impl Partition {
         let moved = self.move_log_start(log, || log.delete_before(offset));
         moved.map_err(|error| self.failed_or_refused(error))?;
         self.when_log_start_is_durable(log, Urgency::Background, |partition, recorded| {
-            // An error was reported where it arose; readers see the new start all the same.
+            // The error was reported where it occurred; readers see the new log start offset
+            // anyway.
             let _ = partition.turn().stored(recorded);
         });
         Ok(())
     }
 
-    /// Gives up what the leader does not have: it and this log part in `epoch`, which ends at `end_offset` there
-    /// (contract/replication.md#13–#15). Where this log does not know the epoch, it goes back part of the way, and the
-    /// next fetch asks again.
+    /// Truncates records that the leader does not have: the logs diverge in `epoch`, which ends at
+    /// `end_offset` on the leader (contract/replication.md#13–#15). If this log does not know the
+    /// epoch, it is truncated a part of the way, and the next fetch continues.
     ///
     /// # Errors
-    /// All of [`FollowError`].
+    /// All variants of [`FollowError`].
     pub(super) fn truncate_as_follower(
         &self,
         leader_epoch: LeaderEpoch,
@@ -318,11 +329,12 @@ impl Partition {
         self.truncate_follower_to(&log, own_end.min(end_offset).min(log_end_offset))
     }
 
-    /// Goes where the leader's log lies, whose bounds these are, as it does not have where this one ends
-    /// (contract/replication.md#22): what is behind its end is given up; if it begins behind this log's end, everything is.
+    /// Moves the log into the offset range of the leader's log, which does not contain this log's
+    /// end (contract/replication.md#22): records after the leader's log end offset are truncated;
+    /// if the leader's log starts after this log's end, all records are removed.
     ///
     /// # Errors
-    /// All of [`FollowError`].
+    /// All variants of [`FollowError`].
     pub(super) fn go_to_leader(
         &self,
         leader_epoch: LeaderEpoch,
@@ -396,7 +408,7 @@ impl Partition {
 }
 
 impl Turn<'_> {
-    /// Whether this broker follows in `leader_epoch`, and may write to its log.
+    /// Checks that this broker follows in `leader_epoch`, and may write to its log.
     pub(super) fn check_follower(&self, leader_epoch: LeaderEpoch) -> Result<(), FollowError> {
         let follows = self.replication.role() == Role::Follower;
         if !follows || self.replication.assignment().leader_epoch != leader_epoch {
@@ -449,7 +461,7 @@ mod tests {
     const OTHER: i32 = 2;
     const EPOCH: LeaderEpoch = LeaderEpoch::new(3);
 
-    /// `t`-0 as it follows node 2 in epoch 3.
+    /// `t`-0 as a follower of node 2 in epoch 3.
     fn follower() -> (Broker, Arc<Partition>) {
         let mut broker = Broker::on_disk(Durability::Os).in_cluster();
         assigned(&mut broker, OTHER, EPOCH.get());
@@ -479,7 +491,7 @@ mod tests {
         writing(partition, move |partition, writer| partition.begin_to_follow(leader_epoch, writer))
     }
 
-    /// A batch of one record that was written in `batch_epoch` comes in an answer of `leader_epoch`.
+    /// Appends a batch of one record, written in `batch_epoch`, from a response in `leader_epoch`.
     fn append(
         partition: &Partition,
         leader_epoch: i32,
@@ -544,7 +556,7 @@ mod tests {
         assert_eq!(partition.high_watermark(), 1);
     }
 
-    /// Which the leader of this one cannot have. The next fetch is made after a pause.
+    /// The leader of this epoch cannot have them. The next fetch follows after a pause.
     #[test]
     fn batches_of_a_later_leader_epoch_are_refused() {
         let (_broker, partition) = follower();
@@ -593,7 +605,8 @@ mod tests {
         assert_eq!(append(&partition, 3, (0, 3), 1), Ok(at(1, 3)));
     }
 
-    /// contract/replication.md#14, #15: both logs know epoch 1, this one went on in 2, the leader in 3.
+    /// contract/replication.md#14, #15: both logs have epoch 1; after it, this one has epoch 2, and
+    /// the leader has epoch 3.
     #[test]
     fn a_log_is_truncated_to_where_it_parts_from_its_leaders() {
         let (_broker, partition) = follower();
@@ -612,7 +625,8 @@ mod tests {
         assert_eq!(append(&partition, 3, (1, 3), 2), Ok(at(2, 3)));
     }
 
-    /// A damaged log with the records 0 to 4, of which 2 cannot be read, as it follows in epoch 3 again.
+    /// A damaged log with the records 0 to 4, of which 2 cannot be read; it follows in epoch 3
+    /// again.
     fn damaged_follower(isr: &[i32], elr: &[i32]) -> (Broker, Arc<Partition>) {
         let mut broker = Broker::on_disk(Durability::Fsync).in_cluster();
         assigned(&mut broker, OTHER, EPOCH.get());
@@ -646,7 +660,7 @@ mod tests {
         }
     }
 
-    /// They are refused, and may have everything that is committed.
+    /// Their fetches fail, but they may have all committed records.
     #[test]
     fn a_damaged_leader_has_nobody_leave_the_isr() {
         let (mut broker, _partition) = damaged_follower(&[NODE, OTHER], &[]);
@@ -704,7 +718,7 @@ mod tests {
         let path = log.dir().join(format!("{:020}.log", 0));
         let file =
             broker.ctx.partitions.host().directory.disk().open(&path, OpenMode::Write).unwrap();
-        // The size of the third batch.
+        // The size field of the third batch.
         file.write_at(&[0x55; 4], 2 * log.size_bytes() / 5 + 8).unwrap();
         let truncated = writing(&partition, |partition, writer| {
             partition.truncate_as_follower(EPOCH, (EPOCH, 4), writer)

@@ -1,8 +1,9 @@
-//! Partitions that nobody uses give back their files and the indexes of their active segments.
+//! Idle partitions close their files and free the indexes of their active segments.
 //!
-//! A partition is listed by its first use after a release, and released when it was not used for [`IDLE_TICKS_MAX`]
-//! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`). Space that a
-//! log has reserved and does not fill soon is given back at a tick, idle or not.
+//! A partition is listed at its first use after a release, and is released after [`IDLE_TICKS_MAX`]
+//! ticks of upkeep without a use. `pykafka_log`'s `OpenFiles` limits the number of files that are
+//! open until then. Reserved space that a log does not fill soon is freed at a tick, whether the
+//! log is idle or not.
 
 use pykafka_log::{Log, StorageError};
 
@@ -11,10 +12,10 @@ use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::work::Writer;
 
-/// A minute of upkeep.
+/// One minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
 
-/// How a partition stands to the list.
+/// The idle time of a partition.
 #[derive(Debug, Default)]
 pub(super) struct Idleness {
     is_listed: bool,
@@ -22,7 +23,7 @@ pub(super) struct Idleness {
 }
 
 impl Turn<'_> {
-    /// Notes a use of the log.
+    /// Records a use of the log.
     pub(super) fn touch(&mut self) {
         self.idleness.ticks = 0;
         self.list();
@@ -37,7 +38,7 @@ impl Turn<'_> {
 }
 
 impl Partition {
-    /// One tick of upkeep; `false` once released.
+    /// Runs one tick of upkeep; returns false once the log is released.
     pub(crate) fn tick(&self) -> bool {
         if let Some(log) = self.opened_log() {
             if log.has_space_to_give_back() {
@@ -58,7 +59,7 @@ impl Partition {
         false
     }
 
-    /// Does something to the log, later, that another tick can do again.
+    /// Schedules upkeep of the log; another tick can repeat it.
     fn keep_up(&self, upkeep: fn(&Log) -> Result<(), StorageError>) {
         self.command(Urgency::Background, move |partition, writer| {
             if let Ok(writer) = writer {
@@ -72,7 +73,7 @@ impl Partition {
         if let Err(error) = upkeep(&log) {
             let mut turn = self.turn();
             if error.is_refusal() {
-                // The next tick tries again.
+                // The next tick retries.
                 turn.list();
             }
             turn.storage_failed(&error);

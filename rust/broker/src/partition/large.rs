@@ -1,10 +1,11 @@
-//! The room for batches that inflate to more than may do so beside others: one of the broker is inflated at a time, and no
-//! thread waits for it.
+//! The permit for large batches, which decompress to more than may be decompressed concurrently
+//! with others: the broker decompresses one of them at a time, and no thread waits for it.
 //!
-//! Whoever inflates one holds the [`LargeRoom`]. An append that finds it taken stays in its partition's queue, which is
-//! listed here, and a look-up leaves its thread; dropping the room hands it on, and sends a thread to a partition that gets
-//! it. So nobody can forget to pass it on. Appends and look-ups have a line each, which are served in turn: neither kind can
-//! keep the other waiting, and who has just had the room comes after those that wait.
+//! The [`LargeRoom`] is required to decompress a large batch. If it is taken, an append stays in
+//! its partition's queue, which is queued here, and a look-up leaves its thread. Dropping the
+//! permit passes it on, and starts a thread for a partition that gets it, so it cannot be leaked.
+//! Appends and look-ups have a queue each, and the queues are served alternately: neither kind can
+//! starve the other, and a holder that needs the permit again queues after the waiters.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Partition;
 
-/// Who has the room, and who waits for it.
+/// The state of the permit, and its queues.
 #[derive(Default)]
 pub(crate) struct LargeRooms(Mutex<State>);
 
@@ -23,7 +24,7 @@ struct State {
     is_taken: bool,
     appends: VecDeque<Waiting>,
     look_ups: VecDeque<Waiting>,
-    /// Whether the last of those who waited was an append.
+    /// True if the permit was last passed to an append.
     append_was_last: bool,
 }
 
@@ -32,11 +33,12 @@ enum Waiting {
     LookUp(oneshot::Sender<LargeRoom>),
 }
 
-/// The right to inflate a large batch. There is one of a broker. Never dropped within a turn: that begins another.
+/// The permission to decompress a large batch; one per broker. Must not be dropped within a turn,
+/// because that starts another turn.
 pub struct LargeRoom(Arc<LargeRooms>);
 
 impl LargeRooms {
-    /// The room, if it is free; else `partition` is given it when it is first in its line.
+    /// Takes the permit if it is free; otherwise queues `partition` for it.
     pub(super) fn take_or_wait(self: &Arc<Self>, partition: &Partition) -> Option<LargeRoom> {
         let mut state = self.0.lock();
         if state.is_taken {
@@ -47,7 +49,7 @@ impl LargeRooms {
         Some(LargeRoom(self.clone()))
     }
 
-    /// The room for a look-up, as soon as it is first in its line. Dropping the future leaves the line.
+    /// Waits for the permit for a look-up. Dropping the future leaves the queue.
     pub(crate) async fn wait(self: &Arc<Self>) -> LargeRoom {
         let given = {
             let mut state = self.0.lock();
@@ -61,27 +63,27 @@ impl LargeRooms {
         given.await.expect("who waits is in the line until it is given the room")
     }
 
-    /// Takes the room, for tests; `None` if it is taken.
+    /// Takes the permit, for tests; `None` if it is taken.
     #[cfg(test)]
     pub(crate) fn take(self: &Arc<Self>) -> Option<LargeRoom> {
         let was_taken = std::mem::replace(&mut self.0.lock().is_taken, true);
         (!was_taken).then(|| LargeRoom(self.clone()))
     }
 
-    /// How many wait: partitions, and look-ups.
+    /// Number of waiting partitions, and of waiting look-ups.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.0.lock();
         (state.appends.len(), state.look_ups.len())
     }
 
-    /// Gives the room to `waiting`; `false` if it does not need it any more.
+    /// Passes the permit to `waiting`; returns false if it is not needed there any more.
     fn give(self: &Arc<Self>, waiting: Waiting) -> bool {
         match waiting {
             Waiting::Append(partition) => partition
                 .upgrade()
                 .is_some_and(|partition| partition.turn().give_room(|| LargeRoom(self.clone()))),
-            // One that leaves now passes the room on itself.
+            // A look-up that ends now passes the permit on itself.
             Waiting::LookUp(sender) => {
                 let is_needed = !sender.is_closed();
                 if is_needed {
@@ -94,7 +96,8 @@ impl LargeRooms {
 }
 
 impl State {
-    /// The first of the line whose turn it is, or of the other one; without one the room is free.
+    /// The first of the queue whose turn it is, or of the other queue. If both are empty, the
+    /// permit is free.
     fn next(&mut self) -> Option<Waiting> {
         let (first, second) = if self.append_was_last {
             (&mut self.look_ups, &mut self.appends)

@@ -1,4 +1,5 @@
-//! Batches that inflate to megabytes wait for each other and hold up nobody else: no thread, and no other partition.
+//! Tests that batches which decompress to megabytes wait for each other and block nothing else: no
+//! thread, and no other partition.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,14 +24,14 @@ use crate::testing::{
     request_of,
 };
 
-/// More than a pool has threads.
+/// More than the threads of a pool.
 const MANY: i32 = 20;
-/// Gets nothing that is large.
+/// A partition without large batches.
 const FREE: i32 = MANY;
-/// Has a large batch.
+/// A partition with a large batch.
 const STORED: i32 = MANY + 1;
 
-/// Small as it is sent.
+/// A batch that is small when it is sent.
 fn large() -> Vec<u8> {
     compressed(&"v".repeat(6 << 20))
 }
@@ -44,7 +45,7 @@ fn produce_to(broker: &Broker, partition: i32, records: &[u8]) -> Outcome {
     broker.produce_request(9, &request_of(1, &[(partition, Some(records))]))
 }
 
-/// Error code and base offset of the one partition.
+/// Error code and base offset of the only partition.
 fn produced(outcome: Outcome) -> (i16, i64) {
     let response = replied(outcome);
     let response = produce::Response::decode(9, &response).unwrap();
@@ -82,7 +83,8 @@ fn host(broker: &Broker) -> Arc<Host> {
     broker.ctx.partitions.host().clone()
 }
 
-/// The room, and large appends to the first `count` partitions that wait for it. No thread is at work.
+/// The permit, and large appends to the first `count` partitions that wait for it. No thread is
+/// working.
 fn waiting_for_room(broker: &Broker, count: i32) -> (LargeRoom, Vec<PendingOutcome>) {
     let host = host(broker);
     let room = host.large.take().expect("nobody has it");
@@ -187,7 +189,8 @@ fn a_large_append_whose_request_is_gone_is_dropped_and_holds_nobody_up() {
     }
 }
 
-/// Gone once it has been asked with the room taken: while its append is validated.
+/// A waiter that leaves after it was checked with the permit taken: during the validation of its
+/// append.
 struct GoneMeanwhile {
     host: Arc<Host>,
     has_begun: AtomicBool,
@@ -227,7 +230,7 @@ fn the_validation_of_a_large_append_ends_when_nobody_waits_for_it() {
     }
 }
 
-/// The room, and as many look-ups in a large batch that wait for it.
+/// The permit, and look-ups in a large batch that wait for it.
 fn looking_for_room(broker: &Broker, room: LargeRoom) -> (LargeRoom, Vec<PendingOutcome>) {
     let (host, many) = (host(broker), MANY as usize);
     let mut waiting: Vec<_> =
@@ -239,7 +242,7 @@ fn looking_for_room(broker: &Broker, room: LargeRoom) -> (LargeRoom, Vec<Pending
     (room, waiting)
 }
 
-/// Polls all, as the tasks of their connections do, until each has found what it looks for.
+/// Polls all futures, as the tasks of their connections do, until each has its result.
 fn find_all(mut waiting: Vec<PendingOutcome>) {
     let repeated = KafkaError::InvalidRequest.code();
     while !waiting.is_empty() {

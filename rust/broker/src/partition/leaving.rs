@@ -1,5 +1,5 @@
-//! Partitions on their way out, by name: one that is made under the same name works on no file before its predecessors'
-//! directory is gone.
+//! Partitions that are being removed, by name: a new partition of the same name accesses no file
+//! before the directory of its predecessors is gone.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -13,24 +13,24 @@ use crate::kafka_error::KafkaError;
 use crate::seam::image::TopicId;
 use crate::seam::shared::Pages;
 
-/// See the module.
+/// The partitions that are being removed, and those that wait for their names.
 #[derive(Default)]
 pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
-/// Partitions of a topic that leave; some of them have not left.
+/// Partitions of a topic that are being removed; at least one of them is not removed yet.
 pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
 
-/// Why this broker does not hold a partition any more.
+/// The reason why this broker does not have a partition any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Departure {
     /// The topic is deleted.
     Deleted,
-    /// Only other brokers are its replicas now.
+    /// Its replicas are only on other brokers now.
     Moved,
 }
 
 impl Departure {
-    /// The error of requests to the partition, as in `ReplicaManager.getPartitionOrError` of Kafka.
+    /// The error of requests to the partition, as in Kafka's `ReplicaManager.getPartitionOrError`.
     pub(super) fn error(self) -> KafkaError {
         match self {
             Departure::Deleted => KafkaError::UnknownTopicId,
@@ -39,25 +39,25 @@ impl Departure {
     }
 }
 
-/// Topics of one name.
+/// Topics with the same name.
 #[derive(Default)]
 struct Successors {
-    /// Who has not left yet, by topic.
+    /// Partitions that are not removed yet, by topic.
     leaving: Vec<Gone>,
-    /// Who comes after, by index.
+    /// Partitions that wait for their predecessors, by index.
     waiting: HashMap<i32, VecDeque<Arc<Partition>>>,
 }
 
-/// What a deleted partition leaves behind.
+/// The remains of a deleted partition.
 pub(super) struct Left {
     pub(super) log: LogSlot,
-    /// Given back once the files are gone.
+    /// Dropped once the files are gone.
     pub(super) _deletions: Arc<Deletions>,
 }
 
-/// The deletions of one step. They are made durable together, by the checkpoints that forget them, once the last of them
-/// has renamed its directory: a topic that is created again must not be missed records of its predecessor, whoever removes
-/// the renamed directories.
+/// The deletions of one step. They become durable together, with the checkpoints that omit them,
+/// after the last of them has renamed its directory. Otherwise a topic that is created again could
+/// seem to lack records of its predecessor, whichever process removes the renamed directories.
 pub(super) struct Deletions(pub(super) Arc<Host>);
 
 impl Drop for Deletions {
@@ -72,8 +72,8 @@ impl Drop for Deletions {
 }
 
 impl Leaving {
-    /// The partitions of these topics leave from now on, each until [`Leaving::end`]. Costs what the topics are, not what
-    /// partitions they have.
+    /// Marks the partitions of these topics as being removed, each until [`Leaving::end`]. The cost
+    /// depends on the number of topics, not of partitions.
     pub(super) fn begin(&self, topics: &[Gone]) {
         let mut names = self.0.lock();
         for gone in topics {
@@ -83,7 +83,8 @@ impl Leaving {
         }
     }
 
-    /// Lets a new partition work on nothing before [`Leaving::end`] returns it, if its name is still taken.
+    /// Keeps a new partition from working until [`Leaving::end`] returns it, if its name is still
+    /// in use.
     pub(super) fn enter(&self, partition: &Arc<Partition>) {
         let mut names = self.0.lock();
         let Some(successors) = names.get_mut(&*partition.topic) else { return };
@@ -94,7 +95,8 @@ impl Leaving {
         }
     }
 
-    /// `partition` has left; returns who need not wait any longer, to be sent to work.
+    /// Records that `partition` is removed. Returns the partition that may work now, if any; the
+    /// caller must start it.
     pub(super) fn end(&self, partition: &Partition) -> Option<Arc<Partition>> {
         let mut names = self.0.lock();
         let Entry::Occupied(mut entry) = names.entry(partition.topic.clone()) else { return None };

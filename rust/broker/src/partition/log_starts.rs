@@ -1,8 +1,9 @@
-//! Log starts on their way into their checkpoint.
+//! Log start offsets that are not in the checkpoint yet.
 //!
-//! A log start moves first and is recorded later, by the maintenance lane, behind the commands that wait there. One
-//! checkpoint is written at a time, and all log starts that have moved by then share it: its size, which grows with the
-//! broker's partitions, does not count once for each of the partitions that a request names.
+//! A log start offset moves first and is recorded later, by the maintenance lane, after the
+//! commands that wait there. One checkpoint is written at a time, for all log starts that have
+//! moved by then: its size, which grows with the number of partitions of the broker, does not
+//! multiply by the partitions of a request.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,19 +18,19 @@ use super::{Host, Partition};
 
 type Then = Box<dyn FnOnce(&Partition, Result<(), StorageError>) + Send>;
 
-/// See the module.
+/// The log start offsets that wait for the checkpoint.
 #[derive(Default)]
 pub(crate) struct LogStarts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     moved: Vec<Moved>,
-    /// As what the next checkpoint waits in the lane.
+    /// Urgency of the next checkpoint in the lane, if it is queued.
     queued: Option<Urgency>,
     is_written: bool,
 }
 
-/// A log start that has moved, and who waits for it to be durable.
+/// A log start offset that has moved, and the callback for its durability.
 struct Moved {
     partition: Arc<Partition>,
     log: Arc<Log>,
@@ -38,7 +39,7 @@ struct Moved {
 }
 
 impl State {
-    /// As what the next checkpoint has to be queued now, if it has to be.
+    /// Returns the urgency with which the next checkpoint must be queued now, if it must be.
     fn begin_queueing(&mut self) -> Option<Urgency> {
         let wanted = self.moved.iter().map(|moved| moved.urgency).max();
         if self.is_written || wanted <= self.queued {
@@ -50,7 +51,8 @@ impl State {
 }
 
 impl Partition {
-    /// Calls `then` once the start of `log`, which has moved, is durable, or cannot be; in memory at once.
+    /// Calls `then` once the moved start of `log` is durable, or cannot be; at once for logs in
+    /// memory.
     pub(super) fn when_log_start_is_durable(
         &self,
         log: &Arc<Log>,
@@ -86,7 +88,8 @@ impl Host {
         }
     }
 
-    /// What the next checkpoint is for; `None` while another one is written, or if there is nothing.
+    /// Takes the log starts of the next checkpoint; `None` if one is being written, or if there are
+    /// none.
     fn take_log_starts(self: &Arc<Host>) -> Option<(Writing, Vec<Moved>)> {
         let mut state = self.log_starts.0.lock();
         if state.is_written || state.moved.is_empty() {
@@ -98,7 +101,8 @@ impl Host {
     }
 }
 
-/// The right to write the checkpoint; whoever moved a log start meanwhile is next.
+/// The permission to write the checkpoint. Dropping it queues the log starts that moved in the
+/// meantime.
 struct Writing(Arc<Host>);
 
 impl Drop for Writing {

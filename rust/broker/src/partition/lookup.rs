@@ -1,4 +1,4 @@
-//! Offsets by time and by epoch: `ListOffsets` and `OffsetForLeaderEpoch`.
+//! Looks up offsets by time and by epoch, for `ListOffsets` and `OffsetForLeaderEpoch`.
 
 use pykafka_log::{Log, LookupError, TimestampOffset};
 use pykafka_record::LeaderEpoch;
@@ -7,34 +7,34 @@ use super::large::LargeRoom;
 use super::{Isolation, Partition};
 use crate::kafka_error::KafkaError;
 
-/// What `ListOffsets` can ask (contract/kafka.md#31).
+/// The queries of `ListOffsets` (contract/kafka.md#31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetQuery {
-    /// End of what the reader may see.
+    /// End of the records that the reader may see.
     Latest,
-    /// Log start offset; the local start is the same without tiering.
+    /// Log start offset; without tiered storage, the local log start offset is the same.
     Earliest,
     /// First record with the largest timestamp.
     MaxTimestamp,
-    /// Last tiered or to-be-tiered record: there is no tier.
+    /// Last tiered record, or last record to be tiered: there is no tiered storage.
     Tiered,
     /// First record, by offset, with at least this timestamp.
     Timestamp(i64),
 }
 
-/// An answer; −1 for what does not exist.
+/// The result of a query; −1 for values that do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OffsetAnswer {
-    /// The offset.
+    /// Offset of the record, or the end or start that was requested.
     pub offset: i64,
-    /// Of the record found, −1 where no record was looked up.
+    /// Timestamp of the record; −1 if no record was looked up.
     pub timestamp: i64,
-    /// Of the record found.
+    /// Leader epoch of the record.
     pub leader_epoch: Option<LeaderEpoch>,
 }
 
 impl OffsetAnswer {
-    /// Nothing was found.
+    /// The result if nothing was found.
     pub const UNKNOWN: OffsetAnswer =
         OffsetAnswer { offset: -1, timestamp: -1, leader_epoch: None };
 
@@ -50,12 +50,12 @@ impl OffsetAnswer {
     }
 }
 
-/// What a look-up by time may do.
+/// The batches that a look-up by time may read.
 #[derive(Clone, Copy)]
 pub enum LookUp<'a> {
-    /// Read what may be read beside others.
+    /// Those that may be decompressed concurrently with others.
     Small,
-    /// Read large batches too.
+    /// Large batches too.
     Large(&'a LargeRoom),
 }
 
@@ -81,12 +81,13 @@ impl LookUp<'_> {
 }
 
 impl Partition {
-    /// Answers one `ListOffsets` query within what the reader may see; `None` if a large batch has to be read for it,
-    /// which `look_up` does not allow.
+    /// Answers one `ListOffsets` query within the records that the reader may see. Returns `None`
+    /// if a large batch must be read, and `look_up` does not permit it.
     ///
     /// # Errors
-    /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`; `OFFSET_NOT_AVAILABLE` while the high watermark
-    /// has not reached the start of this leader epoch, because an answer could step back.
+    /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`. `OFFSET_NOT_AVAILABLE`
+    /// while the high watermark has not reached the start of this leader epoch, because results
+    /// could go backwards.
     pub fn find_offset(
         &self,
         query: OffsetQuery,
@@ -96,7 +97,7 @@ impl Partition {
     ) -> Result<Option<OffsetAnswer>, KafkaError> {
         let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
         let offsets = turn.offsets(&log);
-        // What a follower may see ends no earlier than this epoch begins.
+        // A follower's bound is never lower than the start of this epoch.
         let is_replica = matches!(isolation, Isolation::Replica(_));
         let lags = !is_replica && turn.replication.high_watermark_lags();
         drop(turn);
@@ -124,7 +125,8 @@ impl Partition {
         }
     }
 
-    /// The largest epoch not above `epoch` and its exclusive end, if there is one (contract/kafka.md#30).
+    /// The largest epoch that is not above `epoch`, and its exclusive end, if there is one
+    /// (contract/kafka.md#30).
     ///
     /// # Errors
     /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.

@@ -1,7 +1,8 @@
-//! What happens by the clock: `flush.ms`, checkpoints, compactions, followers that lag, and files whose time has come. One task per broker.
+//! Periodic work: `flush.ms`, checkpoints, compactions, scans for lagging followers, and removal of
+//! expired files. One task per broker.
 //!
-//! A partition enters the dirty list with its first unsynced append and leaves it when all is synced, so the task has
-//! nothing to do for idle partitions and sleeps while nobody writes.
+//! A partition enters the dirty list with its first unsynced append and leaves it when everything
+//! is synced, so idle partitions cost nothing, and the task sleeps while nothing is written.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,15 +13,16 @@ use tokio::time::Instant;
 use crate::api::context::Context;
 use crate::partition::{Host, Partition, compaction};
 
-/// How late a `flush.ms` may be noticed.
+/// Maximum delay of a `flush.ms`.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
-/// Recovery points and high watermarks are checkpointed this often, which bounds recovery to as much writing.
+/// Interval of the checkpoints of recovery points and high watermarks; it bounds the bytes that
+/// recovery must read.
 const CHECKPOINT_TICK: Duration = Duration::from_secs(5);
 
-/// The task; it ends when it is dropped.
+/// Runs the periodic work until the future is dropped.
 pub async fn run(ctx: Arc<Context>) {
     let mut since_checkpoint = Duration::ZERO;
-    // A second one is a checkpoint under way, which syncs do not wait for.
+    // A second reference is a checkpoint in progress, which syncs do not wait for.
     let checkpoints = Arc::new(());
     let mut since_compaction = Duration::ZERO;
     let compactions = Arc::new(());
@@ -47,7 +49,7 @@ pub async fn run(ctx: Arc<Context>) {
     }
 }
 
-/// Waits until there may be something to do; returns how long.
+/// Waits until there may be work; returns the duration.
 async fn wait(host: &Host, backoff: Duration) -> Duration {
     let begun = Instant::now();
     if host.dirty.lock().is_empty() {
@@ -61,20 +63,21 @@ async fn wait(host: &Host, backoff: Duration) -> Duration {
     begun.elapsed()
 }
 
-/// How often followers are looked at by the clock: one that lags is noticed half of that time late at most.
+/// Interval of the scans of followers: half of the maximum lag, so a lagging follower is detected
+/// at most that much too late.
 fn scan_interval(host: &Host) -> Duration {
     Duration::from_nanos(host.replica_lag_ns_max.load(Ordering::Relaxed) / 2).max(DIRTY_TICK)
 }
 
-/// Of all partitions, by a thread that no client's request has.
+/// Checkpoints all partitions, on a thread that is not used for clients' requests.
 async fn checkpoint(ctx: Arc<Context>, _under_way: Arc<()>) {
     let host = ctx.partitions.host().clone();
-    // A panic in it ends that round, not the broker.
+    // A panic ends this checkpoint, not the broker.
     let _ = host.checkpointers.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
 }
 
-/// Once the broker serves: writes the first checkpoints, so that records of the start are missed when their files are
-/// gone, and looks for damage in logs that nobody has opened yet.
+/// Runs once the broker serves. Writes the first checkpoints, so that the loss of files from before
+/// the start is detected, and looks for damage in logs that are not open yet.
 pub async fn begin(ctx: Arc<Context>) {
     let host = ctx.partitions.host().clone();
     if host.in_memory || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err() {

@@ -1,4 +1,4 @@
-//! Opening the log: by the first call that needs it, with what recovery found.
+//! Opens the log when it is first needed, and processes the result of recovery.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::kafka_error::KafkaError;
 use crate::seam::event::faults::LogFault;
 
 impl Partition {
-    /// The log, opened. May wait for the disk.
+    /// Returns the log, and opens it if necessary. May wait for the disk.
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`, or `UNKNOWN_TOPIC_ID` once deleted.
@@ -23,10 +23,10 @@ impl Partition {
         }
     }
 
-    /// Reports what an open would find wrong with a log that is not open, so that no client is the first to meet it.
-    /// Nothing is changed. Whoever opens the log meanwhile waits, as for another open.
+    /// Reports the faults that an open of an unopened log would find, so that they are known before
+    /// a client needs it. Changes nothing. Another open of the log waits for it.
     pub(crate) fn inspect(&self, may_wait: &MayWait) {
-        // A deleted one needs no inspection.
+        // A deleted log needs no inspection.
         let _ = self.with_writer(may_wait, |partition, writer| {
             partition.inspect_unopened(writer);
             Ok(())
@@ -53,21 +53,21 @@ impl Partition {
         }
     }
 
-    /// Opens a log in which an earlier run met a batch that it could not read.
+    /// Opens a log that had an unreadable batch in an earlier run.
     fn inspect_unreadable(&self, writer: &Writer) {
         if self.host.directory.is_unreadable(&self.topic, self.index) {
-            // An error was reported where it arose.
+            // The error was reported where it occurred.
             let _ = self.open_log(writer);
         }
     }
 
-    /// What is known of a log that is there and not open.
+    /// Returns the survey of a log that is not open.
     pub(super) fn unopened(&self, writer: &Writer) -> Option<Survey> {
         let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
         is_unopened.then(|| self.survey(writer))
     }
 
-    /// What an unopened log has on disk, looked up once: nobody changes it while it is unopened.
+    /// Surveys an unopened log on disk, only once, because it does not change while it is unopened.
     fn survey(&self, _writer: &Writer) -> Survey {
         if let Some(survey) = self.turn().survey {
             return survey;
@@ -81,8 +81,8 @@ impl Partition {
         *self.turn().survey.insert(survey)
     }
 
-    /// How much a compaction might clean of a log that is not open. `None` if it is open, or must be
-    /// opened for an answer.
+    /// Estimates the bytes that a compaction could clean in a log that is not open. `None` if it is
+    /// open, or must be opened for the estimate.
     pub(super) fn dirtiness_on_disk(&self, may_wait: &MayWait) -> Option<Dirtiness> {
         if self.opened_log().is_some() {
             return None;
@@ -113,7 +113,7 @@ impl Partition {
         found
     }
 
-    /// As [`Partition::log`]. Nobody serves from the log before all of this is done.
+    /// See [`Partition::log`]. The log is not served before all of this is done.
     pub(super) fn open_log(&self, writer: &Writer) -> Result<Arc<Log>, KafkaError> {
         let config = {
             let turn = self.turn();
@@ -125,7 +125,7 @@ impl Partition {
             }
         };
         let opened = self.open_unopened(config, writer);
-        // Of a log that failed or was deleted nobody asks.
+        // Requests to a failed or deleted log do not read this flag.
         self.turn().is_opening_refused = opened.is_err();
         opened
     }
@@ -138,8 +138,8 @@ impl Partition {
         let directory = &self.host.directory;
         let (log, recovery) = match self.open_files(config) {
             Ok(opened) => opened,
-            // Without space for what recovery rebuilds or without a descriptor, the log stays unopened; the next use
-            // tries again.
+            // If there is no space for the files that recovery rebuilds, or no file descriptor, the
+            // log stays unopened, and its next use retries.
             Err(OpenError::Storage(error)) if error.is_refusal() => {
                 return Err(self.turn().storage_failed(&error));
             }
@@ -148,7 +148,8 @@ impl Partition {
         self.report_recovery(&recovery);
         let damage = recovery.damage.as_ref().map(ToString::to_string);
         self.turn().change_faults(|faults| faults.opened(damage));
-        // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
+        // Recovered records were written in an earlier run. They are synced once, here, before they
+        // can be read.
         if recovery.damage.is_none() && self.turn().syncs_every_append() {
             let flushed = log.flush();
             self.turn().stored(flushed)?;
@@ -159,7 +160,8 @@ impl Partition {
         Ok(log)
     }
 
-    /// Opens the log. The directory of another topic of that name, which a power cut may have brought back, makes way.
+    /// Opens the log. If the directory belongs to another topic of that name, which a power failure
+    /// may have restored, it is renamed to a stray first.
     fn open_files(&self, config: Arc<LogConfig>) -> Result<(Arc<Log>, Recovery), OpenError> {
         let (directory, topic, index) = (&self.host.directory, &*self.topic, self.index);
         let opened = directory.open_log(topic, index, self.topic_id, config.clone());
@@ -171,7 +173,7 @@ impl Partition {
         directory.open_log(topic, index, self.topic_id, config)
     }
 
-    /// Serves from `log` from now on.
+    /// Serves the log from now on.
     fn publish(&self, log: &Arc<Log>, high_watermark: Option<i64>) -> Result<(), KafkaError> {
         let mut turn = self.turn();
         match turn.log {
@@ -180,7 +182,7 @@ impl Partition {
                 log.discard();
                 return Err(departure.error());
             }
-            // Its directory closes it.
+            // The directory will close it.
             LogSlot::Open(_) | LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
         }
         log.update_config(turn.config.clone());
@@ -196,7 +198,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
+    /// Writes the leader epoch at the log end offset, before any append in this epoch
+    /// (contract/replication.md#8).
     pub(super) fn begin_leader_epoch(&self, log: &Log, _writer: &Writer) -> Result<(), KafkaError> {
         let (epoch, log_end_offset, is_newest) = {
             let mut turn = self.turn();
@@ -212,7 +215,8 @@ impl Partition {
             return Ok(());
         }
         match log.assign_epoch(epoch, log_end_offset) {
-            // It is stored before the first append, which needs space too; until then there is reading to serve.
+            // The epoch is stored before the first append, which needs space too; until then, the
+            // log can be read.
             Err(error) if error.is_refusal() => {
                 self.turn().storage_failed(&error);
                 Ok(())

@@ -1,4 +1,4 @@
-//! Waiting for logs to be opened, and for other work that waits for disks or takes long, without a thread.
+//! Waits, without a thread, for logs to open and for other work that is slow or waits for disks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use tokio::sync::oneshot;
 
 use super::{Host, Partition};
 
-/// Ends once logs have been opened.
+/// Completes when logs have been opened.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Waits until the log of each partition has been opened, or cannot be; `None` if all are.
+/// Waits until the log of each partition is open or cannot be opened; `None` if all are open.
 pub(crate) fn of<P: AsRef<Partition>>(partitions: impl IntoIterator<Item = P>) -> Option<Opening> {
     let openings: Vec<_> =
         partitions.into_iter().filter_map(|partition| partition.as_ref().opening()).collect();
@@ -19,15 +19,16 @@ pub(crate) fn of<P: AsRef<Partition>>(partitions: impl IntoIterator<Item = P>) -
 
 async fn wait_all(openings: Vec<oneshot::Receiver<()>>) {
     for opening in openings {
-        // It ends by being dropped.
+        // It completes when the sender is dropped.
         let _ = opening.await;
     }
 }
 
 impl Host {
-    /// Has `work`, which may take long, done by a thread of the pool; `None` if it panicked there.
+    /// Runs slow `work` on a thread of the worker pool; returns `None` if it panicked.
     ///
-    /// It can ask whether the future was dropped meanwhile; it is not begun after that. What it holds lives until it ends.
+    /// `work` gets a function that returns true once the future was dropped; then it is not started
+    /// any more. Captured values live until it ends.
     pub(crate) fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
@@ -36,7 +37,7 @@ impl Host {
         self.workers.submit(move |_| {
             if !done.is_closed() {
                 let worked = work(&|| done.is_closed());
-                // Whoever asked may have gone away.
+                // The future may have been dropped.
                 let _ = done.send(worked);
             }
         });
@@ -60,7 +61,7 @@ mod tests {
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, connection, pending, poll};
 
-    /// More than the pool has threads.
+    /// More than the number of threads in the pool.
     const MANY: usize = 64;
 
     fn dispatched(broker: &Broker, api_key: ApiKey, version: i16, body: &[u8]) -> Outcome {

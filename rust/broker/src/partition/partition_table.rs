@@ -1,7 +1,8 @@
 //! All partitions of this broker, by topic id and index.
 //!
-//! Readers load one immutable map; a step of the image replaces it by one that shares what the step did not change. The control plane's commands come through here: each names a partition by its topic id, so
-//! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
+//! Readers load one immutable map. A step of the image replaces it by another one, which shares all
+//! unchanged parts. Commands of the control plane are received here: each identifies a partition by
+//! its topic id, so that a late command for a deleted topic finds nothing (docs/SEAM.md S3).
 
 mod command;
 pub(crate) mod health;
@@ -38,23 +39,23 @@ use crate::seam::log_ring::{Level, LogRing};
 use crate::seam::shared::{Indexed, Pages, Shards};
 use crate::seam::statistics::AppendStatistics;
 
-/// What a partition table is made with.
+/// Parameters of [`PartitionTable::new`].
 pub struct PartitionOptions {
-    /// This broker.
+    /// Node id of this broker.
     pub node_id: i32,
     /// The broker's clock.
     pub clock: Arc<dyn Clock>,
-    /// Facts for Python.
+    /// Events for Python.
     pub events: Arc<EventQueue>,
-    /// Log lines on their way to Python.
+    /// Log lines for Python.
     pub log_ring: Arc<LogRing>,
-    /// Where logs are.
+    /// Directory of the logs.
     pub directory: LogDirectory,
-    /// Whether that is memory.
+    /// True if that directory is in memory.
     pub in_memory: bool,
 }
 
-/// Partitions that one step takes out of service itself.
+/// Maximum number of partitions that a step deletes on its own thread.
 pub(in crate::partition) const DELETED_AT_ONCE_MAX: usize = 256;
 
 type Topics = Shards<TopicId, Pages<Arc<Partition>>>;
@@ -65,17 +66,18 @@ impl Indexed for Arc<Partition> {
     }
 }
 
-/// See the module.
+/// The partitions of a broker.
 pub struct PartitionTable {
     host: Arc<Host>,
     topics: ArcSwap<Topics>,
     proposals: Mutex<Proposals>,
-    /// Held by a checkpoint and by the end of it all: none runs on after the directory is given back.
+    /// Locked during a checkpoint and during the close, so that no checkpoint runs after the
+    /// directory is released.
     closed: Mutex<bool>,
 }
 
 impl PartitionTable {
-    /// No partitions; none of the directory's logs is opened.
+    /// Creates an empty table; opens none of the directory's logs.
     pub fn new(options: PartitionOptions) -> PartitionTable {
         for warning in options.directory.warnings() {
             options.log_ring.report(Level::Warning, "broker.storage", warning);
@@ -115,15 +117,16 @@ impl PartitionTable {
         }
     }
 
-    /// The partition, if this broker holds it.
+    /// The partition, if this broker has it.
     pub fn get(&self, topic_id: &TopicId, index: i32) -> Option<Arc<Partition>> {
         self.topics.load().get(topic_id)?.get(index).cloned()
     }
 
-    /// The partition of a topic that the image names.
+    /// The partition of a topic in the image.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_OR_PARTITION` if the topic has no such partition, `NOT_LEADER_OR_FOLLOWER` if others hold it.
+    /// `UNKNOWN_TOPIC_OR_PARTITION` if the topic has no such partition, `NOT_LEADER_OR_FOLLOWER` if
+    /// it is on other brokers.
     pub fn find(&self, topic: &TopicEntry, index: i32) -> Result<Arc<Partition>, KafkaError> {
         self.get(&topic.id, index).ok_or_else(|| match topic.partition(index) {
             Some(_) => KafkaError::NotLeaderOrFollower,
@@ -131,13 +134,14 @@ impl PartitionTable {
         })
     }
 
-    /// Every partition this broker holds.
+    /// All partitions of this broker.
     pub fn all(&self) -> Vec<Arc<Partition>> {
         self.topics.load().values().flat_map(|partitions| partitions.iter().cloned()).collect()
     }
 
-    /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
-    /// since partitions ignore what is not newer. Called by one thread at a time; never waits for a disk.
+    /// Applies a step of the image, before requests see it: deletions first, then followers, then
+    /// leaders. Idempotent, because partitions ignore states that are not newer. Called by one
+    /// thread at a time; never waits for a disk.
     pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[Arc<TopicEntry>]) {
         let eligible = (image.registrations.iter())
             .filter(|(_, registration)| registration.is_eligible)
@@ -175,8 +179,8 @@ impl PartitionTable {
         self.topics.store(Arc::new(topics));
     }
 
-    /// Takes partitions out of the table of which this broker is no replica any more, as after a reassignment: who waits is
-    /// told, and their files go.
+    /// Removes partitions from the table if this broker is not a replica any more, as after a
+    /// reassignment: waiting requests fail, and the files are removed.
     fn give_up(&self, topics: &mut Topics, change: &Changed) -> Option<Gone> {
         let topic = &change.topic;
         let mut kept = topics.get(&topic.id)?.clone();
@@ -198,14 +202,16 @@ impl PartitionTable {
         Some((topic.id, given_up))
     }
 
-    /// Frees topics that no image has any more: one may have had 100,000 partitions.
+    /// Frees topics that no image contains any more, on the maintenance lane: a topic may have had
+    /// 100,000 partitions.
     pub(crate) fn free(&self, topics: Vec<Arc<TopicEntry>>) {
         if !topics.is_empty() {
             self.host.lane.push(Urgency::Background, move |_| drop(topics));
         }
     }
 
-    /// Tells the partitions that changed of what was decided: those that lead, or those that do not.
+    /// Applies the new assignments to the changed partitions: only to those that lead, or only to
+    /// the others.
     fn assign(&self, change: &Changed, partitions: Option<&Pages<Arc<Partition>>>, leads: bool) {
         let Some(partitions) = partitions else { return };
         let entries = change.entries();

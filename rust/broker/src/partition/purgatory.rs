@@ -1,12 +1,14 @@
-//! Where requests wait without a thread: a deadline, a wake-up and a bound on what all of them hold.
+//! Requests that wait without a thread: their deadlines, their wake-ups and a bound on their
+//! memory.
 //!
-//! A parked request is a future in its own connection's task. It waits on its [`Parked`], which three things wake:
-//! a partition it watches (enough bytes became readable, or an acknowledgement came), its deadline, or the broker's
-//! end. Whoever wakes it does no work for it: the task reads again itself, so a producer never pays for the fetches
-//! it wakes. Dropping the future (the connection went away) takes it out of every list.
+//! A parked request is a future in the task of its connection. It waits on its [`Parked`], which is
+//! woken by a partition that it watches (enough bytes became readable, or an acknowledgement
+//! arrived), by its deadline, or by the stop of the broker. The waking thread does no work for it:
+//! the task itself reads again, so a producer does not pay for the fetches that it wakes. Dropping
+//! the future (its connection closed) removes it from all lists.
 //!
-//! Deadlines lie in one ordered map; one task ([`run`]) sleeps until the first of them. Nothing here reads a clock but
-//! the one passed in, so tests move time and call [`Purgatory::expire`].
+//! Deadlines are in one ordered map; one task ([`run`]) sleeps until the first of them. Only the
+//! given clock is read, so tests move time and call [`Purgatory::expire`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use tokio::sync::Notify;
 
 use crate::network::memory::budget::{Budget, Share};
 
-/// One waiting request, shared by its future, the partitions it watches and the deadlines.
+/// A waiting request, shared by its future, the partitions that it watches, and the deadlines.
 #[derive(Debug)]
 pub struct Parked {
     notify: Notify,
@@ -28,7 +30,8 @@ pub struct Parked {
 }
 
 impl Parked {
-    /// A request that is woken once `missing_bytes` more are readable; 0 for one that waits for something else.
+    /// Creates a request that is woken once `missing_bytes` more are readable; 0 if it waits for
+    /// something else.
     pub fn new(missing_bytes: i64) -> Arc<Parked> {
         Arc::new(Parked {
             notify: Notify::new(),
@@ -37,30 +40,30 @@ impl Parked {
         })
     }
 
-    /// Wakes the request; it looks for itself what has changed.
+    /// Wakes the request, which checks for changes itself.
     pub fn wake(&self) {
         self.notify.notify_one();
     }
 
-    /// Counts bytes that became readable in a watched partition, and wakes when enough have. An estimate from above is
-    /// fine: the request reads again and may wait on.
+    /// Counts bytes that became readable in a watched partition, and wakes the request when there
+    /// are enough. The count may be too high: the request reads again and may continue to wait.
     pub fn credit(&self, bytes: i64) {
         if self.missing_bytes.fetch_sub(bytes, Ordering::AcqRel) <= bytes {
             self.wake();
         }
     }
 
-    /// Sets again how many bytes are missing, before waiting on.
+    /// Sets the number of missing bytes, before another wait.
     pub fn expect_bytes(&self, missing_bytes: i64) {
         self.missing_bytes.store(missing_bytes, Ordering::Release);
     }
 
-    /// Whether the deadline has passed.
+    /// True if the deadline has passed.
     pub fn is_expired(&self) -> bool {
         self.expired.load(Ordering::Acquire)
     }
 
-    /// Until the next wake-up; one that came before is not lost.
+    /// Waits for the next wake-up; returns at once if there was one before.
     pub async fn wait(&self) {
         self.notify.notified().await;
     }
@@ -71,7 +74,7 @@ impl Parked {
     }
 }
 
-/// See the module. Cheap to clone.
+/// The parked requests of a broker. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Purgatory {
     shared: Arc<Shared>,
@@ -90,7 +93,7 @@ struct Deadlines {
     next_id: u64,
 }
 
-/// Keeps a request parked; dropping it forgets the deadline and gives the bytes back.
+/// Keeps a request parked. Dropping it removes the deadline and frees the bytes.
 pub struct Parking {
     shared: Arc<Shared>,
     key: (u64, u64),
@@ -98,15 +101,16 @@ pub struct Parking {
 }
 
 impl Purgatory {
-    /// An empty purgatory on `clock`. Parked requests (frames and parsed requests) hold what `budget` has; above it a fetch is
-    /// answered at once with what there is, so that slow readers cannot fill the memory
-    /// (contract/replication.md#attack-17).
+    /// Creates an empty purgatory on `clock`. `budget` bounds the memory of parked requests (frames
+    /// and decoded requests); beyond it, a fetch is answered at once with the available data, so
+    /// that slow readers cannot fill the memory (contract/replication.md#attack-17).
     pub(crate) fn new(clock: Arc<dyn Clock>, budget: Arc<Budget>) -> Purgatory {
         let shared = Shared { clock, deadlines: Mutex::default(), earlier: Notify::new(), budget };
         Purgatory { shared: Arc::new(shared) }
     }
 
-    /// Parks until `deadline_ns` (monotonic); `None` if all parked requests would then hold too many bytes.
+    /// Parks a request until `deadline_ns` (monotonic); `None` if all parked requests would then
+    /// exceed the bound.
     pub fn park(&self, parked: &Arc<Parked>, deadline_ns: u64, bytes: usize) -> Option<Parking> {
         let mut share = self.shared.budget.share();
         if bytes > 0 && !share.try_within(bytes) {
@@ -122,7 +126,7 @@ impl Purgatory {
         Some(Parking { shared: self.shared.clone(), key, _share: share })
     }
 
-    /// Wakes every request whose deadline is at or before `now_ns`; returns the next deadline.
+    /// Wakes all requests with a deadline at or before `now_ns`; returns the next deadline.
     pub fn expire(&self, now_ns: u64) -> Option<u64> {
         let mut deadlines = self.shared.deadlines.lock();
         let later = deadlines.by_time.split_off(&(now_ns.saturating_add(1), 0));
@@ -135,12 +139,13 @@ impl Purgatory {
         next
     }
 
-    /// Requests waiting now.
+    /// Number of parked requests.
     pub fn parked_count(&self) -> usize {
         self.shared.deadlines.lock().by_time.len()
     }
 
-    /// Wakes every request, whatever its deadline: the broker stops and each answers with what it has.
+    /// Wakes all requests, whatever their deadlines: the broker stops, and each responds with the
+    /// available data.
     pub fn expire_all(&self) {
         self.expire(u64::MAX - 1);
     }
@@ -152,7 +157,7 @@ impl Drop for Parking {
     }
 }
 
-/// The task that lets deadlines pass; it ends when it is dropped. One per broker.
+/// Wakes requests at their deadlines until the future is dropped. One task per broker.
 pub async fn run(purgatory: Purgatory) {
     loop {
         let now_ns = purgatory.shared.clock.now_ns();

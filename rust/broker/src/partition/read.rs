@@ -1,5 +1,5 @@
-//! Reads for clients and followers: bounded by the high watermark, the last stable offset or the log end, fenced by
-//! epochs.
+//! Reads for clients and followers, up to the high watermark, the last stable offset or the log end
+//! offset, after a check of the leader epoch.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::partition::purgatory::Parked;
 use crate::partition::threads::pool::MayWait;
 use crate::seam::event::RecordsRead;
 
-/// Which records a reader may see.
+/// The records that a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// Up to the high watermark.
     ReadUncommitted,
-    /// Up to the last stable offset, with the aborted transactions named.
+    /// Up to the last stable offset, with the list of aborted transactions.
     ReadCommitted,
-    /// All that is appended: for the follower with this node id.
+    /// All appended records, for the follower with this node id.
     Replica(i32),
 }
 
 impl Isolation {
-    /// From the wire; `None` for a level Kafka does not have.
+    /// Converts the value of a request; `None` for a level that Kafka does not have.
     pub fn from_id(id: i8) -> Option<Isolation> {
         match id {
             0 => Some(Isolation::ReadUncommitted),
@@ -35,7 +35,7 @@ impl Isolation {
         }
     }
 
-    /// The exclusive bound of what this reader sees.
+    /// The exclusive upper bound of a read.
     pub fn bound(self, offsets: &PartitionOffsets) -> i64 {
         match self {
             Isolation::ReadUncommitted => offsets.high_watermark,
@@ -45,43 +45,45 @@ impl Isolation {
     }
 }
 
-/// What to read.
+/// The parameters of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRequest<'a> {
-    /// First offset wanted.
+    /// First offset to read.
     pub fetch_offset: i64,
-    /// Soft limit; negative is refused (contract/kafka.md#62).
+    /// Soft limit; a negative one is an error (contract/kafka.md#62).
     pub bytes_max: i64,
     /// Return the first batch whole even if it is larger (contract/kafka.md#25).
     pub at_least_one: bool,
-    /// Compared with ours, if the reader knows it.
+    /// The leader epoch that the reader knows, compared with ours.
     pub current_leader_epoch: Option<LeaderEpoch>,
-    /// Epoch of the last record the reader has, if it can tell.
+    /// Leader epoch of the reader's last record, if it sends one.
     pub last_fetched_epoch: Option<LeaderEpoch>,
-    /// Bound of the read.
+    /// Determines the upper bound.
     pub isolation: Isolation,
-    /// Whether a follower may serve it as well, up to what it knows to be committed (KIP-392).
+    /// True if a follower may serve the read, up to the high watermark that it knows (KIP-392).
     pub any_replica: bool,
-    /// Brokers that are near to the reader: one of them that follows and has what is wanted is to be asked instead.
+    /// Brokers near the reader: the reader should read from one of them that follows and has the
+    /// records.
     pub nearby: &'a [i32],
 }
 
-/// What was read.
+/// The result of a read.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// Whole batches; the first may begin before the offset asked for.
+    /// Whole batches; the first may start before the requested offset.
     pub records: FetchedRecords,
-    /// Taken before the bytes were read.
+    /// The offsets before the read.
     pub offsets: PartitionOffsets,
     /// Only for [`Isolation::ReadCommitted`].
     pub aborted: Option<Vec<AbortedTxn>>,
-    /// Where the reader's log parts from ours: largest epoch both may share and its end here. No bytes then.
+    /// The divergence of the reader's log: the largest epoch that both logs may share, and its end
+    /// offset here. There are no records then.
     pub diverging: Option<(LeaderEpoch, i64)>,
-    /// Whether there are more batches for this reader, which did not fit.
+    /// True if there are more batches for this reader, which did not fit.
     pub has_more: bool,
-    /// Whom the reader is to ask instead. No bytes then.
+    /// The broker that the reader should read from instead. There are no records then.
     pub preferred_replica: Option<i32>,
-    /// For [`Partition::watch`].
+    /// Input of [`Partition::watch`].
     pub version: u64,
 }
 
@@ -89,9 +91,9 @@ impl Partition {
     /// Reads whole batches from `fetch_offset` on.
     ///
     /// # Errors
-    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `UNKNOWN_LEADER_EPOCH` for a follower outside of the assignment;
-    /// `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where the last fetched epoch is unknown;
-    /// `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
+    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `UNKNOWN_LEADER_EPOCH` for a follower outside
+    /// the assignment; `OFFSET_OUT_OF_RANGE` outside [log start, log end], and if the last fetched
+    /// epoch is unknown; `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
     pub fn read(&self, request: &ReadRequest<'_>) -> Result<Read, KafkaError> {
         let (turn, log) = self.turn_to_read(request)?;
         if let Isolation::Replica(broker_id) = request.isolation {
@@ -134,15 +136,16 @@ impl Partition {
             log.fetch(fetch_offset, bytes_max, upto, at_least_one).map(|data| (data, None))
         };
         let (data, aborted) = fetched.map_err(|error| self.read_failed(&error))?;
-        // Where even the first batch was to come whole and none came, there is none.
+        // If the first batch was allowed at any size and none was returned, there is none.
         let has_more = data.next_offset < upto && !(at_least_one && data.records.is_empty());
         Ok(Read { records: data.records, aborted, has_more, ..nothing })
     }
 
-    /// Reads for the control plane: whole batches up to the log end (a load) or the high watermark.
+    /// Reads whole batches for the control plane, up to the log end offset (for a load) or the high
+    /// watermark.
     ///
     /// # Errors
-    /// As [`Partition::read`].
+    /// See [`Partition::read`].
     pub(crate) fn read_upto(
         &self,
         may_wait: &MayWait,
@@ -162,7 +165,8 @@ impl Partition {
         Ok(data.map_err(|error| self.read_failed(&error))?.bytes)
     }
 
-    /// Reads whole batches up to the log end for a load, from `offset` or the log start on, whichever is later.
+    /// Reads whole batches for a load: from `offset` or the log start offset, whichever is larger,
+    /// to the log end offset.
     ///
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
@@ -172,7 +176,8 @@ impl Partition {
         offset: i64,
         bytes_max: usize,
     ) -> Result<RecordsRead, KafkaError> {
-        // A new topic of coordinators has 50 partitions: no files are made for those that never get a record.
+        // A new coordinator topic has 50 partitions; no files are created for those that never get
+        // a record.
         if matches!(self.unopened(writer), Some(Survey::Nothing)) {
             let records = Bytes::new();
             return Ok(RecordsRead { records, offset: 0, next_offset: 0, log_end_offset: 0 });
@@ -199,8 +204,8 @@ impl Partition {
         }
     }
 
-    /// Lets a fetch watch for bytes that it may see; `false` if something changed since `read`, so that it must read
-    /// again.
+    /// Makes a fetch watch for bytes that it may read. Returns false if something changed since
+    /// `read`, so that the fetch must read again.
     pub fn watch(&self, fetch: &Arc<Parked>, isolation: Isolation, read: &Read) -> bool {
         let mut turn = self.turn();
         let Isolation::Replica(_) = isolation else {
@@ -212,22 +217,23 @@ impl Partition {
         turn.version == read.version && log_end_offset == Some(read.offsets.log_end_offset)
     }
 
-    /// Whether any request waits on this partition.
+    /// True if a request waits on this partition.
     pub fn is_waited_on(&self) -> bool {
         !self.turn().waiters.is_empty()
     }
 
-    /// Ends a watch.
+    /// Removes a watch.
     pub fn unwatch(&self, fetch: &Arc<Parked>) {
         self.turn().waiters.unwatch(fetch);
     }
 }
 
-/// Whether and where the reader's log parts from ours: compares its offset with our ends, and the epoch of its last record
-/// with our history (contract/kafka.md#30, contract/replication.md#12).
+/// Returns where the reader's log diverges from ours: compares its offset with our log bounds, and
+/// the epoch of its last record with our epochs (contract/kafka.md#30, contract/replication.md#12).
 ///
 /// # Errors
-/// `OFFSET_OUT_OF_RANGE`: before the log start, whatever the epochs say; behind the log end if they do not part.
+/// `OFFSET_OUT_OF_RANGE`: before the log start offset, whatever the epochs are; after the log end
+/// offset without a divergence.
 pub(super) fn diverging_epoch(
     log: &Log,
     offsets: &PartitionOffsets,
@@ -244,7 +250,7 @@ pub(super) fn diverging_epoch(
             return Ok(Some((epoch, end_offset)));
         }
     }
-    // After the epochs: a reader past our end is told where its log parts from ours, if it can tell its epoch.
+    // Checked after the epochs: a reader past our end gets the divergence, if it sent an epoch.
     if fetch_offset > offsets.log_end_offset {
         return Err(KafkaError::OffsetOutOfRange);
     }

@@ -1,17 +1,20 @@
-//! Producers whose batch was refused and comes again: this broker did not lead yet, too few replicas were in sync, the disk was
-//! full.
+//! Keeps the order of retries after a batch was rejected with a retriable error, for example
+//! because this broker was not the leader yet, too few replicas were in sync, or the disk was full.
 //!
-//! A producer has several batches under way. If one of them is refused and those behind it are judged once the reason is gone,
-//! they are out of order, or would be appended before it. Told that it is out of order, a client gives up its epoch and sends
-//! what it has heard nothing of once more, in the next one, where nobody can tell that it was appended before. Told what the
-//! first batch was told, it sends all of them again, in order.
+//! A producer has several batches in flight. If one of them is rejected and the later ones are
+//! checked after the cause is gone, they are out of sequence, or would be appended before it. After
+//! an out-of-order error, a client starts a new epoch and resends all unacknowledged batches in it,
+//! and duplicates cannot be detected any more. If the later batches fail with the error of the
+//! first one instead, the client resends all of them in order.
 //!
-//! A client sends them again in the order of their sequences, on one connection. So if one comes again on the connection on
-//! which it was told so, without those before it that were refused earlier, these are given up, and it is judged by its
-//! sequence, as if nothing had been refused. What a client has sent on a connection that has ended may be handled later, among
-//! what it sends on the next one, and says nothing of what it gives up. One that is appended that way may still come again on
-//! the next one, and those behind it wait for it, once: of a producer only its last batches are known. A note holds for
-//! [`HOLDS_NS`] after the last refusal.
+//! A client resends batches in the order of their sequences, on one connection. So if a batch is
+//! resent on the connection on which it was rejected, without earlier batches that were rejected
+//! before it, the client has abandoned those, and the batch is checked by its sequence as if none
+//! had been rejected. Batches from a connection that has ended may be handled later, mixed with
+//! those of the next connection, and do not show which batches were abandoned. A batch that is
+//! appended in this way may still be resent on the next connection, and later batches wait for it,
+//! once, because the log remembers only the last batches of a producer. A note is valid for
+//! [`HOLDS_NS`] after the last rejection.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,61 +26,66 @@ use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 use super::append::{Append, AppendRefusal};
 use crate::kafka_error::KafkaError;
 
-/// Within this time a client has sent the batch again: Kafka's default of `request.timeout.ms`, and as much for a pause.
+/// A client resends the batch within this time: Kafka's default of `request.timeout.ms`, twice to
+/// allow for a pause.
 const HOLDS_NS: u64 = 60_000_000_000;
-/// As many batches of a producer as may be under way, and some more. The oldest gives way to what is told now.
+/// Maximum batches in a note: somewhat more than a producer may have in flight. A new one replaces
+/// the oldest.
 const TOLD_MAX: usize = 16;
-/// Of one partition. Batches of more producers are judged by their sequences alone.
+/// Maximum producers per partition. Batches of further producers are only checked by their
+/// sequences.
 const PRODUCERS_MAX: usize = 100;
 
-/// See the module. Its lock is held for a moment, and within it no other is taken.
+/// The rejected batches of a partition. The lock is held only briefly, and no other lock is taken
+/// under it.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     notes: Mutex<BTreeMap<ProducerId, Note>>,
-    /// When the last of them ceases to hold; 0 without any, and then nobody looks further.
+    /// Time when the last note expires; 0 without notes, which makes the check cheap.
     until_ns: AtomicU64,
 }
 
-/// The batches of a producer that come again: they were refused, or told to wait for one that was.
+/// The batches of a producer that will be resent: rejected ones, and later ones that failed because
+/// of them.
 #[derive(Debug, Clone)]
 struct Note {
     epoch: ProducerEpoch,
-    /// In the order in which their clients were told so. Never empty.
+    /// In the order of rejection; never empty.
     told: Vec<Told>,
-    /// Why the last of them was refused.
+    /// Error of the last rejection.
     error: KafkaError,
-    /// When.
+    /// Time of the last rejection.
     at_ns: u64,
 }
 
-/// A batch among those of its producer's epoch, and how it came.
+/// The sequence of a batch in its producer's epoch, and its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arrival {
-    /// Sequence of its first record.
+    /// Sequence of the first record.
     base_sequence: i32,
-    /// The id of its connection.
+    /// Id of the connection.
     connection: u64,
 }
 
-/// A batch of which a client was told that it comes again.
+/// A batch that was rejected with a retriable error.
 #[derive(Debug, Clone, Copy)]
 struct Told {
-    /// How it came then.
+    /// Its arrival at the rejection.
     arrival: Arrival,
-    /// It was appended on another connection since.
+    /// True if it was appended from another connection since.
     is_appended: bool,
 }
 
-/// The first batch, by its sequence, of those that come again.
+/// The batch with the lowest sequence among those that will be resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FirstRefused {
-    /// Sequence of its first record.
+    /// Sequence of the first record.
     pub(super) base_sequence: i32,
-    /// What clients of those behind it are told.
+    /// Error for later batches of the producer.
     error: KafkaError,
 }
 
-/// The batch of a client as it is known here.
+/// A batch that a client sent.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     producer_id: ProducerId,
@@ -86,7 +94,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// `None` for one that is judged by no sequence, or is malformed.
+    /// `None` for a batch that is not checked by a sequence, or is malformed.
     fn of(append: &Append) -> Option<Sent> {
         if append.origin != AppendOrigin::Client {
             return None;
@@ -103,7 +111,7 @@ impl Sent {
     }
 }
 
-/// Whether a sequence comes before `other`. They wrap.
+/// True if `sequence` precedes `other`. Sequences wrap around.
 fn is_before(sequence: i32, other: i32) -> bool {
     other.wrapping_sub(sequence).wrapping_sub(1) & i32::MAX < i32::MAX / 2
 }
@@ -137,7 +145,8 @@ impl Note {
         FirstRefused { base_sequence: first.expect("it is never empty"), error: self.error }
     }
 
-    /// Takes note that `sent` has come: those before it that were told earlier are given up.
+    /// Records the arrival of `sent`. Removes earlier batches that were rejected before it, if the
+    /// client has abandoned them or if they are appended.
     fn came(&mut self, sent: Sent) {
         let Some(place) = self.told.iter().position(|told| told.is_same_batch(sent)) else {
             return;
@@ -148,7 +157,7 @@ impl Note {
         self.told.extend(later);
     }
 
-    /// Takes note that `sent` was told to come again.
+    /// Records that `sent` was rejected with a retriable error.
     fn comes_again(&mut self, sent: Sent) -> bool {
         self.told.retain(|told| !told.is_same_batch(sent));
         if self.told.len() == TOLD_MAX {
@@ -158,7 +167,7 @@ impl Note {
         true
     }
 
-    /// Takes note that `sent` was appended; `false` if no other one comes again.
+    /// Records that `sent` was appended; returns false if no other batch will be resent.
     fn is_through(&mut self, sent: Sent) -> bool {
         self.told.retain(|told| told.arrival != sent.arrival);
         for told in self.told.iter_mut().filter(|told| told.is_same_batch(sent)) {
@@ -167,12 +176,13 @@ impl Note {
         !self.told.is_empty()
     }
 
-    /// Takes note that `sent` is out of order; `false` if its client hears so, and begins another epoch.
+    /// Handles an out-of-order error for `sent`; returns false if its client gets the error, and so
+    /// starts another epoch.
     fn is_out_of_order(&mut self, sent: Sent) -> bool {
         self.told.iter().all(|told| told.arrival != sent.arrival)
     }
 
-    /// Takes note of a further refusal; `false` if it has nothing to do with this one.
+    /// Records another rejection; returns false if it is unrelated to this note.
     fn refused_again(&mut self, sent: Sent, error: KafkaError, now_ns: u64) -> bool {
         let concerns = self.epoch == sent.epoch && self.holds(now_ns);
         if concerns {
@@ -185,7 +195,8 @@ impl Note {
 }
 
 impl Refused {
-    /// The first batch of the same producer, in the same epoch, that comes again; `append` is that one, or behind it.
+    /// Returns the first batch of the same producer and epoch that will be resent, if `append` is
+    /// that batch or a later one.
     pub(super) fn first(&self, append: &Append, clock: &dyn Clock) -> Option<FirstRefused> {
         if self.until_ns.load(Ordering::Relaxed) == 0 {
             return None;
@@ -206,7 +217,7 @@ impl Refused {
         (!is_before(sent.arrival.base_sequence, first.base_sequence)).then_some(first)
     }
 
-    /// Takes note of a batch that is refused before its log has seen it.
+    /// Records a batch that is rejected before it reaches the log.
     pub(super) fn note(&self, append: &Append, error: KafkaError, clock: &dyn Clock) {
         let Some(sent) = Sent::of(append) else { return };
         let now_ns = clock.now_ns();
@@ -225,7 +236,8 @@ impl Refused {
         self.until_ns.store(now_ns.saturating_add(HOLDS_NS), Ordering::Relaxed);
     }
 
-    /// Takes note of what the log said of a batch that it was given with `first`; returns what the client is told.
+    /// Records the log's result for a batch that was appended with `first`; returns the result for
+    /// the client.
     pub(super) fn judged(
         &self,
         append: &Append,
@@ -251,7 +263,7 @@ impl Refused {
         appended.map_err(AppendRefusal::Log)
     }
 
-    /// Changes the note of a batch's producer and epoch, which goes if `change` says `false`.
+    /// Changes the note of a batch's producer and epoch; removes it if `change` returns false.
     fn change(&self, append: &Append, change: impl FnOnce(&mut Note, Sent) -> bool) {
         let Some(sent) = Sent::of(append) else { return };
         let mut notes = self.notes.lock();

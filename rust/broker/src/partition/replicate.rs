@@ -1,8 +1,8 @@
-//! Followers' fetches, as the leader books them.
+//! The leader's side of followers' fetches.
 //!
-//! What a follower says it has is booked before anything is read for it, once for each of its requests: acknowledgements
-//! that wait for it never wait for its answer. A fetch that diverges says nothing of what the follower has, and books
-//! nothing (contract/replication.md#12).
+//! The progress of a follower is recorded before anything is read for it, once per request:
+//! acknowledgements that wait for it never wait for its response. A diverging fetch does not show
+//! which records the follower has, and records nothing (contract/replication.md#12).
 
 use std::sync::atomic::Ordering;
 
@@ -19,30 +19,31 @@ use crate::seam::event::{Event, ReplicaStateKind};
 pub struct Replica {
     /// Node id.
     pub broker_id: i32,
-    /// The registration under which it fetches; −1 from before KIP-903.
+    /// The broker epoch of its request; −1 from a broker without KIP-903.
     pub broker_epoch: i64,
-    /// Its latest registration that is known here; −1 if that has no epoch.
+    /// The broker epoch of its latest registration that is known here; −1 if that has none.
     pub registered_epoch: i64,
-    /// When its request arrived.
+    /// Arrival time of its request.
     pub arrived_ns: u64,
 }
 
 impl Replica {
-    /// Whether it fetches under a registration that another one has replaced.
+    /// True if the request is from before the latest registration.
     fn is_stale(&self) -> bool {
         self.broker_epoch != -1 && self.broker_epoch < self.registered_epoch
     }
 }
 
 impl Partition {
-    /// Books a follower's fetch unless it diverges, and lets the high watermark follow (contract/replication.md#11, #12,
-    /// #24–#28).
+    /// Records a follower's fetch unless it diverges, and updates the high watermark
+    /// (contract/replication.md#11, #12, #24–#28).
     ///
     /// # Errors
-    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER` first; then `UNKNOWN_LEADER_EPOCH` for a broker outside of the
-    /// assignment; `OFFSET_OUT_OF_RANGE` as for a read; `NOT_LEADER_OR_FOLLOWER` for one that fetches under an older
-    /// registration than is known; `KAFKA_STORAGE_ERROR` of a damaged log. Nothing is booked then. `NOT_LEADER_OR_FOLLOWER` for
-    /// one that is in the ISR without what is committed, which is booked (docs/DURABILITY.md).
+    /// First the epoch errors and `NOT_LEADER_OR_FOLLOWER`; then `UNKNOWN_LEADER_EPOCH` for a
+    /// broker outside the assignment; `OFFSET_OUT_OF_RANGE` as for a read; `NOT_LEADER_OR_FOLLOWER`
+    /// for a request from before the latest registration; `KAFKA_STORAGE_ERROR` for a damaged log.
+    /// In all these cases nothing is recorded. `NOT_LEADER_OR_FOLLOWER` for an ISR member that
+    /// lacks committed records; its fetch is recorded (docs/DURABILITY.md).
     pub fn follower_fetched(
         &self,
         replica: &Replica,
@@ -56,11 +57,11 @@ impl Partition {
             return Err(KafkaError::OffsetOutOfRange);
         }
         if log.damage().is_some() {
-            // It does not know what it lacks: followers would give up what they have.
+            // The missing records are unknown; followers would truncate records that they have.
             return Err(KafkaError::KafkaStorageError);
         }
         let offsets = turn.offsets(&log);
-        // One that lacks what is committed is not asked where the logs part.
+        // A follower that lacks committed records is not checked for divergence.
         let has_lost = turn.replication.has_lost(replica.broker_id, request.fetch_offset);
         if !has_lost && diverging_epoch(&log, &offsets, request)?.is_some() {
             return Ok(());
@@ -81,37 +82,39 @@ impl Partition {
         booked
     }
 
-    /// Whether a replica is in the ISR, or about to join it, as far as is known here.
+    /// True if a replica is in the ISR, or in a pending ISR, as far as is known here.
     pub(crate) fn is_in_sync(&self, broker_id: i32) -> bool {
         self.turn().replication.is_in_sync(broker_id)
     }
 }
 
-/// Whether followers that Python was told of are told of again.
+/// Determines which follower states are reported to Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// Those that stand otherwise than it was told.
+    /// Those that differ from the last report.
     No,
-    /// Those that still ask for a change of the ISR too: what was wished may have been lost.
+    /// In addition, those that still require a change of the ISR, because the report may have been
+    /// lost.
     Asking,
 }
 
 impl Partition {
-    /// Exclusive end of what a follower is known to have.
+    /// Log end offset (exclusive) of a follower, as far as it is known.
     #[cfg(test)]
     pub(crate) fn log_end_of_follower(&self, broker_id: i32) -> i64 {
         self.turn().replication.follower(broker_id).unwrap().log_end_offset
     }
 
-    /// Looks at the followers by the clock, as one that does not fetch any more is not heard of (contract/replication.md#28).
-    /// `false` once the partition is not led here, or has no followers.
+    /// Checks the followers periodically, because a follower that has stopped sends no fetches
+    /// (contract/replication.md#28). Returns false once this broker is not the leader, or the
+    /// partition has no followers.
     pub(super) fn scan_followers(&self) -> bool {
         let mut turn = self.turn();
         if !turn.is_replicated() {
             turn.is_scanned = false;
             return false;
         }
-        // A follower that lags does not hold the high watermark back any more.
+        // A lagging follower does not hold back the high watermark any more.
         if let Some(log) = turn.opened() {
             turn.progress(&log);
         }
@@ -125,7 +128,7 @@ impl Turn<'_> {
         self.replication.role() == Role::Leader && !self.replication.followers().is_empty()
     }
 
-    /// Has the followers looked at by the clock from now on, if there are any.
+    /// Adds the partition to the periodic checks, if it has followers.
     pub(super) fn list_as_replicated(&mut self) {
         if self.is_replicated() && !std::mem::replace(&mut self.is_scanned, true) {
             let partition = self.partition();
@@ -133,7 +136,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells Python how the followers stand (docs/SEAM.md S5).
+    /// Reports the states of the followers to Python (docs/SEAM.md S5).
     fn tell_standings(&mut self, repeat: Repeat) {
         let answers_no_follower = match &self.log {
             LogSlot::Open(log) => log.damage().is_some(),
@@ -141,7 +144,7 @@ impl Turn<'_> {
             LogSlot::Unopened | LogSlot::Left(_) => false,
         };
         if answers_no_follower {
-            // Followers that have all records must not leave the ISR.
+            // Followers with all records must not be removed from the ISR.
             return;
         }
         let partition = self.partition();
@@ -192,7 +195,7 @@ mod tests {
         partition.follower_fetched(&replica, &request, log_start_offset).unwrap();
     }
 
-    /// It would leave the ISR with the only replica that cannot be read.
+    /// The other replica would leave the ISR, and only this unreadable one would remain.
     #[test]
     fn a_leader_whose_log_failed_reports_no_lagging_follower() {
         let mut broker = Broker::in_memory().in_cluster();
@@ -221,7 +224,7 @@ mod tests {
         assert_eq!((follower.broker_epoch, follower.caught_up_ns), (Some(5), 1_000_000));
     }
 
-    /// One that is read never gets idle, and would keep it.
+    /// A log that is read is never idle, and would keep its reserved space.
     #[test]
     fn a_partition_that_is_not_written_any_more_gives_back_what_it_reserved_at_a_tick() {
         const MB: usize = 1 << 20;

@@ -1,10 +1,12 @@
-//! The replication state of one partition as a value: role, epochs, ISR, followers and the high watermark.
+//! The replication state of one partition as a value: role, epochs, ISR, followers and the high
+//! watermark.
 //!
-//! No clock, log or lock lives here. The partition calls a transition with the facts it read under its mutex and acts
-//! on what comes back, so a seed can drive this state through any history (see the properties below). One node leaves
-//! most of it idle: its ISR is itself and its high watermark is the end of what its own promise covers.
+//! It contains no clock, log or lock. The partition calls a transition with facts that it read
+//! under its mutex, and acts on the result, so tests can drive this state through any history from
+//! a seed (see the properties below). With a single node most of it is unused: the ISR is the node
+//! itself, and the high watermark is the end of the records that are as durable as promised.
 //!
-//! Invariants, held by `check`: log start ≤ high watermark ≤ log end; a leader is in its ISR.
+//! Invariants, checked by `check`: log start ≤ high watermark ≤ log end; a leader is in its ISR.
 
 pub mod follower;
 pub mod isr;
@@ -18,13 +20,13 @@ use self::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::ReplicaStateKind;
 
-/// Below every epoch that an assignment can bring.
+/// Lower than the epoch of any assignment.
 const UNASSIGNED: LeaderEpoch = LeaderEpoch::new(-1);
 
-/// What this broker is to a partition.
+/// The role of this broker for a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Not a replica, or not told yet.
+    /// Not a replica, or without an assignment yet.
     None,
     /// Serves clients and followers.
     Leader,
@@ -32,14 +34,15 @@ pub enum Role {
     Follower,
 }
 
-/// What the committed metadata says of a partition; a step of the image carries one for each partition that changed.
+/// The committed metadata of a partition; a step of the image contains one for each changed
+/// partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Node id, −1 for none.
+    /// Node id; −1 without a leader.
     pub leader: i32,
-    /// Raised with each change of leader.
+    /// Raised with each change of the leader.
     pub leader_epoch: LeaderEpoch,
-    /// Raised with each change of anything here.
+    /// Raised with each change of the assignment.
     pub partition_epoch: i32,
     /// In order of preference.
     pub replicas: Vec<i32>,
@@ -52,48 +55,49 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Whether `broker_id` may be elected because of what it is taken to have.
+    /// True if `broker_id` may be elected because of the records that it should have.
     pub fn may_elect(&self, broker_id: i32) -> bool {
         self.isr.contains(&broker_id) || self.elr.contains(&broker_id)
     }
 }
 
-/// The local log's ends, read together.
+/// A consistent snapshot of the local log's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the names are Kafka's")]
 pub struct LogEnds {
-    /// First offset that can be read.
+    /// First readable offset.
     pub log_start_offset: i64,
-    /// Exclusive end of what is appended.
+    /// Log end offset (exclusive).
     pub log_end_offset: i64,
-    /// Exclusive end of what is as durable as promised: in `fsync` mode the synced end, else the log end.
+    /// Exclusive end of the records that are as durable as promised: in `fsync` mode the synced
+    /// end, otherwise the log end offset.
     pub promised_end_offset: i64,
 }
 
-/// Brokers that may join an ISR, with the epochs of their registrations. One that is fenced or in controlled shutdown is not
-/// in it (`Registration::is_eligible`).
+/// Brokers that may join an ISR, with their broker epochs; excludes brokers that are fenced or in
+/// controlled shutdown (`Registration::is_eligible`).
 pub type EligibleBrokers = HashMap<i32, i64>;
 
-/// By what followers are judged, read together.
+/// A consistent snapshot of the facts that determine the states of followers.
 pub struct View<'a> {
-    /// Exclusive end of the leader's log; above every offset if that is not open.
+    /// Log end offset (exclusive) of the leader; larger than any offset if the log is not open.
     pub log_end_offset: i64,
-    /// The broker's clock.
+    /// Time of the broker's clock.
     pub now_ns: u64,
     /// `replica.lag.time.max.ms`.
     pub lag_ns_max: u64,
-    /// Who may join an ISR.
+    /// Brokers that may join an ISR.
     pub eligible: &'a EligibleBrokers,
 }
 
 impl View<'_> {
-    /// Whether `follower` has all the leader has, or had it within the time for lags.
+    /// True if `follower` has all records of the leader, or had them within the maximum lag time.
     pub fn is_caught_up(&self, follower: &Follower) -> bool {
         follower.is_caught_up(self.log_end_offset, self.now_ns, self.lag_ns_max)
     }
 
-    /// Whether `follower` could be in the ISR by the time its leader hears of it: it is live, and has what the leader has
-    /// (contract/replication.md#2).
+    /// True if `follower` could be in the ISR before its leader is notified: it is live, and has
+    /// the leader's records (contract/replication.md#2).
     pub fn is_joining(&self, follower: &Follower) -> bool {
         follower.broker_epoch.is_some()
             && self.eligible.get(&follower.broker_id).copied() == follower.broker_epoch
@@ -101,30 +105,31 @@ impl View<'_> {
     }
 }
 
-/// What an assignment changed.
+/// The effect of an assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Older than what is known, or the same again: nothing.
+    /// None: it is older than the current assignment, or a repetition of it.
     Ignored,
     /// This broker leads a new epoch: the epoch must be written at the log end before any append.
     BecameLeader,
-    /// This broker follows (or holds nothing): waiting requests fail, before fetchers start.
+    /// This broker follows (or is not a replica): waiting requests fail, before fetchers start.
     BecameFollower,
-    /// Same epoch and role; ISR or replicas changed.
+    /// The epoch and the role are unchanged; the ISR or the replicas changed.
     Updated,
 }
 
-/// Who decides what of a partition is committed.
+/// Determines the high watermark of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitRule {
-    /// Its leader: what the in-sync replicas have.
+    /// The leader decides: records are committed once the in-sync replicas have them.
     InSync,
-    /// The metadata quorum: a majority of the voters has synced it. Who leads is the quorum's as well, so the log is
-    /// written in the epochs that it names, by this node's records or by another's.
+    /// The metadata quorum decides: records are committed once a majority of the voters has synced
+    /// them. The quorum elects the leader as well, so the log has records of this node and of
+    /// others, in the epochs of the quorum.
     Quorum,
 }
 
-/// See the module.
+/// The replication state of one partition.
 #[derive(Debug)]
 pub struct Replication {
     node_id: i32,
@@ -133,14 +138,14 @@ pub struct Replication {
     assignment: Assignment,
     isr: IsrState,
     followers: Vec<Follower>,
-    /// `None` until the epoch is noted at the log end.
+    /// `None` until the epoch is recorded at the log end.
     leader_epoch_start: Option<i64>,
     high_watermark: i64,
     next_proposal: ProposalId,
 }
 
 impl Replication {
-    /// A partition nobody has spoken of yet, committed by its in-sync replicas.
+    /// Creates the state of a partition without an assignment, committed by its in-sync replicas.
     pub fn new(node_id: i32) -> Replication {
         let assignment = Assignment {
             leader: -1,
@@ -164,52 +169,53 @@ impl Replication {
         }
     }
 
-    /// The same, committed by another rule.
+    /// Replaces the commit rule.
     pub fn committed_by(self, commit_rule: CommitRule) -> Replication {
         Replication { commit_rule, ..self }
     }
 
-    /// What this broker is to the partition.
+    /// The role of this broker.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The assignment in force.
+    /// The current assignment.
     pub fn assignment(&self) -> &Assignment {
         &self.assignment
     }
 
-    /// Committed and pending ISR.
+    /// The committed and the pending ISR.
     #[cfg(test)]
     pub fn isr(&self) -> &IsrState {
         &self.isr
     }
 
-    /// Whether a replica is in the maximal ISR.
+    /// True if a replica is in the maximal ISR.
     pub fn is_in_sync(&self, broker_id: i32) -> bool {
         self.isr.maximal_contains(broker_id)
     }
 
-    /// Exclusive end of what is committed.
+    /// The high watermark (exclusive).
     pub fn high_watermark(&self) -> i64 {
         self.high_watermark
     }
 
-    /// min.insync.replicas cannot ask for more than there are replicas (contract/kafka.md#13).
+    /// Limits `min.insync.replicas` to the number of replicas (contract/kafka.md#13).
     pub fn effective_min_isr(&self, min_insync_replicas: i32) -> usize {
         let asked = usize::try_from(min_insync_replicas).unwrap_or(1);
         asked.min(self.assignment.replicas.len().max(1))
     }
 
-    /// Whether acks=all may append at all (contract/replication.md#6).
+    /// True if acks=all requests may append (contract/replication.md#6).
     pub fn has_enough_replicas(&self, min_insync_replicas: i32) -> bool {
         self.isr.effective_count() >= self.effective_min_isr(min_insync_replicas)
     }
 
-    /// Compares an epoch that a client believes in with ours (contract/kafka.md#29).
+    /// Compares the leader epoch of a client with ours (contract/kafka.md#29).
     ///
     /// # Errors
-    /// `FENCED_LEADER_EPOCH` if older, `UNKNOWN_LEADER_EPOCH` if newer: checked before anything else.
+    /// `FENCED_LEADER_EPOCH` if it is older, `UNKNOWN_LEADER_EPOCH` if it is newer. Checked before
+    /// anything else.
     pub fn check_leader_epoch(
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
@@ -222,10 +228,10 @@ impl Replication {
         }
     }
 
-    /// Epoch first, then leadership.
+    /// Checks the epoch, then the leadership.
     ///
     /// # Errors
-    /// As [`Replication::check_leader_epoch`], then `NOT_LEADER_OR_FOLLOWER`.
+    /// See [`Replication::check_leader_epoch`]; then `NOT_LEADER_OR_FOLLOWER`.
     pub fn check_leader(
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
@@ -237,10 +243,10 @@ impl Replication {
         }
     }
 
-    /// Epoch first, then whether this broker has the records, as the leader or a follower.
+    /// Checks the epoch, then whether this broker is the leader or a follower.
     ///
     /// # Errors
-    /// As [`Replication::check_leader`].
+    /// See [`Replication::check_leader`].
     pub fn check_replica(
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
@@ -252,8 +258,9 @@ impl Replication {
         }
     }
 
-    /// The follower among `nearby` brokers from which a consumer is to read at `fetch_offset`: one in sync that has that
-    /// offset, and of these the one that has most. None if this broker is nearby itself, or follows (contract/replication.md#48).
+    /// The follower among the `nearby` brokers from which a consumer should read at `fetch_offset`:
+    /// the in-sync one that has the offset and the most records. `None` if this broker is nearby
+    /// itself, or follows (contract/replication.md#48).
     pub fn preferred_replica(&self, nearby: &[i32], fetch_offset: i64) -> Option<i32> {
         if nearby.is_empty() || self.role != Role::Leader || nearby.contains(&self.node_id) {
             return None;
@@ -270,7 +277,8 @@ impl Replication {
             .map(|follower| follower.broker_id)
     }
 
-    /// Takes the committed state of a partition, once, in the order of partition epochs (contract/replication.md#8, #9).
+    /// Applies the committed state of a partition, once, in the order of partition epochs
+    /// (contract/replication.md#8, #9).
     pub fn assign(&mut self, next: Assignment, now_ns: u64) -> Change {
         let now = &self.assignment;
         if next.partition_epoch <= now.partition_epoch || next.leader_epoch < now.leader_epoch {
@@ -313,8 +321,8 @@ impl Replication {
         if unchanged { Change::Updated } else { Change::BecameFollower }
     }
 
-    /// Goes on to a later epoch that the quorum named; an older one changes nothing. Appends under way stay what they are:
-    /// they end before the first of another epoch is asked for.
+    /// Changes to a later epoch of the quorum; an older one changes nothing. Appends in progress
+    /// keep their epoch: they end before the first append of another epoch is requested.
     pub fn raise_leader_epoch(&mut self, leader_epoch: LeaderEpoch) {
         let is_news = leader_epoch > self.assignment.leader_epoch;
         if self.commit_rule == CommitRule::Quorum && self.role == Role::Leader && is_news {
@@ -323,36 +331,37 @@ impl Replication {
         }
     }
 
-    /// Notes where the leader epoch begins; once per epoch, after the epoch cache has it.
+    /// Records the start offset of the leader epoch; called once per epoch, after the epoch cache
+    /// was updated.
     pub fn begin_leader_epoch(&mut self, log_end_offset: i64) {
         self.leader_epoch_start = Some(log_end_offset);
     }
 
-    /// Whether the leader epoch is written to a log whose last one is `latest`. Until the quorum
-    /// names an epoch, that of the metadata log is older than its records.
+    /// True if the leader epoch is written to a log whose latest epoch is `latest`. Before the
+    /// quorum sets an epoch, that of the metadata log is older than its records.
     pub fn is_newest_epoch(&self, latest: Option<LeaderEpoch>) -> bool {
         self.commit_rule == CommitRule::InSync || latest <= Some(self.assignment.leader_epoch)
     }
 
-    /// Whether the leader epoch has to be noted at the log end before any append of it.
+    /// True if the leader epoch must be recorded at the log end before any append in it.
     pub fn is_epoch_due(&self) -> bool {
         self.role == Role::Leader && self.leader_epoch_start.is_none()
     }
 
-    /// Starts from a checkpointed high watermark, within what the log has.
+    /// Starts from a checkpointed high watermark, limited to the bounds of the log.
     pub fn restore_high_watermark(&mut self, checkpoint: i64, ends: LogEnds) {
         self.high_watermark = checkpoint.clamp(ends.log_start_offset, ends.log_end_offset);
         self.check(ends);
     }
 
-    /// Keeps the high watermark inside a log whose end was given up (contract/replication.md#15).
+    /// Limits the high watermark to a log that was truncated (contract/replication.md#15).
     pub fn truncated(&mut self, ends: LogEnds) {
         self.high_watermark = self.high_watermark.clamp(ends.log_start_offset, ends.log_end_offset);
         self.check(ends);
     }
 
-    /// Takes the high watermark that was decided elsewhere, as far as the log reaches. Returns whether it moved; it
-    /// never moves back.
+    /// Applies a high watermark that another node decided, at most up to the log end offset.
+    /// Returns true if it moved; it never moves back.
     pub fn follow_high_watermark(&mut self, high_watermark: i64, ends: LogEnds) -> bool {
         let end = high_watermark.min(ends.log_end_offset);
         let moved = end > self.high_watermark;
@@ -363,14 +372,15 @@ impl Replication {
         moved
     }
 
-    /// Keeps the high watermark inside a log whose start moved up (delete-records, retention).
+    /// Limits the high watermark to a log whose start moved up (delete-records, retention).
     pub fn log_start_advanced(&mut self, ends: LogEnds) {
         self.high_watermark = self.high_watermark.max(ends.log_start_offset);
         self.check(ends);
     }
 
-    /// The least offset at which a live replica begins; what a follower has not told yet is −1 (contract/kafka.md#39). Each
-    /// node of a quorum gives up what its own snapshots have.
+    /// The smallest log start offset of the live replicas; a follower that has not sent its own
+    /// counts with −1 (contract/kafka.md#39). In a quorum only the local log counts, because each
+    /// node removes what its own snapshots contain.
     pub fn low_watermark(&self, log_start_offset: i64, live: &EligibleBrokers) -> i64 {
         let is_live = |follower: &&Follower| live.contains_key(&follower.broker_id);
         let is_counted = self.commit_rule == CommitRule::InSync;
@@ -378,15 +388,16 @@ impl Replication {
         followers.map(|follower| follower.log_start_offset).fold(log_start_offset, i64::min)
     }
 
-    /// Whether the high watermark may still lie below what an earlier leader had committed: until it reaches the
-    /// start of this epoch, offsets asked for could step back (contract/kafka.md#31).
+    /// True if the high watermark may be lower than that of an earlier leader: until it reaches the
+    /// start of this epoch, responses with offsets could go backwards (contract/kafka.md#31).
     pub fn high_watermark_lags(&self) -> bool {
         let is_reached = |start| self.high_watermark >= start;
         self.role == Role::Leader && !self.leader_epoch_start.is_some_and(is_reached)
     }
 
-    /// Recomputes the high watermark: the least end over the maximal ISR and over followers that could join it now
-    /// (contract/replication.md#1–#4). Returns whether it moved; it never moves back.
+    /// Recomputes the high watermark: the smallest end over the maximal ISR and over followers that
+    /// could join it now (contract/replication.md#1–#4). Returns true if it moved; it never moves
+    /// back.
     pub fn advance_high_watermark(
         &mut self,
         ends: LogEnds,
@@ -412,18 +423,20 @@ impl Replication {
         moved
     }
 
-    /// Whether a follower that fetches from `fetch_offset` has lost what it had: members of the ISR, pending ones too, have
-    /// all that is committed (contract/replication.md#1).
+    /// True if a follower that fetches from `fetch_offset` has lost records: members of the ISR,
+    /// and of a pending ISR, must have all committed records (contract/replication.md#1).
     pub fn has_lost(&self, broker_id: i32, fetch_offset: i64) -> bool {
         fetch_offset < self.high_watermark && self.is_in_sync(broker_id)
     }
 
-    /// Takes a follower's fetch (its divergence already excluded, contract/replication.md#12).
+    /// Records a follower's fetch, which must not diverge (contract/replication.md#12).
     ///
     /// # Errors
-    /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24); `NOT_LEADER_OR_FOLLOWER` if it fetches
-    /// under an older registration than one already seen (27), or has lost what it had: it is booked, and answered once it
-    /// is in the ISR no more, so that whoever gets an answer is not taken to have what it asks for (docs/design/0020-damaged-replicas.md).
+    /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24).
+    /// `NOT_LEADER_OR_FOLLOWER` if the request is from an older registration than the latest fetch
+    /// (27), or if the follower has lost records: then the fetch is recorded, but served only once
+    /// the follower has left the ISR, so that a follower that gets a response does not count as
+    /// having the requested records (docs/design/0020-damaged-replicas.md).
     pub fn follower_fetched(
         &mut self,
         broker_id: i32,
@@ -440,8 +453,8 @@ impl Replication {
         Ok(follower)
     }
 
-    /// Whether `follower` may join the ISR: it has all that is committed and reached this leader epoch, and its
-    /// registration is live (contract/replication.md#25, #26).
+    /// True if `follower` may join the ISR: it has all committed records, has reached the start of
+    /// this leader epoch, and its registration is live (contract/replication.md#25, #26).
     pub fn may_join(&self, follower: &Follower, eligible: &EligibleBrokers) -> bool {
         let is_reached = |start: i64| follower.log_end_offset >= self.high_watermark.max(start);
         self.leader_epoch_start.is_some_and(is_reached)
@@ -450,9 +463,9 @@ impl Replication {
             && !self.assignment.lost.contains(&follower.broker_id)
     }
 
-    /// How `follower` stands (contract/replication.md#25, #26, #28). A member of the ISR is judged by its lag, as what it
-    /// lacks holds the high watermark back, and lags at once if it lacks what is committed; any other one by whether it may
-    /// join.
+    /// The state of `follower` (contract/replication.md#25, #26, #28). The state of an ISR member
+    /// depends on its lag, because it holds back the high watermark; it lags at once if it lacks
+    /// committed records. The state of any other follower depends on whether it may join.
     pub fn standing(&self, follower: &Follower, view: &View<'_>) -> Standing {
         let registered = view.eligible.get(&follower.broker_id).copied();
         let is_stale = registered.is_none() || registered != follower.broker_epoch;
@@ -475,8 +488,8 @@ impl Replication {
         Standing { state, asks }
     }
 
-    /// Followers that Python has to be told of, now that they stand otherwise than it was told; all that ask for a change
-    /// of the ISR if `repeats`.
+    /// Returns the followers whose state differs from the last report to Python; if `repeats`, also
+    /// all that require a change of the ISR.
     pub fn news(&mut self, view: &View<'_>, repeats: bool) -> Vec<(Follower, Standing)> {
         if self.role != Role::Leader || self.commit_rule != CommitRule::InSync {
             return Vec::new();
@@ -494,8 +507,8 @@ impl Replication {
         news
     }
 
-    /// Makes `isr` pending if it is still possible: right epochs, nothing in flight, the leader within, and each
-    /// added member still eligible.
+    /// Makes `isr` pending if it is still possible: the epochs are current, no proposal is in
+    /// flight, it contains the leader, and each added member is still eligible.
     pub fn propose(
         &mut self,
         leader_epoch: LeaderEpoch,
@@ -530,10 +543,11 @@ impl Replication {
         )
     }
 
-    /// Takes the answer to a proposal; `false` and unchanged if another one, or an image, replaced it
-    /// (contract/replication.md#29), or if the answer cannot be one to it: without the leader, or older than what is known.
+    /// Applies the controller's response to a proposal. Returns false and changes nothing if
+    /// another proposal or an image has replaced it (contract/replication.md#29), or if the
+    /// response cannot belong to it: it lacks the leader, or is older than the known state.
     ///
-    /// The image of a committed ISR has its partition epoch, and so changes nothing any more when it comes.
+    /// The later image of a committed ISR has the same partition epoch, and so changes nothing.
     pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         let IsrOutcome::Committed { isr, partition_epoch } = &outcome else {
             return self.isr.settle(proposal, outcome);
@@ -554,22 +568,23 @@ impl Replication {
         self.isr.proposal()
     }
 
-    /// One of the followers.
+    /// Returns one of the followers.
     ///
     /// # Errors
-    /// `UNKNOWN_LEADER_EPOCH`: it is not (yet) in the assignment (contract/replication.md#24).
+    /// `UNKNOWN_LEADER_EPOCH`: the broker is not (yet) in the assignment
+    /// (contract/replication.md#24).
     pub fn follower(&self, broker_id: i32) -> Result<&Follower, KafkaError> {
         let mut followers = self.followers.iter();
         let follower = followers.find(|follower| follower.broker_id == broker_id);
         follower.ok_or(KafkaError::UnknownLeaderEpoch)
     }
 
-    /// Followers as they are known.
+    /// The followers and their known states.
     pub fn followers(&self) -> &[Follower] {
         &self.followers
     }
 
-    /// The partition is gone; nothing is served from it again.
+    /// Called when the partition is deleted; it is not served any more.
     pub fn retire(&mut self) {
         self.role = Role::None;
         self.followers.clear();

@@ -1,4 +1,4 @@
-//! Where a broker's logs are: one locked directory, or memory.
+//! The storage of a broker's logs: one locked directory, or memory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,35 +12,37 @@ use pykafka_log::{
 use crate::network::memory::Parts;
 use crate::seam::settings::Settings;
 
-/// Why the storage cannot be opened.
+/// The reason why the storage cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageOpenError {
-    /// Somebody else has the directory open.
+    /// Another process has the directory open.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// Its checkpoints cannot be read.
     #[error(transparent)]
     Directory(#[from] OpenError),
-    /// It cannot be made.
+    /// The directory cannot be created.
     #[error("cannot make {dir}: {source}")]
     Make {
-        /// As given.
+        /// Path of the directory.
         dir: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// What a broker holds until it stops.
+/// The storage of a broker, until it stops.
 pub(crate) struct Storage {
     pub(crate) directory: LogDirectory,
-    /// Held by the core, so that a stop releases it though the directory object lives on.
+    /// Owned by the core, so that a stop releases the lock although the directory object continues
+    /// to exist.
     pub(crate) lock: Option<DirectoryLock>,
     pub(crate) in_memory: bool,
 }
 
 impl Storage {
-    /// Locks and opens `data_dir`; without one, logs are kept in at most `memory_max` bytes.
+    /// Locks and opens `data_dir`; without a directory, logs are in memory and take at most
+    /// `memory_max` bytes.
     pub(crate) fn open(
         data_dir: Option<&Path>,
         memory_max: u64,

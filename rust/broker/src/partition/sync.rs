@@ -1,14 +1,16 @@
-//! When a partition's log is synced. A segment that was rolled is synced without being asked for, as Kafka does, so that a
-//! stop, and recovery after a crash, have no more to do than the active one.
+//! Syncs of a partition's log. A rolled segment is synced in the background, as in Kafka, so that a
+//! stop, and recovery after a crash, only have to process the active segment.
 //!
-//! The log has one sync in flight, whoever asks ([`Log::flush`]); a partition has one thread of the broker's
-//! [`pykafka_log::Syncer`] at it. Appends that arrive meanwhile are covered by the round after it, however many they are. A
-//! failed sync is final: the log refuses everything from then on, and everyone who waits is notified. Rounds are begun
-//! under the partition's mutex and handed over after its release.
+//! A log has one sync in flight, for all requests ([`Log::flush`]); at most one thread of the
+//! broker's [`pykafka_log::Syncer`] syncs a partition. Appends that arrive in the meantime are all
+//! covered by the next round. A failed sync is final: the log refuses everything from then on, and
+//! all waiters are notified. Rounds are started under the partition's mutex and handed over after
+//! its release.
 //!
-//! Producers that were just acknowledged send what comes next at once, and a round that begins with the first of it leaves
-//! the others to the round after. So where a sync takes long and the last one was shared, a round pauses before it begins,
-//! for an eighth of a sync. A producer that is alone never waits for it.
+//! Producers that were just acknowledged send their next batches at once, and a round that starts
+//! with the first of these would leave the others to the next round. So if a sync takes long and
+//! the last one was shared, a round pauses for an eighth of a sync before it starts. The batches of
+//! a single producer never wait for this.
 
 use std::mem;
 use std::sync::Arc;
@@ -21,25 +23,25 @@ use super::Partition;
 use super::threads::pool::MayWait;
 use super::turn::Turn;
 
-/// A sync that takes less is over before others could have joined it.
+/// A shorter sync ends before others could have joined it.
 const LONG_SYNC_NS_MIN: u64 = 1_000_000;
 const PAUSE_NS_MAX: u64 = 1_000_000;
 
-/// Whether a thread is at a sync of this partition.
+/// The syncs of a partition.
 #[derive(Debug, Default)]
 pub(super) struct SyncRound {
-    /// When the round began that is in flight.
+    /// Start time of the round in flight.
     since_ns: Option<u64>,
     listed_as_dirty: bool,
-    /// Turns that appended since the last round began.
+    /// Turns that appended since the start of the last round.
     appends: usize,
-    /// How long the next round waits before it begins, if it is asked for before `pauses_until_ns`.
+    /// Pause before the next round, if it is requested before `pauses_until_ns`.
     pause: Duration,
     pauses_until_ns: u64,
 }
 
 impl SyncRound {
-    /// A round has ended that covered `appends` and ran from `begun_ns` to `now_ns`.
+    /// Records the end of a round that covered `appends` and ran from `begun_ns` to `now_ns`.
     fn ended(&mut self, appends: usize, begun_ns: u64, now_ns: u64) {
         let sync_ns = now_ns.saturating_sub(begun_ns);
         let is_shared = appends > 1 || self.appends > 0;
@@ -49,17 +51,18 @@ impl SyncRound {
         self.pauses_until_ns = now_ns + sync_ns;
     }
 
-    /// What a round that is asked for at `now_ns` waits before it begins.
+    /// Pause before a round that is requested at `now_ns`.
     fn pause_at(&self, now_ns: u64) -> Duration {
         if now_ns < self.pauses_until_ns { self.pause } else { Duration::ZERO }
     }
 }
 
-/// A round that was begun; the end of its [`Turn`] runs it.
+/// A round that was started; the end of its [`Turn`] runs it.
 pub(super) struct Begun(Arc<Log>);
 
 impl Turn<'_> {
-    /// Begins, or lists for later, what the topic's `flush.messages` and `flush.ms` ask for after an append.
+    /// Starts or schedules the sync that the topic's `flush.messages` and `flush.ms` require after
+    /// an append.
     pub(super) fn sync_after_append(&mut self, log: &Arc<Log>) {
         if self.partition().host.in_memory {
             return;
@@ -98,7 +101,8 @@ impl Turn<'_> {
 }
 
 impl Partition {
-    /// Syncs if `flush.ms` has passed since the oldest unsynced append; `false` once nothing is left to sync.
+    /// Starts a sync if `flush.ms` has passed since the oldest unsynced append; returns false once
+    /// everything is synced.
     pub fn sync_if_due(&self, now_ms: i64) -> bool {
         let mut turn = self.turn();
         let Some(log) = turn.opened() else {
@@ -121,7 +125,7 @@ impl Partition {
         since_ns.map_or(0, |since_ns| self.host.clock.now_ns().saturating_sub(since_ns))
     }
 
-    /// Hands a round to the threads that wait for disks.
+    /// Passes a round to the threads that wait for disks.
     pub(super) fn run_sync(&self, begun: Begun) {
         if let Some(partition) = self.me.upgrade() {
             self.host.syncer.submit(move |may_wait| partition.sync(may_wait, &begun));
@@ -140,14 +144,14 @@ impl Partition {
         let synced = log.flush();
         let mut turn = self.turn();
         turn.sync.ended(appends, begun_ns, clock.now_ns());
-        // A log that was closed or deleted meanwhile is nobody's any more.
+        // The log was closed or deleted during the sync; there is nothing to do.
         if turn.opened().is_none() {
             return;
         }
         if let Err(error) = synced {
             turn.storage_failed(&error);
             if error.is_refusal() {
-                // Who waits for the sync is notified when a later round has done it.
+                // Waiters are notified after a later, successful round.
                 turn.list_as_dirty();
             }
             return;
@@ -175,7 +179,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The pause before a round asked for `later_ns` after one that covered `appends` and took `sync_ns`.
+    /// The pause before a round that is requested `later_ns` after the end of one that covered
+    /// `appends` and took `sync_ns`.
     fn pause(appends: usize, appended_meanwhile: usize, sync_ns: u64, later_ns: u64) -> Duration {
         let mut round = SyncRound { appends: appended_meanwhile, ..SyncRound::default() };
         round.ended(appends, 7 * MS, 7 * MS + sync_ns);

@@ -1,6 +1,7 @@
-//! Which threads wait for disks, how long they may, and what a panic in somebody's callback costs there.
+//! The threads that wait for disks, the limits of their waits, and the containment of panics in
+//! callbacks.
 //!
-//! Nothing here knows what a partition's log is: whoever has work brings it as a closure.
+//! This module does not depend on the log of a partition: work is passed to it as closures.
 
 pub(in crate::partition) mod contained;
 pub(crate) mod lane;

@@ -1,4 +1,5 @@
-//! What the image does to a partition: lead, follow, change its settings, go away; and the ISR's proposals.
+//! Applies the image to a partition: leadership, following, settings and deletion; and applies ISR
+//! proposals.
 
 use std::sync::Arc;
 
@@ -16,10 +17,12 @@ use crate::kafka_error::KafkaError;
 use crate::seam::event::faults::{Faults, LogFault};
 
 impl Partition {
-    /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
+    /// Applies the committed assignment and settings; idempotent (contract/replication.md#5,
+    /// #7–#9).
     ///
-    /// On return waiters of another leader epoch have been notified. A new leader epoch of an open log is noted there
-    /// behind the append under way, which belongs to the old one, and before any of its own; nobody waits for that here.
+    /// Waiters from another leader epoch have been notified on return. The new leader epoch is
+    /// written to an open log asynchronously: after the append in progress (old epoch), and before
+    /// the first append of the new epoch.
     pub fn assign(&self, assignment: Assignment, config: &Arc<LogConfig>) -> Change {
         let mut turn = self.turn();
         turn.configure(config);
@@ -39,7 +42,7 @@ impl Partition {
         change
     }
 
-    /// Notes a new leader epoch in an open log. Should that fail, the partition is offline.
+    /// Writes a new leader epoch to an open log. If that fails, the partition goes offline.
     pub(super) fn begin_due_epoch(&self, log: &Arc<Log>, writer: &Writer) {
         if !self.turn().is_epoch_due() || self.begin_leader_epoch(log, writer).is_err() {
             return;
@@ -47,7 +50,7 @@ impl Partition {
         self.turn().progress(log);
     }
 
-    /// Makes an ISR pending; `None` if it is no longer possible or one is in flight.
+    /// Makes an ISR pending; `None` if it is not possible any more, or if another one is in flight.
     pub fn propose_isr(
         &self,
         leader_epoch: LeaderEpoch,
@@ -58,7 +61,8 @@ impl Partition {
         self.turn().replication.propose(leader_epoch, partition_epoch, isr, &eligible)
     }
 
-    /// Takes the controller's answer, unless the proposal was replaced. Returns whether the proposal is in flight still.
+    /// Applies the controller's response, unless the proposal was replaced. Returns true if the
+    /// proposal is still in flight.
     pub fn settle_isr(&self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         let mut turn = self.turn();
         if turn.replication.settle(proposal, outcome) {
@@ -67,9 +71,9 @@ impl Partition {
         turn.replication.proposal() == Some(proposal)
     }
 
-    /// Every request that waits fails with the error of the `departure`. The log's directory is
-    /// renamed when the last write to it has ended, by a thread that may wait for that, and its
-    /// files go later. Call [`Leaving::begin`] before.
+    /// Fails all waiting requests with the error of the `departure`. The log's directory is renamed
+    /// after the last write to it, by a thread that may wait for that, and its files are removed
+    /// later. Call [`Leaving::begin`] first.
     ///
     /// [`Leaving::begin`]: super::leaving::Leaving::begin
     pub(super) fn delete(&self, departure: Departure, deletions: &Arc<Deletions>) {
@@ -77,13 +81,14 @@ impl Partition {
         self.send_to_work(Urgency::Asked);
     }
 
-    /// Renames the directory of a deleted partition. One that cannot be renamed stays behind as a stray; the next start
-    /// finds it.
+    /// Renames the directory of a deleted partition. If that fails, the directory stays as a stray,
+    /// which the next start finds.
     pub(super) fn remove_files(&self, log: &LogSlot, _writer: &Writer) {
         let directory = &self.host.directory;
         let removed = match log {
             LogSlot::Open(log) => directory.delete_log(log),
-            // The log that failed is closed; its directory has to go, or the topic could not be made again.
+            // A failed log is closed; its directory must be removed, or the topic could not be
+            // created again.
             LogSlot::Unopened | LogSlot::Failed => {
                 directory.delete_partition(&self.topic, self.index)
             }
@@ -97,16 +102,17 @@ impl Partition {
         }
     }
 
-    /// Fails who waits; the partition serves nothing afterwards. Its log is closed with its directory.
+    /// Fails all waiting requests; the partition serves nothing afterwards. The directory closes
+    /// the log.
     pub fn close(&self) {
         self.turn().retire(LogSlot::Failed, KafkaError::NotLeaderOrFollower);
     }
 
-    /// Moves the log start to `offset` (−1 for the high watermark); returns the log and its new start, which is not durable
-    /// yet (contract/kafka.md#39).
+    /// Moves the log start offset to `offset` (−1 for the high watermark). Returns the log and its
+    /// new start, which is not durable yet (contract/kafka.md#39).
     ///
     /// # Errors
-    /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
+    /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; the errors of a leader.
     pub(super) fn delete_before(
         &self,
         offset: i64,
@@ -122,8 +128,9 @@ impl Partition {
         Ok((log, log_start_offset))
     }
 
-    /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52). A log that is not
-    /// open stays so if nothing of it has to go. On return the log start has moved; the segments go once that is durable.
+    /// Deletes segments beyond the topic's limits, only below the high watermark
+    /// (contract/kafka.md#52). A closed log stays closed if none of its segments must be deleted.
+    /// On return the log start offset has moved; the segments are removed once that is durable.
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.
@@ -141,9 +148,9 @@ impl Partition {
                 urgency,
                 move |partition, recorded| match recorded {
                     Err(error) if !error.is_refusal() => partition.note_storage_error(&error),
-                    // On a full disk the segments go all the same: that is what frees space.
+                    // On a full disk the segments are removed anyway, because that frees space.
                     _ => partition.command(urgency, move |partition, writer| {
-                        // Those of a deleted topic go with its directory.
+                        // The segments of a deleted topic are removed with its directory.
                         let Ok(_writer) = writer else { return };
                         partition.remove_expired(expired);
                     }),
@@ -157,13 +164,14 @@ impl Partition {
         let Some(log) = self.opened_log() else { return };
         let removed = log.remove_expired(expired);
         let mut turn = self.turn();
-        // The batches that could not be compacted may have gone.
+        // The batches that could not be compacted may have been deleted.
         if turn.stored(removed).is_ok() {
             turn.change_faults(|faults| faults.end(LogFault::Uncleanable));
         }
     }
 
-    /// Does what may move the log start. Readers see the new start before it is durable.
+    /// Runs `work`, which may move the log start offset. Readers see the new start before it is
+    /// durable.
     pub(super) fn move_log_start<T>(
         &self,
         log: &Log,
@@ -178,7 +186,7 @@ impl Partition {
         turn.stored(done)
     }
 
-    /// Whether retention might have something to do; only then need the log be opened for it.
+    /// True if retention might have to delete something; only then the log must be opened for it.
     fn may_expire(&self, writer: &Writer) -> bool {
         match self.unopened(writer) {
             None | Some(Survey::Unknown) => true,
@@ -202,8 +210,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Recomputes after any change of the ISR; with too few members left, appends that wait are told at once that they
-    /// are ambiguous (contract/kafka.md#13, contract/replication.md#6).
+    /// Recomputes the high watermark after a change of the ISR. If too few members are left,
+    /// waiting appends fail at once with an ambiguous error (contract/kafka.md#13,
+    /// contract/replication.md#6).
     fn isr_changed(&mut self) {
         if let Some(log) = self.opened() {
             self.progress(&log);
@@ -219,7 +228,7 @@ impl Turn<'_> {
         self.queue.leave(Left { log, _deletions: deletions.clone() });
     }
 
-    /// Leaves `slot` in place of the log, which is returned, and fails everyone who waits.
+    /// Replaces the log by `slot`, returns it, and fails all waiting requests.
     fn retire(&mut self, slot: LogSlot, error: KafkaError) -> LogSlot {
         self.replication.retire();
         self.fail_waiters(error);
@@ -230,7 +239,7 @@ impl Turn<'_> {
         std::mem::replace(&mut self.log, slot)
     }
 
-    /// Takes note of a log start that moved.
+    /// Updates the state after the log start offset has moved.
     fn log_start_advanced(&mut self, log: &Log) {
         let ends = self.ends(log);
         self.replication.log_start_advanced(ends);

@@ -1,9 +1,10 @@
-//! One critical section of a partition, and what must follow it.
+//! A critical section of a partition, and the actions that must follow it.
 //!
-//! A [`Turn`] is the partition's mutex together with whom to wake and which sync to run once it is released. Dropping it
-//! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; the sync
-//! round that was begun is handed over; waiters are notified; a thread is sent to the queue. So no path out of a critical
-//! section, an early return included, can leave anyone waiting.
+//! A [`Turn`] holds the partition's mutex, and collects the waiters to notify and the sync to run
+//! after its release. Dropping it does all of this in order: if the log has failed, all waiters
+//! fail; the mutex is released; the sync that was started is handed over; waiters are notified; the
+//! queue is drained. So no path out of a critical section, such as an early return, can forget a
+//! waiter.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -30,13 +31,14 @@ use crate::seam::event::faults::{Faults, LogFault};
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
 
-/// See the module. The fields are dropped in this order: the mutex is released before anyone is notified.
+/// A critical section. The fields are dropped in this order: the mutex is released before waiters
+/// are notified.
 pub(super) struct Turn<'a> {
     inner: MutexGuard<'a, Inner>,
     after: After<'a>,
 }
 
-/// What is done without the mutex.
+/// Actions after the release of the mutex.
 struct After<'a> {
     partition: &'a Partition,
     wakeups: Wakeups,
@@ -44,11 +46,12 @@ struct After<'a> {
     begun: Option<Begun>,
     drains: bool,
     refused: Vec<(Command, KafkaError)>,
-    /// Dropped with the rest: who waits for an opening goes on.
+    /// Dropping these notifies the requests that wait for the log to open.
     openers: Vec<oneshot::Sender<()>>,
 }
 
-/// The partition's mutex. Only a [`Turn`] locks it, so that none ends without its consequences.
+/// The partition's mutex. Only a [`Turn`] locks it, so that each critical section is followed by
+/// its actions.
 pub(super) struct Guarded(Mutex<Inner>);
 
 impl Guarded {
@@ -58,7 +61,7 @@ impl Guarded {
 }
 
 impl Partition {
-    /// Begins a critical section.
+    /// Starts a critical section.
     pub(super) fn turn(&self) -> Turn<'_> {
         let after = After {
             partition: self,
@@ -72,8 +75,8 @@ impl Partition {
         Turn { inner: self.inner.0.lock(), after }
     }
 
-    /// Reports whether readers still meet bytes that are not a batch. Without the right to write:
-    /// it reads a segment, and another read may note a later segment concurrently.
+    /// Checks whether the log still has a batch that cannot be read. Does not need the writer
+    /// token: it only reads a segment, and a concurrent read may report a later segment.
     fn check_unreadable(&self) {
         let (Some(log), Some(partition)) = (self.opened_log(), self.me.upgrade()) else { return };
         let is_over = Cancellation::when(move || partition.opened_log().is_none());
@@ -127,39 +130,39 @@ impl Drop for After<'_> {
 }
 
 impl<'a> Turn<'a> {
-    /// Whose turn it is.
+    /// The partition of this turn.
     pub(super) fn partition(&self) -> &'a Partition {
         self.after.partition
     }
 
-    /// Has `begun` run after this turn.
+    /// Runs the sync after this turn.
     pub(super) fn sync_after(&mut self, begun: Begun) {
         debug_assert!(self.after.begun.is_none(), "one round at a time");
         self.after.begun = Some(begun);
     }
 
-    /// Takes the round that was begun, to run it otherwise.
+    /// Removes the sync that was started, so that the caller runs it.
     pub(super) fn take_begun(&mut self) -> Option<Begun> {
         self.after.begun.take()
     }
 
-    /// Has the append queue drained after this turn.
+    /// Drains the queue after this turn.
     pub(super) fn begin_drain(&mut self) {
         self.after.drains = true;
     }
 
-    /// Lets `ack` wait for what it was promised.
+    /// Makes `ack` wait for its promise.
     pub(super) fn wait_ack(&mut self, log: &Log, promise: Promise, ack: Ack) {
         let promised_end = self.ends(log).promised_end_offset;
         self.inner.waiters.wait_ack(promise, ack, promised_end, &mut self.after.wakeups);
     }
 
-    /// Tells what became of an append after this turn.
+    /// Reports the outcome of an append after this turn.
     pub(super) fn tell_after(&mut self, append: Append, outcome: AppendOutcome) {
         self.after.told.push((append, outcome));
     }
 
-    /// Refuses what is queued, fails every acknowledgement and wakes every fetch.
+    /// Fails all queued appends and all acknowledgements, and wakes all fetches.
     pub(super) fn fail_waiters(&mut self, error: KafkaError) {
         for append in self.inner.queue.refuse_appends() {
             self.after.partition.note_refused(&append, error);
@@ -168,7 +171,7 @@ impl<'a> Turn<'a> {
         self.inner.waiters.fail(error, &mut self.after.wakeups);
     }
 
-    /// Refuses everything that waits for the right to write.
+    /// Fails all work that waits for the writer token.
     pub(super) fn refuse_work(&mut self, error: KafkaError) {
         let commands = self.inner.queue.take_commands();
         self.after.refused.extend(commands.into_iter().map(|command| (command, error)));
@@ -180,7 +183,7 @@ impl<'a> Turn<'a> {
         self.inner.waiters.committed(i64::MAX, Some(error), &mut self.after.wakeups);
     }
 
-    /// Whether an acknowledgement means a finished sync.
+    /// True if an acknowledgement requires a finished sync.
     pub(super) fn syncs_every_append(&self) -> bool {
         let partition = self.partition();
         let asks = partition.hidden || self.inner.config.syncs_every_append();
@@ -201,7 +204,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// All offsets that clients see.
+    /// The offsets that clients see.
     pub(super) fn offsets(&self, log: &Log) -> PartitionOffsets {
         let high_watermark = self.inner.replication.high_watermark();
         let offsets = log.offsets();
@@ -215,7 +218,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Recomputes what follows from the log's and the followers' ends, and collects whom that wakes.
+    /// Recomputes the state that depends on the log ends of leader and followers, and collects the
+    /// waiters to wake.
     pub(super) fn progress(&mut self, log: &Log) -> LogEnds {
         let ends = self.ends(log);
         let moved = self.advance_high_watermark(ends);
@@ -224,7 +228,8 @@ impl<'a> Turn<'a> {
         ends
     }
 
-    /// Has `tell` called once every live replica begins at `offset` or behind it, or this broker leads no more.
+    /// Calls `tell` when the log start offset of every live replica is at least `offset`, or when
+    /// this broker loses leadership.
     pub(super) fn when_low(&mut self, log: &Log, offset: i64, tell: TellLow) {
         self.inner.waiters.wait_low(offset, tell, &mut self.after.wakeups);
         if let Err(error) = self.check_leader(None) {
@@ -241,14 +246,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the high watermark that was decided elsewhere, and collects whom that wakes.
+    /// Sets the high watermark to a value from elsewhere, and collects the waiters to wake.
     pub(super) fn follow_high_watermark(&mut self, log: &Log, high_watermark: i64) {
         let ends = self.ends(log);
         let moved = self.inner.replication.follow_high_watermark(high_watermark, ends);
         self.settle_ends(log, ends, moved);
     }
 
-    /// Counts bytes that were appended: followers may read them now, clients once they are committed.
+    /// Counts appended bytes: followers may read them now, clients once they are committed.
     pub(super) fn credit_appended(&mut self, bytes: i64) {
         self.inner.uncredited_bytes += bytes;
         self.inner.waiters.appended(bytes, &mut self.after.wakeups);
@@ -264,7 +269,7 @@ impl<'a> Turn<'a> {
         if moved {
             let high_watermark = inner.replication.high_watermark();
             inner.waiters.committed(high_watermark, None, wakeups);
-            // What other leaders appended is counted nowhere, and is a byte at least.
+            // Records from other leaders are not counted in bytes; they have at least one byte.
             inner.waiters.readable(inner.uncredited_bytes.max(1), wakeups);
             if high_watermark == ends.log_end_offset {
                 inner.uncredited_bytes = 0;
@@ -273,7 +278,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Wakes the fetches if a transaction has ended: what becomes stable was not counted as bytes when it was appended.
+    /// Wakes the fetches if a transaction has ended: its records were not counted as readable bytes
+    /// when they were appended.
     pub(super) fn note_last_stable_offset(&mut self, log: &Log) {
         let offsets = self.offsets(log);
         let was_held_back = std::mem::replace(
@@ -301,12 +307,14 @@ impl<'a> Turn<'a> {
         self.inner.replication.advance_high_watermark(ends, min_isr, &catching_up)
     }
 
-    /// Whether this broker serves the partition, as the leader of `leader_epoch` (`None` for whichever it is).
+    /// Checks that this broker is the leader in `leader_epoch` (`None`: in any epoch) and serves
+    /// the partition.
     pub(super) fn check_leader(&self, leader_epoch: Option<LeaderEpoch>) -> Result<(), KafkaError> {
         self.check_served(|replication| replication.check_leader(leader_epoch))
     }
 
-    /// The same as its leader or a follower.
+    /// Checks that this broker is the leader or a follower in `leader_epoch`, and serves the
+    /// partition.
     pub(super) fn check_replica(
         &self,
         leader_epoch: Option<LeaderEpoch>,
@@ -328,14 +336,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The turn with its log, which is used now.
+    /// Returns the turn and its log, and records the use of the log.
     pub(super) fn with_log(mut self) -> Result<(Self, Arc<Log>), KafkaError> {
         let Some(log) = self.opened() else { return Err(self.unopened()) };
         self.touch();
         Ok((self, log))
     }
 
-    /// The open log.
+    /// The log if it is open.
     pub(super) fn opened(&self) -> Option<Arc<Log>> {
         match &self.inner.log {
             LogSlot::Open(log) => Some(log.clone()),
@@ -343,8 +351,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What clients are told of a log that is not open. They have waited for it, so it could not be opened, or the partition was
-    /// made since, under the name of one that is deleted.
+    /// The error of requests that need a log that is not open. They have waited for the open, so it
+    /// failed, or the partition was created in the meantime under the name of a deleted one.
     pub(super) fn unopened(&self) -> KafkaError {
         if self.inner.is_opening_refused {
             KafkaError::KafkaStorageError
@@ -353,27 +361,27 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Passes a storage result through; an I/O error takes the partition offline.
+    /// Converts a storage error; an I/O error takes the partition offline.
     pub(super) fn stored<T>(&mut self, result: Result<T, StorageError>) -> Result<T, KafkaError> {
         result.map_err(|error| self.storage_failed(&error))
     }
 
-    /// The error that clients get for one of the log; an I/O error takes the partition offline.
-    /// Whatever fails in one that has left says nothing about the disk: its log is closed and its
-    /// files go.
+    /// The error for clients after an error of the log; an I/O error takes the partition offline.
+    /// An error of a partition that was deleted or moved says nothing about the disk, because its
+    /// log is closed and its files are being removed.
     pub(super) fn storage_failed(&mut self, error: &StorageError) -> KafkaError {
         if let LogSlot::Left(departure) = self.inner.log {
             return departure.error();
         }
         match error {
             StorageError::NoSpace { .. } => {
-                // Once, not for each append that is refused.
+                // Reported once, not for each refused append.
                 if !self.partition().host.is_disk_full.swap(true, Ordering::Relaxed) {
                     self.report_disk(DiskStateKind::Full, error.to_string());
                 }
                 KafkaError::KafkaStorageError
             }
-            // Of `Exhausted` nothing is wrong with the file, and the client tries again.
+            // After `Exhausted` the file is intact, and the client retries.
             StorageError::Exhausted { .. } | StorageError::Malformed { .. } => {
                 let Partition { topic, index, .. } = self.partition();
                 let text = || format!("{topic}-{index}: {error}");
@@ -392,8 +400,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Reports the batch in `file`, and requests a check of the whole log before this replica
-    /// follows.
+    /// Reports the unreadable batch in `file`, and requests a check of the whole log before this
+    /// replica follows.
     fn found_unreadable(&mut self, file: &Path, reason: String) {
         if let Some(log) = self.opened() {
             self.partition().host.directory.note_unreadable(&log, file);
@@ -405,7 +413,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Checks later whether what a read met is still there: it may have been deleted or truncated.
+    /// Schedules a check of a batch that could not be read: it may have been deleted or truncated.
     pub(super) fn check_unreadable(&self) {
         let Partition { me, topic, index, host, .. } = self.partition();
         if host.directory.is_unreadable(topic, *index)
@@ -415,8 +423,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the partition offline permanently, unless it has left; the end of the turn fails every
-    /// request that waits.
+    /// Takes the partition offline permanently, unless it was deleted or moved; the end of the turn
+    /// fails all waiting requests.
     pub(super) fn fail(&mut self, reason: &str) -> KafkaError {
         if let LogSlot::Left(departure) = self.inner.log {
             return departure.error();
@@ -430,7 +438,7 @@ impl<'a> Turn<'a> {
         KafkaError::KafkaStorageError
     }
 
-    /// Reports the faults of the log if `change` changes them. A log that has left has none.
+    /// Reports the faults of the log if `change` changes them. A deleted or moved log has none.
     pub(super) fn change_faults(&mut self, change: impl FnOnce(&mut Faults)) {
         let mut faults = self.inner.faults.clone();
         if !matches!(self.inner.log, LogSlot::Left(_)) {
@@ -463,7 +471,7 @@ mod tests {
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
 
-    /// A produce waits for a replica while `look` reads from a disk that fails.
+    /// A produce request waits for a replica while `look` reads from a disk that fails.
     fn waiting_produce_fails_with(look: impl FnOnce(&Partition) -> KafkaError) {
         let mut broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
@@ -496,7 +504,7 @@ mod tests {
         }
     }
 
-    /// Kafka answers such reads with an error, and no metric of it changes.
+    /// Kafka responds to such reads with an error, but none of its metrics changes.
     #[test]
     fn a_read_that_meets_no_batch_reports_the_partition() {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
@@ -510,7 +518,7 @@ mod tests {
     #[test]
     fn a_check_of_one_segment_does_not_end_the_fault_of_a_later_one() {
         let broker = Broker::on_disk(Durability::Os);
-        // With an index entry for each batch, the check begins after the first one.
+        // With an index entry for each batch, the check starts after the first one.
         let broker = broker.with_topic(1, &[("index.interval.bytes", "0")]);
         broker.append(&batch(&["a"]));
         broker.append(&batch(&["b"]));

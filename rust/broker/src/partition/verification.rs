@@ -1,4 +1,4 @@
-//! Transactions that are verified before they begin in a partition's log (KIP-890).
+//! Verification of transactions before they start in a partition's log (KIP-890).
 
 use pykafka_log::{FirstBatch, VerificationGuard};
 use pykafka_record::ProducerId;
@@ -7,11 +7,11 @@ use super::Partition;
 use crate::kafka_error::KafkaError;
 
 impl Partition {
-    /// The guard under which the transaction that `batch` begins has to be verified; `None` if it is open. The log must have
-    /// been opened. Never waits for the disk.
+    /// Returns a guard if the transaction of `batch` must be verified; `None` if it is open. The
+    /// log must have been opened. Never waits for the disk.
     ///
     /// # Errors
-    /// The partition is not led here, or its log cannot be opened.
+    /// This broker is not the leader, or the log cannot be opened.
     pub(crate) fn begin_verification(
         &self,
         batch: &FirstBatch,
@@ -21,7 +21,7 @@ impl Partition {
         Ok(log.begin_verification(batch))
     }
 
-    /// Lets go of a guard of which nothing will come.
+    /// Removes a guard that will not be used.
     pub(crate) fn abandon_verification(&self, producer_id: ProducerId, guard: VerificationGuard) {
         if let Some(log) = self.opened_log() {
             log.abandon_verification(producer_id, guard);

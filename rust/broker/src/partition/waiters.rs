@@ -1,6 +1,8 @@
-//! Who waits on a partition: acknowledgements by offset, clients' fetches by readable bytes, followers' by appended ones.
+//! The waiters of a partition: acknowledgements by offset, fetches of clients by readable bytes,
+//! fetches of followers by appended bytes.
 //!
-//! Lists only: the partition's mutex guards them, and everything taken out of them is woken after it is released.
+//! This module only has lists: the partition's mutex guards them, and waiters that are removed are
+//! woken after its release.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,40 +14,42 @@ use super::threads::contained::contained;
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 
-/// What an acknowledgement waits for.
+/// The condition for an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// It is in the log (acks=0).
+    /// The batch is in the log (acks=0).
     Appended,
     /// The leader's own copy is as durable as promised (acks=1).
     Durable,
-    /// Also every in-sync replica has it: the high watermark passed it (acks=all).
+    /// In addition, every in-sync replica has it: the high watermark has passed it (acks=all).
     Committed,
 }
 
-/// Something that waits for acknowledgements; told of each at most once, outside of any partition's lock.
+/// Waits for acknowledgements. It is notified of each at most once, without a partition's lock
+/// held.
 pub trait AckWaiter: Send + Sync {
-    /// What became of the append in `slot`.
+    /// Reports the outcome of the append in `slot`.
     fn acknowledged(&self, slot: usize, outcome: AppendOutcome);
 
-    /// The append in `slot` is in the leader's log, as durably as its topic asks, and waits for replicas. Not called if it
-    /// need not wait.
+    /// Reports that the append in `slot` is in the leader's log, as durable as its topic requires,
+    /// and waits for replicas. Not called if it does not have to wait.
     fn stored(&self, _slot: usize) {}
 
-    /// Whether it is forgotten: what is not being written yet is not appended for it, and a validation under way ends.
+    /// True if the waiter was removed: appends whose write has not started are not written, and a
+    /// validation in progress ends.
     fn is_gone(&self) -> bool {
         false
     }
 }
 
-/// One append that waits.
+/// A waiting append.
 #[derive(Clone)]
 pub struct Ack {
-    /// What was appended.
+    /// The result of the append.
     pub info: AppendInfo,
-    /// Who is told.
+    /// The waiter to notify.
     pub waiter: Arc<dyn AckWaiter>,
-    /// Passed back to it.
+    /// Index of the append among those of the waiter.
     pub slot: usize,
 }
 
@@ -56,13 +60,13 @@ impl Ack {
     }
 }
 
-/// Deletions that wait for replicas, of one partition.
+/// Maximum number of deletions in one partition that wait for replicas.
 const DELETIONS_MAX: usize = 1_000;
 
-/// Told the low watermark, or why there will be none.
+/// Called with the low watermark, or with an error if it will not be reached.
 pub type TellLow = Box<dyn FnOnce(Result<i64, KafkaError>) + Send>;
 
-/// Collected under the lock, told after it.
+/// Waiters that are collected under the lock and notified after its release.
 #[derive(Default)]
 pub struct Wakeups {
     stored: Vec<Ack>,
@@ -73,7 +77,7 @@ pub struct Wakeups {
 }
 
 impl Wakeups {
-    /// Tells everyone. Never under a partition's lock.
+    /// Notifies all waiters. Must not be called under a partition's lock.
     pub fn tell(self) {
         for ack in self.stored {
             contained(|| ack.waiter.stored(ack.slot));
@@ -94,22 +98,24 @@ impl Wakeups {
     }
 }
 
-/// Waiting acknowledgements and fetches of one partition; idle it allocates nothing.
+/// The waiting acknowledgements and fetches of one partition; without waiters it allocates nothing.
 #[derive(Default)]
 pub struct Waiters {
     durable: VecDeque<Ack>,
-    /// Those of `committed` whose waiters are also told when the leader's own copy is durable.
+    /// The entries of `committed` whose waiters are also notified when the leader's own copy is
+    /// durable.
     unstored: VecDeque<Ack>,
     committed: VecDeque<Ack>,
     fetches: Vec<Arc<Parked>>,
-    /// Fetches of followers, which see all that is appended.
+    /// Fetches of followers, which may read all appended records.
     log_end_fetches: Vec<Arc<Parked>>,
-    /// Deletions of records, which all replicas are to have made.
+    /// Deletions of records that wait until all replicas have made them.
     deletions: Vec<(i64, TellLow)>,
 }
 
 impl Waiters {
-    /// Lets `ack` wait. Appends come in the order of offsets; only a repeated (duplicate) batch may lie further front.
+    /// Makes `ack` wait. Appends arrive in the order of offsets; only a duplicate batch may belong
+    /// further to the front.
     pub fn wait_ack(
         &mut self,
         promise: Promise,
@@ -128,7 +134,7 @@ impl Waiters {
         insert(&mut self.committed, ack);
     }
 
-    /// Whether nobody waits.
+    /// True without waiters.
     pub fn is_empty(&self) -> bool {
         self.durable.is_empty()
             && self.committed.is_empty()
@@ -137,8 +143,9 @@ impl Waiters {
             && self.deletions.is_empty()
     }
 
-    /// Lets `tell` wait until the low watermark is at `offset`. With
-    /// [`DELETIONS_MAX`] waiting, the oldest is given up: a request whose time is over does not say so here.
+    /// Makes `tell` wait until the low watermark is at least `offset`. If [`DELETIONS_MAX`]
+    /// requests are waiting, the oldest fails with REQUEST_TIMED_OUT, because requests that time
+    /// out are not removed from this list.
     pub fn wait_low(&mut self, offset: i64, tell: TellLow, wakeups: &mut Wakeups) {
         if self.deletions.len() == DELETIONS_MAX {
             let (_, oldest) = self.deletions.remove(0);
@@ -147,24 +154,25 @@ impl Waiters {
         self.deletions.push((offset, tell));
     }
 
-    /// Whether anybody waits for the low watermark.
+    /// True if a request waits for the low watermark.
     pub fn await_low(&self) -> bool {
         !self.deletions.is_empty()
     }
 
-    /// Tells the low watermark to those whose offset it has reached.
+    /// Notifies the requests whose offset the low watermark has reached.
     pub fn low(&mut self, low_watermark: i64, wakeups: &mut Wakeups) {
         let reached = self.deletions.extract_if(.., |(offset, _)| *offset <= low_watermark);
         wakeups.lows.extend(reached.map(|(_, tell)| (tell, Ok(low_watermark))));
     }
 
-    /// Acknowledges what the promised end now covers.
+    /// Acknowledges appends that are as durable as promised now.
     pub fn promised(&mut self, promised_end: i64, wakeups: &mut Wakeups) {
         wakeups.stored.extend(covered(&mut self.unstored, promised_end));
         acknowledge(&mut self.durable, promised_end, None, wakeups);
     }
 
-    /// Acknowledges what the high watermark passed; `error` tells too few in-sync replicas after the append apart.
+    /// Acknowledges appends that the high watermark has passed; with `error`, too few in-sync
+    /// replicas after the append, they fail.
     pub fn committed(
         &mut self,
         high_watermark: i64,
@@ -174,23 +182,24 @@ impl Waiters {
         acknowledge(&mut self.committed, high_watermark, error, wakeups);
     }
 
-    /// Credits watching fetches with `bytes` that became readable.
+    /// Credits the waiting fetches of clients with `bytes` that became readable.
     pub fn readable(&self, bytes: i64, wakeups: &mut Wakeups) {
         wakeups.credits.extend(self.fetches.iter().map(|fetch| (fetch.clone(), bytes)));
     }
 
-    /// Credits watching followers with `bytes` that were appended.
+    /// Credits the waiting fetches of followers with `bytes` that were appended.
     pub fn appended(&self, bytes: i64, wakeups: &mut Wakeups) {
         let credits = self.log_end_fetches.iter().map(|fetch| (fetch.clone(), bytes));
         wakeups.credits.extend(credits);
     }
 
-    /// Wakes every client's fetch: records that were not stable are.
+    /// Wakes all fetches of clients, because records became stable.
     pub fn stable(&self, wakeups: &mut Wakeups) {
         wakeups.fetches.extend(self.fetches.iter().cloned());
     }
 
-    /// Fails every acknowledgement and wakes every fetch: leadership, or the partition, is gone.
+    /// Fails all acknowledgements and wakes all fetches, because the leadership or the partition is
+    /// lost.
     pub fn fail(&mut self, error: KafkaError, wakeups: &mut Wakeups) {
         self.unstored.clear();
         acknowledge(&mut self.durable, i64::MAX, Some(error), wakeups);
@@ -199,24 +208,25 @@ impl Waiters {
         wakeups.lows.extend(self.deletions.drain(..).map(|(_, tell)| (tell, Err(error))));
     }
 
-    /// Takes one waiter's acknowledgements out: its request timed out or its connection went away.
+    /// Removes the acknowledgements of a waiter, whose request timed out or whose connection
+    /// closed.
     pub fn forget_acks(&mut self, waiter: &Arc<dyn AckWaiter>) {
         for queue in [&mut self.durable, &mut self.unstored, &mut self.committed] {
             queue.retain(|ack| !Arc::ptr_eq(&ack.waiter, waiter));
         }
     }
 
-    /// A fetch watches until [`Waiters::unwatch`].
+    /// Adds a fetch of a client, until [`Waiters::unwatch`].
     pub fn watch(&mut self, fetch: &Arc<Parked>) {
         self.fetches.push(fetch.clone());
     }
 
-    /// A follower's fetch watches until [`Waiters::unwatch`].
+    /// Adds a fetch of a follower, until [`Waiters::unwatch`].
     pub fn watch_log_end(&mut self, fetch: &Arc<Parked>) {
         self.log_end_fetches.push(fetch.clone());
     }
 
-    /// Ends a watch.
+    /// Removes a fetch.
     pub fn unwatch(&mut self, fetch: &Arc<Parked>) {
         for watching in [&mut self.fetches, &mut self.log_end_fetches] {
             if let Some(at) = watching.iter().position(|other| Arc::ptr_eq(other, fetch)) {

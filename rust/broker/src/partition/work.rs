@@ -1,13 +1,15 @@
-//! The right to change a partition's files, and what waits for it.
+//! The writer token of a partition, and the queue of work that needs it.
 //!
-//! Whoever changes the log's files has the right to write: a [`Writer`], which only [`Partition::work`],
-//! [`Partition::drain`] and [`Turn::take_right_at_once`] make, and of which there is one at a time. It is not a lock, so
-//! nobody can wait for it: what needs it is left in the partition's queue, and the thread that has it does that too. If
-//! nobody has it, a thread that may wait for disks is sent: one of the pool for writes if clients wait, one of the
-//! maintenance lane otherwise.
+//! A thread that changes the log's files holds the writer token: a [`Writer`], which only
+//! [`Partition::work`], [`Partition::drain`] and [`Turn::take_right_at_once`] create; there is at
+//! most one at a time. It is not a lock, so no thread waits for it: work is put into the
+//! partition's queue, and the thread with the token does it. If no thread has the token, one that
+//! may wait for disks is started: a thread of the write pool if clients wait, otherwise one of the
+//! maintenance lane.
 //!
-//! One round of work is, in this order: a deleted log's files go; retention; commands; the opening of the log; the beginning of a
-//! leader epoch; appends. A thread goes on with the next round unless other partitions wait for a thread.
+//! One round of work, in this order: removal of a deleted log's files, retention, commands, opening
+//! the log, the start of a leader epoch, appends. A thread continues with the next round unless
+//! other partitions wait for a thread.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -28,44 +30,45 @@ use super::waiters::AckWaiter;
 use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
 
-/// What is appended between two turns.
+/// Maximum bytes that are appended between two turns.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
-/// The right to change the log's files. See the module.
+/// The permission to change the log's files: the writer token.
 pub(super) struct Writer(());
 
-/// Runs with the right to write, or is refused.
+/// Work that needs the writer token; it gets an error if it cannot run.
 pub(super) type Command = Box<dyn FnOnce(&Partition, Result<&Writer, KafkaError>) + Send>;
 
-/// What waits for the right to write.
+/// The work that waits for the writer token.
 #[derive(Default)]
 pub(super) struct WorkQueue {
-    /// Those up to the first that is large, which waits for its turn unless `room` is here ([`super::large`]).
+    /// Queued appends. The first large one waits for `room`, and the appends after it wait too
+    /// ([`super::large`]).
     appends: VecDeque<Queued>,
     room: Option<LargeRoom>,
     at_work: Option<AtWork>,
-    /// Whether this partition is listed for the room.
+    /// True if this partition waits for the permit.
     is_listed: bool,
-    /// Who waits for the log to be opened.
+    /// Requests that wait for the log to open.
     openers: Vec<oneshot::Sender<()>>,
     commands: Vec<Command>,
-    /// The files of a partition that was deleted: they have to go.
+    /// The log of a deleted partition, whose files must be removed.
     leaving: Option<Left>,
-    /// Whether retention is to be enforced.
+    /// True if retention must be enforced.
     expires: bool,
-    /// Whether a thread has the right to write, or is on its way.
+    /// True if a thread has the writer token, or is about to get it.
     is_taken: bool,
 }
 
-/// The appends that a thread writes.
+/// The appends that are being written.
 enum AtWork {
-    /// The first of them arrived at this time.
+    /// Arrival time of the first of them.
     Since(u64),
-    /// A large one, which needs the processor as well.
+    /// A large append, which needs CPU time as well.
     Large,
 }
 
-/// What one round does.
+/// The work of one round.
 struct Round {
     leaving: Option<Left>,
     expires: bool,
@@ -76,17 +79,17 @@ struct Round {
 }
 
 impl WorkQueue {
-    /// Lets a new partition work on nothing before [`Partition::begin_drain`] is called for it.
+    /// Keeps a new partition from working until [`Partition::begin_drain`] is called for it.
     pub(super) fn hold_back(&mut self) {
         self.is_taken = true;
     }
 
-    /// Whether an append may go ahead of it.
+    /// True if an append does not have to wait for queued work.
     pub(super) fn is_idle(&self) -> bool {
         self.appends.is_empty() && !self.is_taken
     }
 
-    /// Whether nothing in it takes long but the disk.
+    /// True if only the disk can make the queued appends slow.
     fn is_quick(&self) -> bool {
         self.appends.iter().all(Queued::is_quick)
     }
@@ -95,25 +98,25 @@ impl WorkQueue {
         self.appends.push_back(append);
     }
 
-    /// Puts appends back, in front of those that came after them.
+    /// Puts appends back, in front of later ones.
     pub(super) fn put_back(&mut self, appends: Vec<Queued>) {
         for append in appends.into_iter().rev() {
             self.appends.push_front(append);
         }
     }
 
-    /// Whether the first append is a large one.
+    /// True if the first append is a large one.
     fn is_large(&self) -> bool {
         self.appends.front().is_some_and(Queued::is_large)
     }
 
-    /// Whether an append can go on.
+    /// True if an append can be written now.
     fn has_appends(&self) -> bool {
         !self.appends.is_empty() && (self.room.is_some() || !self.is_large())
     }
 
-    /// What is appended between two turns; at least one, if any can go on. A large one comes alone: those behind it can be
-    /// forgotten meanwhile.
+    /// Takes the appends of a round; at least one, if any can be written. A large one is taken
+    /// alone, so that those after it can still be removed.
     fn take_appends(&mut self) -> Vec<Queued> {
         if self.is_large() {
             let count = usize::from(self.room.is_some());
@@ -131,17 +134,17 @@ impl WorkQueue {
         self.appends.drain(..count).collect()
     }
 
-    /// Begins the write of an append by the thread that brought it.
+    /// Records that the connection's thread starts to write an append.
     pub(super) fn begin_work(&mut self, now_ns: u64) {
         self.at_work = Some(AtWork::Since(now_ns));
     }
 
-    /// Ends the work on the appends that were taken out.
+    /// Records that the appends that were taken are written.
     pub(super) fn end_work(&mut self) {
         self.at_work = None;
     }
 
-    /// Arrival of the append that has waited longest for the disk alone.
+    /// Arrival time of the append that has waited longest for the disk alone.
     pub(super) fn waits_since_ns(&self) -> Option<u64> {
         match &self.at_work {
             Some(AtWork::Since(since_ns)) => Some(*since_ns),
@@ -153,7 +156,7 @@ impl WorkQueue {
         }
     }
 
-    /// Takes all appends out, to be told that they are refused.
+    /// Removes all appends; the caller reports that they are refused.
     pub(super) fn refuse_appends(&mut self) -> impl Iterator<Item = Append> {
         mem::take(&mut self.appends).into_iter().map(Queued::into_append)
     }
@@ -166,12 +169,12 @@ impl WorkQueue {
         mem::take(&mut self.commands)
     }
 
-    /// Has the files go of a partition that was deleted.
+    /// Schedules the removal of a deleted partition's files.
     pub(super) fn leave(&mut self, left: Left) {
         self.leaving = Some(left);
     }
 
-    /// Takes out the appends of `waiter`, which are told to `note`.
+    /// Removes the appends of `waiter` and passes them to `note`.
     pub(super) fn forget(&mut self, waiter: &Arc<dyn AckWaiter>, note: impl Fn(&Append)) {
         self.appends.retain(|queued| {
             let is_forgotten = queued.is_of(waiter);
@@ -184,7 +187,8 @@ impl WorkQueue {
 }
 
 impl Partition {
-    /// Has `command` run with the right to write, behind those before it; refused once the topic is deleted. Never waits.
+    /// Queues `command` to run with the writer token; it fails once the topic is deleted. Never
+    /// waits.
     pub(super) fn command(
         &self,
         urgency: Urgency,
@@ -195,7 +199,7 @@ impl Partition {
         }
     }
 
-    /// As [`Partition::command`], by the pool for writes: clients wait for what it does.
+    /// Like [`Partition::command`], on the write pool, because clients wait for it.
     pub(super) fn urgent_command(
         &self,
         command: impl FnOnce(&Partition, Result<&Writer, KafkaError>) + Send + 'static,
@@ -205,10 +209,11 @@ impl Partition {
         }
     }
 
-    /// Runs `command` with the right to write and returns what it does; may wait for the disk, and for who has the right.
+    /// Runs `command` with the writer token and returns its result. May wait for the disk, and for
+    /// the thread that has the token.
     ///
     /// # Errors
-    /// That of a [`Departure`], `KAFKA_STORAGE_ERROR` if it panicked.
+    /// The error of a [`Departure`]; `KAFKA_STORAGE_ERROR` if the command panicked.
     ///
     /// [`Departure`]: super::leaving::Departure
     pub(super) fn with_writer<T: Send + 'static>(
@@ -218,14 +223,14 @@ impl Partition {
     ) -> Result<T, KafkaError> {
         let (done, result) = mpsc::channel();
         self.leave_command(Box::new(move |partition, writer| {
-            // Who asked waits below.
+            // The receiver waits below.
             let _ = done.send(writer.and_then(|writer| command(partition, writer)));
         }));
         self.work(may_wait);
         result.recv().unwrap_or(Err(KafkaError::KafkaStorageError))
     }
 
-    /// Whether the command was queued, not refused.
+    /// Queues the command; returns false if it was refused.
     fn leave_command(&self, command: Command) -> bool {
         let mut turn = self.turn();
         if let LogSlot::Left(departure) = turn.log {
@@ -237,21 +242,22 @@ impl Partition {
         true
     }
 
-    /// Has retention enforced by the next thread that works here; `false` if somebody has asked already.
+    /// Requests that the next working thread enforces retention; returns false if that was
+    /// requested before.
     pub(super) fn ask_for_retention(&self) -> bool {
         let mut turn = self.turn();
         let has_left = matches!(turn.log, LogSlot::Left(_));
         !has_left && !mem::replace(&mut turn.queue.expires, true)
     }
 
-    /// Has a thread of the maintenance lane look for work here.
+    /// Makes a thread of the maintenance lane check this partition for work.
     pub(super) fn send_to_work(&self, urgency: Urgency) {
         if let Some(partition) = self.me.upgrade() {
             self.host.lane.push(urgency, move |may_wait| partition.work(may_wait));
         }
     }
 
-    /// Waits until the log has been opened, or cannot be; `None` if there is nothing to wait for.
+    /// Waits until the log is open or cannot be opened; `None` if there is nothing to wait for.
     pub fn opening(&self) -> Option<oneshot::Receiver<()>> {
         let mut turn = self.turn();
         if !matches!(turn.log, LogSlot::Unopened) || turn.check_leader(None).is_err() {
@@ -265,7 +271,8 @@ impl Partition {
         is_due.then_some(opening)
     }
 
-    /// One round, if there is work and nobody has the right to write. What clients bring meanwhile goes to their pool.
+    /// Runs one round if there is work and no thread has the writer token. Work that arrives during
+    /// the round goes to the write pool.
     pub(super) fn work(&self, may_wait: &MayWait) {
         if !self.turn().take_right() {
             return;
@@ -279,10 +286,10 @@ impl Partition {
         }
     }
 
-    /// Sends a thread that may wait for the disk; the right to write is taken for it.
+    /// Starts a thread that may wait for the disk. The caller has taken the writer token for it.
     pub(super) fn begin_drain(&self) {
         if self.host.in_memory && self.turn().queue.is_quick() {
-            // Memory lets nobody wait.
+            // In memory, no work waits.
             return self.drain(&MayWait::in_memory());
         }
         self.submit_drain();
@@ -294,7 +301,8 @@ impl Partition {
         }
     }
 
-    /// Does what waits, and what comes meanwhile, with the right to write that was taken for it.
+    /// Runs queued work, including work that arrives in the meantime, with the writer token that
+    /// its caller has reserved.
     fn drain(&self, may_wait: &MayWait) {
         let mut begun = None;
         for round in 0.. {
@@ -315,7 +323,7 @@ impl Partition {
         }
     }
 
-    /// Returns a sync whose waiters the thread at hand may serve.
+    /// Runs a round. Returns a sync whose waiters the current thread may serve.
     fn round(&self, _: &MayWait, writer: &Writer) -> Option<Begun> {
         let round = self.turn().take_round();
         let Round { leaving, expires, commands, needs_log, appends, room } = round;
@@ -324,7 +332,7 @@ impl Partition {
             self.remove_files(&left.log, writer);
         }
         if expires {
-            // An error was reported as an event where it arose.
+            // The error was reported as an event where it occurred.
             let _ = self.enforce_retention(writer);
         }
         for command in commands {
@@ -346,7 +354,7 @@ impl Partition {
 }
 
 impl Partition {
-    /// A high watermark that moved while the log was at work took effect at its end.
+    /// Applies a high watermark that moved during maintenance of the log.
     fn note_stable_records(&self) {
         let mut turn = self.turn();
         if let Some(log) = turn.opened() {
@@ -356,7 +364,7 @@ impl Partition {
 }
 
 impl Turn<'_> {
-    /// Has the queue drained after this turn, unless somebody is at it or nothing in it can go on.
+    /// Drains the queue after this turn, unless a thread does that already or no work can be done.
     pub(super) fn drain_after(&mut self) {
         if self.has_work() && !mem::replace(&mut self.queue.is_taken, true) {
             self.begin_drain();
@@ -365,7 +373,7 @@ impl Turn<'_> {
 
     fn has_work(&self) -> bool {
         let WorkQueue { room, openers, commands, leaving, expires, .. } = &self.queue;
-        // A room that is not needed any more is passed on by a round as well.
+        // A permit that is not needed any more is passed on by a round, too.
         self.queue.has_appends()
             || room.is_some()
             || !(openers.is_empty() && commands.is_empty())
@@ -374,7 +382,7 @@ impl Turn<'_> {
             || self.is_epoch_due()
     }
 
-    /// Takes the room for the append at the front, or has it given here later, if that is a large one.
+    /// If the first append is large, takes the permit for it, or queues for the permit.
     pub(super) fn ask_for_room(&mut self) {
         if !self.queue.is_large() || self.queue.is_listed || self.queue.room.is_some() {
             return;
@@ -384,7 +392,7 @@ impl Turn<'_> {
         self.queue.is_listed = self.queue.room.is_none();
     }
 
-    /// Takes the room for a large append, if there still is one.
+    /// Accepts the permit for a large append, if there still is one.
     pub(super) fn give_room(&mut self, room: impl FnOnce() -> LargeRoom) -> bool {
         self.queue.is_listed = false;
         let is_needed = self.queue.is_large();
@@ -395,26 +403,27 @@ impl Turn<'_> {
         is_needed
     }
 
-    /// Whether the log is open and lacks the beginning of the leader epoch.
+    /// True if the log is open, and the leader epoch has not started in it yet.
     pub(super) fn is_epoch_due(&self) -> bool {
         matches!(self.log, LogSlot::Open(_)) && self.replication.is_epoch_due()
     }
 
-    /// Takes the right to write for one append by the thread at hand, if there is no other work.
+    /// Takes the writer token for one append by the current thread, if there is no other work.
     pub(super) fn take_right_at_once(&mut self) -> Option<Writer> {
         let is_free = !self.queue.is_taken && !self.has_work();
         self.queue.is_taken |= is_free;
         is_free.then_some(Writer(()))
     }
 
-    /// Gives back the right that was taken at once; a thread is sent for what has come meanwhile.
+    /// Gives back the token that was taken at once; starts a thread for work that arrived in the
+    /// meantime.
     pub(super) fn give_right_back(&mut self, _: Writer) {
         if self.keeps_right() {
             self.begin_drain();
         }
     }
 
-    /// Takes the right to write for the thread at hand, if nobody has it and there is work.
+    /// Takes the writer token for the current thread, if no thread has it and there is work.
     fn take_right(&mut self) -> bool {
         if self.queue.is_taken {
             return false;
@@ -422,7 +431,7 @@ impl Turn<'_> {
         self.keeps_right()
     }
 
-    /// Gives the right to write back, unless there is work.
+    /// Keeps the writer token if there is work; otherwise gives it back.
     fn keeps_right(&mut self) -> bool {
         self.queue.is_taken = self.has_work();
         self.queue.is_taken

@@ -1,5 +1,5 @@
-//! Several cores in one process, with the test as their controller: it decides what the image says of the topic `t`, and
-//! which nodes hear it when.
+//! Several cores in one process. The test is their controller: it decides the image of the topic
+//! `t`, and which node gets it when.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::common::{Client, PATIENCE, encoded};
 
-/// The listener, for brokers and clients.
+/// Name of the listener for brokers and clients.
 const LISTENER: &str = "REPLICATION";
 const TOPIC: TopicId = [7; 16];
 const OTHER: TopicId = [8; 16];
@@ -28,7 +28,7 @@ pub const OFFSET_OUT_OF_RANGE: i16 = 1;
 pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const PRODUCE_VERSION: i16 = 9;
 
-/// What the controller decides of a partition.
+/// The controller's decision about a partition.
 #[derive(Debug, Clone)]
 pub struct Decision {
     pub entry: PartitionEntry,
@@ -49,14 +49,14 @@ impl std::ops::DerefMut for Decision {
 }
 
 impl Decision {
-    /// Another leader, or the same one anew: another epoch.
+    /// Sets the leader, even to the same one, in the next epoch.
     pub fn lead(&mut self, node: i32) {
         self.entry.leader = node;
         self.entry.leader_epoch = LeaderEpoch::new(self.entry.leader_epoch.get() + 1);
     }
 }
 
-/// What a consumer was answered.
+/// The response to a consumer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Consumed {
     pub error_code: i16,
@@ -79,10 +79,10 @@ impl Node {
     }
 }
 
-/// See the module. Nodes are 1 to n.
+/// A cluster of the nodes 1 to n.
 pub struct Cluster {
     nodes: Vec<Option<Node>>,
-    /// Of brokers; they stay theirs when they come back.
+    /// Ports of the brokers; a restarted broker keeps its port.
     ports: Vec<u16>,
     dirs: Vec<Option<TempDir>>,
     fenced: Vec<i32>,
@@ -139,13 +139,13 @@ impl Cluster {
         self.nodes[index] = Some(Node { core, port, offset: AtomicI64::new(0) });
     }
 
-    /// Ends a node; its connections end with it.
+    /// Stops a node, which closes its connections.
     pub fn stop(&mut self, number: i32) {
         let node = self.nodes[number as usize - 1].take().expect("it runs");
         node.core.stop(0);
     }
 
-    /// Ends a node, and the others know that it is gone.
+    /// Stops a node, and publishes that it is fenced.
     pub fn stop_and_fence(&mut self, number: i32) {
         self.stop(number);
         self.fenced.push(number);
@@ -154,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// Starts it again, on its directory and port; it knows all that was decided.
+    /// Starts a node again, on its directory and port, with all decisions.
     pub fn start(&mut self, number: i32) {
         self.fenced.retain(|fenced| *fenced != number);
         self.open(number);
@@ -201,7 +201,7 @@ impl Cluster {
         running.map(|(index, _)| index as i32 + 1).collect()
     }
 
-    /// Makes a broker setting known to all.
+    /// Sets a broker setting on all nodes.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.insert(name.into(), value.into());
         for node in self.running() {
@@ -209,7 +209,7 @@ impl Cluster {
         }
     }
 
-    /// The newest version of Fetch that brokers have.
+    /// Limits the version of Fetch on all running nodes.
     pub fn limit_fetch(&self, newest: i16) {
         for node in self.running() {
             let api_versions = Some(BTreeMap::from([(ApiKey::FETCH.0, (4, newest))]));
@@ -229,12 +229,12 @@ impl Cluster {
         self.topics.push((name.to_owned(), id, partitions));
     }
 
-    /// `t` with one partition.
+    /// Creates `t` with one partition.
     pub fn create_topic(&mut self, replicas: &[i32], leader: i32) {
         self.create_partitions(replicas, leader, 1);
     }
 
-    /// The same, and only `told` hear of it.
+    /// Creates `t`; only the nodes `told` get the image.
     pub fn create_topic_on(&mut self, told: &[i32], replicas: &[i32], leader: i32) {
         self.add_topic("t", TOPIC, replicas, leader, 1);
         self.tell(told);
@@ -259,21 +259,21 @@ impl Cluster {
         }
     }
 
-    /// Changes `t`-0; nobody hears of it yet.
+    /// Changes `t`-0, without publishing it.
     pub fn decide(&mut self, change: impl FnOnce(&mut Decision)) {
         let decision = &mut self.topics[0].2[0];
         change(decision);
         decision.partition_epoch += 1;
     }
 
-    /// Lets nodes hear what was decided.
+    /// Publishes the decisions to some nodes.
     pub fn tell(&self, nodes: &[i32]) {
         for node in nodes {
             self.node(*node).apply(self.decided());
         }
     }
 
-    /// Lets a node hear that `t`-0 has moved to the others.
+    /// Publishes to one node that `t`-0 is now only on the others.
     pub fn tell_taken_away(&self, node: i32) {
         let mut decided = self.decided();
         let entry = &mut decided.topics[0].partitions[0];
@@ -285,18 +285,19 @@ impl Cluster {
         self.node(node).apply(decided);
     }
 
-    /// Changes `t`-0, and all hear of it.
+    /// Changes `t`-0, and publishes it to all running nodes.
     pub fn change(&mut self, change: impl FnOnce(&mut Decision)) {
         self.decide(change);
         self.tell(&self.running());
     }
 
-    /// Of `t`-0.
+    /// The leader of `t`-0.
     pub fn leader(&self) -> i32 {
         self.topics[0].2[0].leader
     }
 
-    /// Appends a batch to `t`-0 at a node; error code and offset. A leader that is not known there yet is tried again.
+    /// Appends a batch to `t`-0 at a node; returns error code and offset. Retries while the node
+    /// does not know the leader.
     pub fn produce(&self, node: i32, acks: i16, values: &[&str]) -> (i16, i64) {
         self.produce_for(node, acks, values, 10_000)
     }
@@ -344,7 +345,8 @@ impl Cluster {
         (partition.error_code, partition.base_offset)
     }
 
-    /// What a consumer in a rack is answered that fetches from `t`-0; it waits for at most `wait_ms`.
+    /// Fetches from `t`-0 as a consumer in a rack, which waits for at most `max_wait_ms`; returns
+    /// the response.
     pub fn consume(
         &self,
         node: i32,
@@ -389,29 +391,29 @@ impl Cluster {
         Client::to(self.node(node).port)
     }
 
-    /// `DeleteRecords` of `t`-0.
+    /// Sends `DeleteRecords` for `t`-0.
     pub fn delete_before(&self, node: i32, offset: i64) {
         self.node(node).core.delete_before(1, &(TOPIC, 0), offset);
         let log = self.log(node).expect("an open log");
         self.wait("the log start", || log.log_start_offset() == offset);
     }
 
-    /// The log of `t`-0, once it is open.
+    /// The log of `t`-0 if it is open.
     pub fn log(&self, node: i32) -> Option<Arc<Log>> {
         self.node(node).core.context().partitions.get(&TOPIC, 0)?.opened_log()
     }
 
-    /// Whether a node has a directory for `t`-0.
+    /// True if a node has a directory for `t`-0.
     pub fn has_directory(&self, node: i32) -> bool {
         let dir = self.dirs[node as usize - 1].as_ref().expect("a node on disk");
         dir.path().join("t-0").exists()
     }
 
-    /// All batches of the log of `t`-0; none before it is open.
+    /// All batches of the log of `t`-0; empty until it is open.
     pub fn bytes(&self, node: i32) -> Vec<u8> {
         let Some(log) = self.log(node) else { return Vec::new() };
         let (mut offset, mut bytes) = (log.log_start_offset(), Vec::new());
-        // It may be cut off while it is read.
+        // It may be truncated while it is read.
         while let Ok(read) = log.read(offset, 1 << 20, i64::MAX, true) {
             if read.bytes.is_empty() {
                 break;
@@ -422,7 +424,7 @@ impl Cluster {
         bytes
     }
 
-    /// Waits until the logs of `t`-0 are equal on these nodes, and as long as the leader's.
+    /// Waits until the logs of `t`-0 are equal on these nodes, and not empty.
     pub fn wait_equal(&self, nodes: &[i32]) {
         self.wait("equal logs", || {
             let logs: Vec<_> = nodes.iter().map(|node| self.bytes(*node)).collect();

@@ -1,4 +1,4 @@
-//! A real core behind a real socket, and a client of a few lines.
+//! A real core with a real socket, and a small client.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -20,34 +20,34 @@ use socket2::{Domain, Socket, Type};
 
 /// Node id of the broker under test.
 pub const NODE: i32 = 1;
-/// The cluster id of every broker of these tests.
+/// The cluster id of all brokers in these tests.
 pub const CLUSTER: &str = "cluster-of-a-test";
-/// Long enough for a slow machine; no test waits for it when all is well.
+/// Long enough for a slow machine; successful tests do not wait for it.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A serving core, in memory unless said otherwise.
+/// A serving core; in memory by default.
 pub struct Broker {
-    /// The seam.
+    /// The core under test.
     pub core: Arc<Core>,
-    /// Where it listens.
+    /// Port of its listener.
     pub port: u16,
     offset: std::sync::atomic::AtomicI64,
 }
 
 impl Broker {
-    /// Serving, with these broker settings.
+    /// Starts a broker that serves, with these settings.
     pub fn start(settings: &[(&str, &str)]) -> Broker {
         let broker = Broker::bound(settings);
         broker.core.serve();
         broker
     }
 
-    /// As `start`, but nothing is served yet.
+    /// Starts a broker that does not serve yet.
     pub fn bound(settings: &[(&str, &str)]) -> Broker {
         Broker::bound_to(None, settings)
     }
 
-    /// Serving, with logs in `dir` that are not synced.
+    /// Starts a broker that serves, with unsynced logs in `dir`.
     pub fn on_disk(dir: &Path, settings: &[(&str, &str)]) -> Broker {
         let broker = Broker::bound_to(Some(dir.to_owned()), settings);
         broker.core.serve();
@@ -80,7 +80,7 @@ impl Broker {
         broker
     }
 
-    /// Where the metadata says that it is.
+    /// Its endpoint in the metadata.
     pub fn endpoint(&self) -> BrokerEndpoint {
         BrokerEndpoint {
             node_id: NODE,
@@ -100,7 +100,7 @@ impl Broker {
         self.core.apply(ImageDelta { metadata_offset, ..delta }).expect("a valid step");
     }
 
-    /// Creates a topic whose every partition this broker leads in epoch 0.
+    /// Creates a topic whose partitions are led by this broker in epoch 0.
     pub fn create_topic(&self, name: &str, id: [u8; 16], partitions: i32) {
         let partitions = (0..partitions).map(|index| PartitionEntry {
             index,
@@ -118,18 +118,18 @@ impl Broker {
         self.apply(ImageDelta { topics: vec![topic], ..ImageDelta::default() });
     }
 
-    /// A connection of its own.
+    /// Opens another connection.
     pub fn connect(&self) -> Client {
         Client::to(self.port)
     }
 
-    /// The next event, of any kind.
+    /// The next event of any kind.
     pub fn event(&self) -> Event {
         let deadline_ns = self.core.now_ns() + PATIENCE.as_nanos() as u64;
         self.core.wait(deadline_ns, 1).pop().expect("an event in time")
     }
 
-    /// The next request for Python; other events are passed over.
+    /// The next request for Python; other events are skipped.
     pub fn request(&self) -> RequestEvent {
         loop {
             if let Event::Request(request) = self.event() {
@@ -138,7 +138,7 @@ impl Broker {
         }
     }
 
-    /// A line of the statistics.
+    /// The value of a statistic.
     pub fn statistic(&self, name: &str) -> u64 {
         let snapshot = self.core.statistics();
         let mut lines = snapshot.lines().filter_map(|line| line.split_once(' '));
@@ -162,7 +162,7 @@ impl Drop for Broker {
     }
 }
 
-/// One connection, blocking.
+/// A blocking connection.
 pub struct Client {
     /// The socket.
     pub stream: TcpStream,
@@ -170,7 +170,7 @@ pub struct Client {
 }
 
 impl Clone for Client {
-    /// The same connection, for another thread.
+    /// Clones the handle of the same connection, for another thread.
     fn clone(&self) -> Client {
         let stream = self.stream.try_clone().expect("a descriptor");
         Client { stream, correlation_id: self.correlation_id }
@@ -178,12 +178,12 @@ impl Clone for Client {
 }
 
 impl Client {
-    /// A connection to a port of this machine.
+    /// Connects to a port of this machine.
     pub fn to(port: u16) -> Client {
         Client::from_address("127.0.0.1", port)
     }
 
-    /// A connection from an address of this machine.
+    /// Connects from an address of this machine.
     pub fn from_address(address: &str, port: u16) -> Client {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let at = |address: &str, port| SocketAddr::new(address.parse().expect("an address"), port);
@@ -195,7 +195,7 @@ impl Client {
         Client { stream, correlation_id: 0 }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the broker reads");
     }
@@ -220,14 +220,14 @@ impl Client {
         Some(frame)
     }
 
-    /// The answer to a request of that API: correlation id and body.
+    /// The response to a request of that API: correlation id and body.
     pub fn receive(&mut self, api_key: ApiKey, api_version: i16) -> (i32, Vec<u8>) {
         let frame = self.receive_frame().expect("an answer");
         let (id, body) = decode_response_header(api_key, api_version, &frame).expect("a header");
         (id, body.to_vec())
     }
 
-    /// Request and answer.
+    /// Sends a request and returns the body of its response.
     pub fn ask(&mut self, api_key: ApiKey, api_version: i16, body: &[u8]) -> Vec<u8> {
         let sent = self.send(api_key, api_version, body);
         let (received, body) = self.receive(api_key, api_version);
@@ -235,7 +235,7 @@ impl Client {
         body
     }
 
-    /// Whether the broker closes the connection without another byte.
+    /// Returns true if the broker closes the connection without sending another byte.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
@@ -245,7 +245,7 @@ impl Client {
         }
     }
 
-    /// Ends the sending side.
+    /// Closes the sending side.
     pub fn finish(&mut self) {
         self.stream.shutdown(Shutdown::Write).expect("an open socket");
     }
@@ -256,7 +256,7 @@ fn is_closed(error: &std::io::Error) -> bool {
     matches!(error.kind(), UnexpectedEof | ConnectionReset | BrokenPipe | ConnectionAborted)
 }
 
-/// A request with its size.
+/// A request frame with its size.
 pub fn frame(api_key: ApiKey, api_version: i16, correlation_id: i32, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 4];
     let header = RequestHeader { api_key, api_version, correlation_id, client_id: Some("test") };
@@ -267,7 +267,7 @@ pub fn frame(api_key: ApiKey, api_version: i16, correlation_id: i32, body: &[u8]
     frame
 }
 
-/// The bytes of a message.
+/// The encoded bytes of a message.
 pub fn encoded<E: std::fmt::Debug>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
     let mut out = Vec::new();
     encode(&mut out).expect("a message of that version");

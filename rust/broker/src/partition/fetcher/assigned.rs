@@ -1,4 +1,4 @@
-//! A partition as its fetcher knows it: where it stands, and when it goes on.
+//! A partition of a fetcher: its position and its pauses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use super::session::Spec;
 use crate::partition::Partition;
 use crate::partition::follower_log::Position;
 
-/// The pause after a first error.
+/// The pause after the first error.
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
-/// Errors in a row before one that ends with equal images is reported: 1.3 s of pauses by default.
+/// Consecutive errors before one is reported that should end once both images are equal: 1.3 s of
+/// pauses by default.
 pub(super) const LASTING_ERRORS: u32 = 8;
 
 /// A pause that doubles with each error.
@@ -23,7 +24,7 @@ pub(super) struct Pause {
 }
 
 impl Pause {
-    /// Returns the number of errors since a success, with this one.
+    /// Returns the number of errors since the last success, including this one.
     pub(super) fn failed(&mut self, backoff_max: Duration) -> u32 {
         let pause = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
         self.until = Some(Instant::now() + pause);
@@ -35,47 +36,48 @@ impl Pause {
         *self = Pause::default();
     }
 
-    /// When it ends, if that is later than `now`.
+    /// The end of the pause, if it is after `now`.
     pub(super) fn until(&self, now: Instant) -> Option<Instant> {
         self.until.filter(|until| *until > now)
     }
 }
 
-/// What a partition is about.
+/// The state of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its log has to be asked where it stands.
+    /// The position of its log must be determined.
     Beginning,
-    /// Its log is at work; the number tells its end from that of older work.
+    /// Its log is working; the number distinguishes this work from older work.
     Working {
         work: u64,
         since: Instant,
-        /// Where it ended before what was fetched is written, of such work.
+        /// For a write of fetched records: the log end offset before it.
         before: Option<i64>,
-        /// Where it will stand if it can write what is committed: it is fetched from there meanwhile.
+        /// Expected log end offset after the current write; the next fetch starts here.
         ahead: Option<Position>,
     },
-    /// It can be fetched from here.
+    /// It can be fetched from this position.
     Fetching(Position),
-    /// Nothing happens before the image changes it.
+    /// Stopped until the image changes it.
     Stopped,
 }
 
-/// See the module.
+/// A partition that is assigned to a fetcher.
 #[derive(Debug)]
 pub(super) struct Assigned {
     pub(super) partition: Arc<Partition>,
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) stage: Stage,
     pub(super) pause: Pause,
-    /// Until when a throttle keeps it out of Fetches.
+    /// Time until which a throttle keeps it out of Fetches.
     pub(super) held_until: Option<Instant>,
-    /// As the leader told last.
+    /// High watermark of the last response.
     pub(super) leader_high_watermark: Option<i64>,
-    /// Whether its log has refused what came for it, and has taken nothing since: one batch is as good as many.
+    /// True if the log refused records and has not accepted any since: then only one batch is
+    /// requested.
     pub(super) is_refused: bool,
-    /// Whether its log took so long that what was fetched meanwhile came to nothing: it is not fetched ahead of again before
-    /// it was quick once.
+    /// True if the log took so long that records fetched in the meantime were discarded: there is
+    /// no fetch-ahead until a write was fast once.
     pub(super) is_slow: bool,
 }
 
@@ -93,7 +95,7 @@ impl Assigned {
         }
     }
 
-    /// What a fetch wants of it; `None` if it has no part in one now.
+    /// Its parameters in a fetch; `None` if it is not part of one now.
     pub(super) fn spec(&self, now: Instant) -> Option<Spec> {
         if self.waits_until(now).is_some() {
             return None;
@@ -101,7 +103,7 @@ impl Assigned {
         Some(self.spec_at(self.position()?))
     }
 
-    /// How its log stands, while it is not at work.
+    /// Its parameters, unless its log is working.
     pub(super) fn standing(&self) -> Option<Spec> {
         let Stage::Fetching(position) = self.stage else { return None };
         Some(self.spec_at(position))
@@ -111,7 +113,7 @@ impl Assigned {
         Spec { leader_epoch: self.leader_epoch, position, is_one_batch: self.is_refused }
     }
 
-    /// Where it can be fetched from.
+    /// The position that it can be fetched from.
     fn position(&self) -> Option<Position> {
         match self.stage {
             Stage::Fetching(position) | Stage::Working { ahead: Some(position), .. } => {
@@ -121,25 +123,25 @@ impl Assigned {
         }
     }
 
-    /// Whether it stays as it is until an answer or the image changes it.
+    /// True if only a response or the image changes its state.
     pub(super) fn rests(&self, now: Instant) -> bool {
         let rests = matches!(self.stage, Stage::Fetching(_) | Stage::Stopped);
         rests && self.waits_until(now).is_none()
     }
 
-    /// When its pause ends, or the throttle, if it waits for that.
+    /// The end of its pause or throttle, if it waits for that.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let waits = matches!(self.stage, Stage::Beginning | Stage::Fetching(_));
         self.waits_until(now).filter(|_| waits)
     }
 
-    /// When the pause or the throttle ends that keeps it out of Fetches.
+    /// The end of the pause or throttle that keeps it out of Fetches.
     fn waits_until(&self, now: Instant) -> Option<Instant> {
         let held = self.held_until.filter(|until| *until > now);
         self.pause.until(now).into_iter().chain(held).max()
     }
 
-    /// Whether it lacks records that are committed, as far as is known.
+    /// True if it lacks committed records, as far as is known.
     pub(super) fn lags(&self) -> bool {
         let Some(position) = self.position() else { return false };
         self.leader_high_watermark.is_none_or(|end| position.log_end_offset < end)

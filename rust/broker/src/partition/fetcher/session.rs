@@ -1,4 +1,4 @@
-//! A fetch session as the one who fetches sees it (KIP-227): a request names only what changed.
+//! The fetching side of a fetch session (KIP-227): a request names only changed partitions.
 
 use std::collections::HashMap;
 
@@ -10,39 +10,40 @@ use crate::seam::image::PartitionId;
 const NONE: i32 = 0;
 const EPOCH_INITIAL: i32 = 0;
 
-/// What is wanted of one partition.
+/// The parameters of one partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) leader_epoch: LeaderEpoch,
-    /// Where its log stands: it is fetched from the end.
+    /// The position of its log; it is fetched from the log end offset.
     pub(super) position: Position,
-    /// Whether no more than one batch is wanted.
+    /// True if only one batch is requested.
     pub(super) is_one_batch: bool,
 }
 
-/// What the next request says.
+/// The contents of the next request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) session_id: i32,
     pub(super) session_epoch: i32,
-    /// New, or wanted otherwise than before; all in a full request.
+    /// New or changed partitions; all partitions in a full request.
     pub(super) wanted: Vec<(PartitionId, Spec)>,
-    /// Not wanted any more.
+    /// Removed partitions.
     pub(super) forgotten: Vec<PartitionId>,
 }
 
-/// See the module. A value: nothing is sent here.
+/// A fetch session as a value; it sends nothing.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     id: i32,
     epoch: i32,
-    /// What the leader knows to be wanted.
+    /// The partitions and parameters that were sent to the leader.
     told: HashMap<PartitionId, Spec>,
 }
 
 impl Session {
-    /// What to say for these partitions to be fetched like this, or not any more, and all others as before; `None` if nothing
-    /// is to be fetched. The peer is assumed to hear it, until [`Session::lost`].
+    /// Returns the request for changed and removed partitions; all others stay as before. `None` if
+    /// no partition is left to fetch. Assumes that the peer receives the request, until
+    /// [`Session::lost`].
     pub(super) fn ask(
         &mut self,
         changes: impl IntoIterator<Item = (PartitionId, Option<Spec>)>,
@@ -52,12 +53,13 @@ impl Session {
             match change {
                 Some(spec) if self.told.insert(id, spec) != Some(spec) => wanted.push((id, spec)),
                 None if self.told.remove(&id).is_some() => forgotten.push(id),
-                // As the peer knows it.
+                // The peer has this state already.
                 Some(_) | None => {}
             }
         }
         if self.told.is_empty() {
-            // The next request is a full one: the peer has not heard what is forgotten.
+            // The next request is a full one, because the peer does not learn of the removed
+            // partitions.
             self.lost();
             return None;
         }
@@ -68,29 +70,29 @@ impl Session {
         Some(Ask { session_id: self.id, session_epoch: self.epoch, wanted, forgotten })
     }
 
-    /// What the last request said of a partition, or one before it.
+    /// The parameters of a partition in the last request that had it.
     pub(super) fn told(&self, id: &PartitionId) -> Option<&Spec> {
         self.told.get(id)
     }
 
-    /// How many partitions are fetched.
+    /// Number of partitions in the session.
     pub(super) fn told_count(&self) -> usize {
         self.told.len()
     }
 
-    /// Takes the session that the answer names. Without one every request is a full one.
+    /// Records the session id of a response. Without a session, every request is a full one.
     pub(super) fn answered(&mut self, session_id: i32) {
         self.id = session_id;
         self.epoch = match (session_id, self.epoch) {
             (NONE, _) => EPOCH_INITIAL,
-            // It wraps to 1, as 0 would open a session.
+            // It wraps to 1, because 0 requests a new session.
             (_, i32::MAX) => 1,
             (_, epoch) => epoch + 1,
         };
     }
 
-    /// The peer may not have heard the last request, or does not know the session: the next request is a full one, which
-    /// ends the session if it is there.
+    /// The peer may not have received the last request, or does not have the session: the next
+    /// request is a full one, which ends a session that still exists.
     pub(super) fn lost(&mut self) {
         self.epoch = EPOCH_INITIAL;
     }

@@ -1,5 +1,5 @@
-//! One fetcher: a task with one Fetch under way. What it does is told in [`super`]; what a Fetch and its answer say is in
-//! `exchange`.
+//! One fetcher: a task with one Fetch in flight. [`super`] describes its work; `exchange` has its
+//! requests and responses.
 
 mod exchange;
 
@@ -32,44 +32,47 @@ use crate::seam::peers::PeerClient;
 use crate::seam::settings::{ReplicaFetch, Side};
 
 const TARGET: &str = "broker.fetcher";
-/// The newest version of Fetch that is spoken here, and the oldest: from it on answers say where logs part (KIP-595).
+/// The newest supported version of Fetch, and the oldest: from it on, responses report diverging
+/// logs (KIP-595).
 const FETCH_VERSION_MAX: i16 = 18;
 const FETCH_VERSION_MIN: i16 = 12;
-/// What partitions that are ready wait for one whose log is at work, or for an answer that may be on its way.
+/// Maximum time that ready partitions wait for one whose log is working, or for a response that may
+/// be on its way.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// A Fetch is given up for news no more often, so that answers get through however many news there are. In between the
-/// leader keeps none for longer than `PATIENCE`: news seldom come alone.
+/// Minimum time between two cancelled Fetches, so that responses get through, whatever the amount
+/// of news. In between, the leader keeps a Fetch for at most `PATIENCE`, because news often comes
+/// in groups.
 const GIVES_UP_EVERY: Duration = Duration::from_millis(500);
 
-/// Where a node listens for brokers.
+/// The address of a node for brokers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) host: Arc<str>,
     pub(super) port: u16,
 }
 
-/// What the image changes for a task.
+/// Changes of the image for a task.
 #[derive(Debug)]
 pub(super) enum News {
-    /// From now on, in this leader epoch; begins anew if it is followed already.
+    /// Follow a partition in this leader epoch; start again if it is followed already.
     Follow { id: PartitionId, partition: Arc<Partition>, leader_epoch: LeaderEpoch },
-    /// Not any more.
+    /// Stop following a partition.
     Leave(PartitionId),
-    /// Where the leader is; `None`: not known.
+    /// The leader's endpoint; `None` if it is not known.
     Moved(Option<Endpoint>),
 }
 
-/// What became of the work of a log.
+/// The result of the work of a log.
 struct Done {
     id: PartitionId,
     work: u64,
     result: Result<Position, FollowError>,
 }
 
-/// The image has given this task up.
+/// The fetchers have ended this task.
 struct Closed;
 
-/// See the module.
+/// A task that fetches from one leader.
 pub(super) struct Fetcher {
     ctx: Arc<Context>,
     client: Arc<PeerClient>,
@@ -78,28 +81,28 @@ pub(super) struct Fetcher {
     endpoint: Option<Endpoint>,
     news: UnboundedReceiver<News>,
     partitions: HashMap<PartitionId, Assigned>,
-    /// Those that do not stand as the session says; whatever happens to a partition brings it here. What a turn costs
-    /// depends on them alone.
+    /// Partitions whose state differs from the session; every event of a partition adds it here.
+    /// The cost of a turn depends only on their number.
     restless: HashSet<PartitionId>,
     done: UnboundedReceiver<Done>,
     tell_done: UnboundedSender<Done>,
     works: u64,
     session: Session,
-    /// Of Fetch; the peer's if that is lower.
+    /// Version of Fetch; lower if the peer does not support the newest one.
     version: i16,
-    /// After what concerns all partitions.
+    /// The pause after errors that concern all partitions.
     pause: Pause,
-    /// When a Fetch may be given up for news again.
+    /// Time from which a Fetch may be cancelled for news again.
     gives_up_from: Instant,
-    /// Of the host, when it was looked at last.
+    /// Last value of [`crate::partition::Host::doubts`].
     doubts: u64,
 }
 
-/// How a request under way ended.
+/// The end of a request in flight.
 enum Ended {
     Answered(Bytes),
     Failed(SendError),
-    /// It was given up for news.
+    /// It was cancelled for news.
     GivenUp,
 }
 
@@ -133,12 +136,12 @@ impl Fetcher {
         }
     }
 
-    /// Until [`super::Fetchers`] gives it up.
+    /// Runs until [`super::Fetchers`] ends it.
     pub(super) async fn run(mut self) {
         while self.turn().await.is_ok() {}
     }
 
-    /// One Fetch, or a wait for what makes one possible.
+    /// Sends one Fetch, or waits until one is possible.
     async fn turn(&mut self) -> Result<(), Closed> {
         self.take_news()?;
         self.doubt();
@@ -158,7 +161,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Asks logs in which a batch could not be read where they stand, also if the leader has nothing new for them.
+    /// Checks logs with an unreadable batch, even if the leader has nothing new for them.
     fn doubt(&mut self) {
         let doubts = self.ctx.partitions.host().doubts.load(Ordering::Relaxed);
         if mem::replace(&mut self.doubts, doubts) == doubts {
@@ -172,7 +175,7 @@ impl Fetcher {
         }
     }
 
-    /// What the next Fetch says; `None` if there is nothing to fetch.
+    /// The next Fetch; `None` if there is nothing to fetch.
     fn next_ask(&mut self) -> Option<Ask> {
         self.hold_back();
         let now = Instant::now();
@@ -185,7 +188,8 @@ impl Fetcher {
         ask
     }
 
-    /// While the throttle is exceeded, keeps out of the next Fetch what it is for (`api/replication_throttle.rs`).
+    /// While the throttle is exceeded, keeps throttled partitions out of the next Fetch
+    /// (`api/replication_throttle.rs`).
     fn hold_back(&mut self) {
         let image = self.ctx.image.load();
         let Some(held) = held_back(&self.ctx, &image.settings, Side::Follower) else { return };
@@ -199,7 +203,7 @@ impl Fetcher {
         }
     }
 
-    /// Counts records that came for a partition.
+    /// Counts the records that were received for a partition.
     fn count(&self, id: &PartitionId, bytes: usize) {
         let image = self.ctx.image.load();
         let has_limit = image.settings.replication_throttle.limit(Side::Follower).is_some();
@@ -208,7 +212,7 @@ impl Fetcher {
         }
     }
 
-    /// Those of the restless that are there.
+    /// The restless partitions that are still assigned.
     fn restless(&self) -> impl Iterator<Item = (&PartitionId, &Assigned)> {
         self.restless.iter().filter_map(|id| Some((id, self.partitions.get(id)?)))
     }
@@ -226,7 +230,7 @@ impl Fetcher {
         Some(Destination { purpose: self.purpose.clone(), host, port })
     }
 
-    /// Takes note of all that has come.
+    /// Processes all news and results that have arrived.
     fn take_news(&mut self) -> Result<(), Closed> {
         while let Ok(done) = self.done.try_recv() {
             self.worked(done);
@@ -261,7 +265,8 @@ impl Fetcher {
         }
     }
 
-    /// Waits until something happens that a turn has to look at: news, the end of work, of a pause, or `until`.
+    /// Waits for an event that a turn must process: news, the end of work, the end of a pause, or
+    /// `until`.
     async fn wait(&mut self, until: Option<Instant>) -> Result<(), Closed> {
         let now = Instant::now();
         let pauses = self.restless().filter_map(|(_, assigned)| assigned.due(now));
@@ -274,7 +279,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Waits for logs that are at work, each for a moment only if others could be fetched meanwhile.
+    /// Waits for logs that are working; only for a short time if other partitions could be fetched
+    /// in the meantime.
     async fn wait_for_logs(&mut self) -> Result<(), Closed> {
         while let Some(since) = self.working_since() {
             let now = Instant::now();
@@ -289,7 +295,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// When the latest work began that is not over, and behind which nothing is fetched meanwhile.
+    /// Start time of the most recent work that is still running and blocks further fetches.
     fn working_since(&self) -> Option<Instant> {
         let since = |assigned: &Assigned| match assigned.stage {
             Stage::Working { since, ahead: None, .. } => Some(since),
@@ -298,8 +304,9 @@ impl Fetcher {
         self.restless().filter_map(|(_, assigned)| since(assigned)).max()
     }
 
-    /// Waits a moment for logs that have to write what an answer goes on behind. Where that takes longer, its part of the
-    /// answer is not used, and nothing more is fetched before the log is done.
+    /// Waits a short time for logs that must write the records before those of a response. If a log
+    /// takes longer, its part of the response is discarded, and nothing more is fetched for it
+    /// before it has finished.
     async fn wait_for_ahead(&mut self) -> Result<(), Closed> {
         let until = Instant::now() + PATIENCE;
         while self.is_ahead() && Instant::now() < until {
@@ -315,21 +322,21 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Whether a partition is fetched from where its log does not stand yet.
+    /// True if a partition is fetched from a position that its log has not reached yet.
     fn is_ahead(&self) -> bool {
         let is_ahead =
             |assigned: &Assigned| matches!(assigned.stage, Stage::Working { ahead: Some(_), .. });
         self.restless().any(|(_, assigned)| is_ahead(assigned))
     }
 
-    /// Whether a partition can be fetched.
+    /// True if a partition can be fetched.
     fn is_ready(&self, now: Instant) -> bool {
         let told = self.restless.iter().filter(|id| self.session.told(id).is_some()).count();
         self.session.told_count() > told
             || self.restless().any(|(_, assigned)| assigned.spec(now).is_some())
     }
 
-    /// Asks logs that have not told it yet where they stand.
+    /// Determines the positions of logs that are not known yet.
     fn begin(&mut self) {
         let now = Instant::now();
         let is_due = |assigned: &Assigned| {
@@ -342,7 +349,7 @@ impl Fetcher {
         }
     }
 
-    /// Has the log of a partition work, on a thread that may wait for the disk.
+    /// Starts work of a partition's log, on a thread that may wait for the disk.
     fn work(
         &mut self,
         id: PartitionId,
@@ -351,7 +358,7 @@ impl Fetcher {
         self.begin_work(id, None, None, work);
     }
 
-    /// Has it write what was fetched from `before`, and goes on to fetch from `ahead` meanwhile.
+    /// Writes the batches that were fetched from `before`, and concurrently fetches from `ahead`.
     fn write(
         &mut self,
         id: PartitionId,
@@ -393,14 +400,15 @@ impl Fetcher {
         assigned.is_slow &= since.elapsed() >= PATIENCE;
         match result {
             Ok(position) => {
-                // What comes and is not written would come again and again without a pause.
+                // Records that are received but not written would be fetched again and again
+                // without a pause.
                 if before.is_some_and(|before| position.log_end_offset > before) {
                     assigned.is_refused = false;
                     assigned.pause.succeeded();
                 }
                 assigned.stage = Stage::Fetching(position);
             }
-            // The image says how it goes on.
+            // The image determines how it continues.
             Err(FollowError::Superseded) => assigned.stage = Stage::Stopped,
             Err(error @ FollowError::Failed(_)) => {
                 assigned.stage = Stage::Stopped;
@@ -416,7 +424,7 @@ impl Fetcher {
         }
     }
 
-    /// Sends a request, and hears news until it is answered.
+    /// Sends a request, and processes news until the response.
     async fn ask(&mut self, to: &Destination, body: Bytes) -> Result<Ended, Closed> {
         let mut answer = self.send(to, ApiKey::FETCH, self.version, body);
         let mut gives_up_at = None;
@@ -438,7 +446,7 @@ impl Fetcher {
         }
     }
 
-    /// Whether there is something to do that the request under way does not do.
+    /// True if there is work that the request in flight does not do.
     fn is_behind(&self) -> bool {
         let now = Instant::now();
         let is_new = |assigned: &Assigned| {
@@ -460,7 +468,8 @@ impl Fetcher {
     ) -> oneshot::Receiver<Result<Bytes, SendError>> {
         let settings = self.settings();
         let timeout = duration(settings.timeout_ms);
-        // The limit is a soft one, by a batch; without a whole one the answer grows as it comes.
+        // The limit is soft, by a batch; a response with only a part of a batch grows as it
+        // arrives.
         let answer_bytes_expected = usize::try_from(settings.bytes_max).unwrap_or(0) * 2;
         let (tell, answer) = oneshot::channel();
         let request = Request { api_key, api_version, body, timeout, answer_bytes_expected };
@@ -468,7 +477,7 @@ impl Fetcher {
         answer
     }
 
-    /// The leader did not answer: its partitions are fetched by a new session.
+    /// Handles a request without a response: its partitions are fetched in a new session.
     fn not_answered(&mut self, error: &SendError) {
         self.session.lost();
         if let SendError::UnsupportedVersion { max, .. } = error
@@ -477,12 +486,12 @@ impl Fetcher {
             self.version = *max;
             return;
         }
-        // After it has come back it may be another one.
+        // After a restart it may support other versions.
         self.version = FETCH_VERSION_MAX;
         self.fetch_failed(&error.to_string());
     }
 
-    /// A pause for all partitions.
+    /// Starts a pause for all partitions.
     fn fetch_failed(&mut self, reason: &str) {
         if self.pause.failed(self.backoff()) == 1 {
             let leader = self.leader;
@@ -505,7 +514,7 @@ impl Fetcher {
     }
 }
 
-/// Tells the end of work, also if it panics.
+/// Reports the end of work, even if it panics.
 struct Tell {
     id: PartitionId,
     work: u64,
@@ -516,7 +525,7 @@ struct Tell {
 impl Tell {
     fn tell(mut self, result: Result<Position, FollowError>) {
         self.is_told = true;
-        // A task that has ended wants to know nothing.
+        // A task that has ended does not need the result.
         let _ = self.to.send(Done { id: self.id, work: self.work, result });
     }
 }
@@ -538,7 +547,7 @@ fn ended(answered: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) 
     }
 }
 
-/// Whether a partition is throttled where it follows, which is here.
+/// True if a partition is throttled on this broker as a follower.
 fn is_throttled(image: &Image, node_id: i32, id: &PartitionId) -> bool {
     let topic = image.topic_by_id(&id.0);
     topic.is_some_and(|topic| topic.throttled.follower.contains(id.1, node_id))
@@ -548,7 +557,7 @@ fn duration(ms: i32) -> Duration {
     Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
-/// Never, without a time.
+/// Sleeps until a time; forever without one.
 async fn sleep_to(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,

@@ -1,4 +1,5 @@
-//! A follower whose disk is slow, or fails. Its leader is on a socket of 127.0.0.1; clocks stand still.
+//! Tests of a follower whose disk is slow or fails. Its leader listens on 127.0.0.1; the clocks are
+//! manual.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Pair {
         Pair::prepared(durability, partitions, |_, _| {})
     }
 
-    /// Leader and follower are prepared before the latter begins to fetch.
+    /// Creates a pair and prepares both brokers before the follower starts to fetch.
     fn prepared(
         durability: Durability,
         partitions: i32,
@@ -53,7 +54,7 @@ impl Pair {
         Pair::of(durability, &|| of_t(partitions), prepare)
     }
 
-    /// The same for topics that `topics` makes.
+    /// Creates a pair for the topics of `topics`.
     fn of(
         durability: Durability,
         topics: &dyn Fn() -> ImageDelta,
@@ -96,7 +97,7 @@ impl Pair {
         Pair { leader, follower, fetchers, engine, listening }
     }
 
-    /// Produces to a partition with acks=all and waits for it.
+    /// Produces to a partition with acks=all and waits for the response.
     fn produce(&self, index: i32) {
         let records = batch(&["a"]);
         let request = request_of(-1, &[(index, Some(&records))]);
@@ -105,7 +106,7 @@ impl Pair {
         assert_eq!(answer.responses[0].partitions[0].error_code, 0);
     }
 
-    /// Produces to a partition of which the leader is the ISR, and waits for the follower.
+    /// Produces to a partition whose ISR is the leader, and waits for the follower.
     fn produce_alone(&self, index: i32) {
         self.produce(index);
         let end = self.leader.ctx.partitions.get(&TOPIC, index).unwrap().high_watermark();
@@ -124,7 +125,7 @@ impl Pair {
         }
     }
 
-    /// The end of the follower's log as its leader knows it.
+    /// The follower's log end offset, as its leader knows it.
     fn told(&self, index: i32) -> i64 {
         let led = self.leader.ctx.partitions.get(&TOPIC, index).unwrap();
         let turn = led.turn();
@@ -173,7 +174,8 @@ fn what_a_follower_has_not_synced_does_not_count_where_that_is_promised() {
     assert_eq!(log.recovery_point(), 2);
 }
 
-/// The follower lacks three batches, which its leader has committed without it, and fetches one at a time.
+/// The follower lacks three batches, which its leader has committed without it, and fetches one at
+/// a time.
 fn behind(durability: Durability, prepare: impl FnOnce(&Gate)) -> Pair {
     Pair::prepared(durability, 1, |leader, follower| {
         leader.replicate(replicated(1, &[NODE, FOLLOWER], &[NODE]), &[]);
@@ -189,7 +191,7 @@ const SEGMENTS: [&str; 2] =
     ["/data/t-0/00000000000000000000.log", "/data/t-1/00000000000000000000.log"];
 const SEGMENT: &str = SEGMENTS[0];
 
-/// Not for those that it lacks: the leader has committed them without it.
+/// Not for the batches that it lacks: the leader has committed them without it.
 #[test]
 fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
     let pair = behind(Durability::Fsync, |gate| gate.hold_at(Op::Sync, SEGMENT));
@@ -204,7 +206,7 @@ fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
     }
 }
 
-/// Of one batch, as its leader has committed more: nobody counts it.
+/// Its leader has committed more than one batch, so this one is not counted.
 #[test]
 fn a_follower_that_catches_up_fetches_the_next_batch_while_it_writes_one() {
     let pair = behind(Durability::Os, |gate| gate.hold_at(Op::Write, SEGMENT));
@@ -251,10 +253,10 @@ fn a_partition_whose_disk_is_slow_does_not_hold_others_up() {
     pair.produce(0);
 }
 
-/// Bytes of each of the three records that `behind_beside` has the follower lack.
+/// Size in bytes of each of the three records that the follower of `behind_beside` lacks.
 const SIZE: usize = 100_000;
 
-/// As [`behind`], with another partition in sync, on a disk that is held where `t`-0 is written.
+/// Like [`behind`], with another partition that is in sync. The disk is held for writes to `t`-0.
 fn behind_beside() -> Pair {
     Pair::prepared(Durability::Os, 2, |leader, follower| {
         let mut topics = of_t(2);
@@ -268,8 +270,8 @@ fn behind_beside() -> Pair {
     })
 }
 
-/// It lags, so that it is fetched ahead of while it writes; the other partition does not wait for it, and what comes to nothing
-/// is not fetched again and again.
+/// It lags, so there is a fetch-ahead while it writes. The other partition does not wait for it,
+/// and discarded records are not fetched repeatedly.
 #[test]
 fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
     let pair = behind_beside();
@@ -291,13 +293,13 @@ fn a_log_that_was_slow_is_not_fetched_ahead_of_while_it_writes_the_next_batch() 
     while pair.told(0) < 1 {
         thread::yield_now();
     }
-    // Several answers, so that what was fetched ahead has come to nothing.
+    // Several responses, so that the records of the fetch-ahead were discarded.
     for _ in 0..3 {
         pair.produce(1);
     }
     while pair.log(0).log_end_offset() < 1 {
         pair.follower.gate.let_one_through();
-        // A batch may be more than one write.
+        // A batch may take more than one write.
         pair.follower.gate.until_waiting(1);
     }
     for _ in 0..3 {
@@ -318,7 +320,7 @@ fn a_full_disk_is_tried_after_pauses_that_grow() {
     while tries() < 5 {
         thread::yield_now();
     }
-    // 10, 20, 40 and 80 ms between five tries.
+    // 10, 20, 40 and 80 ms between five attempts.
     assert!(begun.elapsed() >= Duration::from_millis(140), "{:?}", begun.elapsed());
     pair.follower.gate.heal();
     while pair.log(0).log_end_offset() < 3 {
@@ -326,7 +328,7 @@ fn a_full_disk_is_tried_after_pauses_that_grow() {
     }
 }
 
-/// Partitions on a full disk, whose leaders have committed batches of `SIZE` without them.
+/// Followers on a full disk, whose leader has committed batches of `SIZE` without them.
 fn on_a_full_disk(partitions: i32, batches: i64) -> Pair {
     let behind = || {
         let mut topics = of_t(partitions);
@@ -355,7 +357,7 @@ fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
     }
     let tried = tries(0) + tries(1);
     let sent = pair.leader.ctx.statistics.bytes_sent.value() as usize;
-    // All three of both at first, and one that may be on its way.
+    // All three batches of both partitions at first, and one that may be on its way.
     assert!(sent < (tried + 6) * SIZE, "{sent} bytes for {tried} tries");
     pair.follower.gate.heal();
     while pair.told(0) < 3 || pair.told(1) < 3 {
@@ -399,7 +401,8 @@ fn a_partition_whose_log_fails_stops_alone() {
     assert!(poll(&mut waiting).is_none());
 }
 
-/// docs/DURABILITY.md: its leader has nothing new for it, and learns what it lacks all the same.
+/// docs/DURABILITY.md: the leader has nothing new for it, but is still informed of its missing
+/// records.
 #[test]
 fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it() {
     let pair = Pair::new(Durability::Fsync, 2);
@@ -411,14 +414,14 @@ fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it()
     let batch_size = log.size_bytes() / 3;
     let disk = pair.follower.ctx.partitions.host().directory.disk();
     let file = disk.open(Path::new(SEGMENT), OpenMode::Write).unwrap();
-    // The size of the second batch.
+    // The size field of the second batch.
     file.write_at(&[0x55; 4], batch_size + 8).unwrap();
     let followed = pair.follower.ctx.partitions.get(&TOPIC, 0).unwrap();
     let error = log.read(1, 1 << 20, 2, true).unwrap_err();
     let ReadError::Storage(error) = error else { panic!("{error}") };
     followed.turn().storage_failed(&error);
     while pair.told(0) > 1 {
-        // The leader's clock stands still: only records end a Fetch that it keeps.
+        // The leader's clock is stopped: only records end a Fetch that waits there.
         pair.produce(1);
     }
 }
@@ -440,7 +443,8 @@ fn a_log_that_is_refused_a_descriptor_is_tried_again() {
     replied(crate::api::context::Outcome::Pending(waiting));
 }
 
-/// Each new topic was a warning: its follower may have the image before the leader.
+/// Regression test: each new topic caused a warning, because its follower may have the image before
+/// the leader.
 #[test]
 fn a_leader_that_lacks_a_topic_is_reported_only_if_that_lasts() {
     let pair = Pair::prepared(Durability::Os, 1, |leader, follower| {
@@ -464,8 +468,8 @@ fn a_leader_that_lacks_a_topic_is_reported_only_if_that_lasts() {
     assert!(count.parse::<u32>().unwrap() >= LASTING_ERRORS, "{count} fetches");
 }
 
-/// `t`-0 is throttled to nothing where it follows: one answer goes through, and brings the first of three batches. Only the
-/// leader is in sync.
+/// `t`-0 is throttled to nothing on the follower: one response passes, with the first of three
+/// batches. Only the leader is in sync.
 fn held_back(partitions: i32) -> Pair {
     let topics = || {
         let alone = |index| PartitionEntry { index, ..replicated(0, &[NODE, FOLLOWER], &[NODE]) };
@@ -493,13 +497,13 @@ fn a_follower_that_is_throttled_to_nothing_goes_on_when_the_windows_are_over() {
     let pair = held_back(2);
     let log = pair.log(0);
     for _ in 0..2 {
-        // Other partitions go on meanwhile.
+        // Other partitions continue in the meantime.
         pair.produce_alone(1);
     }
     assert_eq!(log.log_end_offset(), 1);
     pair.follower.clock.advance_ms(11_000);
     while log.log_end_offset() < 2 {
-        // The leader's clock stands still: only news end a Fetch that it keeps.
+        // The leader's clock is stopped: only news ends a Fetch that waits there.
         pair.produce_alone(1);
     }
     pair.produce_alone(1);

@@ -1,4 +1,5 @@
-//! What the control plane asks of partitions. Commands with a token complete exactly once (docs/SEAM.md S4).
+//! Commands of the control plane to partitions. Commands with a token complete exactly once
+//! (docs/SEAM.md S4).
 
 use std::sync::Arc;
 
@@ -20,10 +21,10 @@ use crate::seam::event::{Event, RecordsRead, Token};
 use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::shared::Pages;
 
-/// Key and value, as the control plane encoded them.
+/// Key and value, encoded by the control plane.
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);
 
-/// Tells Python what became of an append.
+/// Reports the outcome of an append to Python.
 pub(super) struct TokenWaiter {
     pub(super) events: Arc<EventQueue>,
     pub(super) token: Token,
@@ -45,14 +46,14 @@ pub(super) fn code_of(outcome: &AppendOutcome) -> i16 {
     }
 }
 
-/// What the control plane's records are part of.
+/// The kind of a batch of the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchKind {
-    /// Nothing else.
+    /// Plain records.
     Data,
-    /// The log's own record-keeping.
+    /// Control records of the log itself.
     Control,
-    /// The transaction of a producer.
+    /// Records of a producer's transaction.
     Transactional(ProducerId, ProducerEpoch),
 }
 
@@ -69,7 +70,7 @@ impl BatchKind {
     }
 }
 
-/// Completes a round of retention when nobody is at it any more.
+/// Completes a round of retention when the last reference is dropped.
 struct RetentionRound {
     events: Arc<EventQueue>,
     token: Token,
@@ -81,7 +82,7 @@ impl Drop for RetentionRound {
     }
 }
 
-/// Gathers sizes, and tells them when nobody will add one any more.
+/// Collects sizes, and reports them when the last reference is dropped.
 pub(in crate::partition) struct LogSizes {
     events: Arc<EventQueue>,
     token: Token,
@@ -105,7 +106,7 @@ impl Drop for LogSizes {
 }
 
 impl Host {
-    /// Total and usable bytes of the directory's file system; −1 in memory.
+    /// Total and usable bytes of the directory's file system; −1 for logs in memory.
     fn disk_space(&self, _: &MayWait) -> (i64, i64) {
         if self.in_memory {
             return (-1, -1);
@@ -120,8 +121,9 @@ impl PartitionTable {
         self.get(&id.0, id.1).ok_or(KafkaError::UnknownTopicId)
     }
 
-    /// Appends `records` as one batch in `leader_epoch`; `Appended` comes when the high watermark passed it, or with
-    /// the error. In the metadata log it comes when the batch is synced: the quorum counts that, and commits.
+    /// Appends `records` as one batch in `leader_epoch`. `Appended` follows when the high watermark
+    /// has passed the batch, or with the error. In the metadata log it follows when the batch is
+    /// synced: the quorum counts that, and commits.
     pub fn append(
         &self,
         token: Token,
@@ -154,10 +156,11 @@ impl PartitionTable {
         }
     }
 
-    /// Whole batches from `offset` on, up to the log end (a load) or the high watermark.
+    /// Reads whole batches from `offset` on, up to the log end offset (for a load) or the high
+    /// watermark.
     ///
     /// # Errors
-    /// As for a client's read; `UNKNOWN_TOPIC_ID` if there is no such partition.
+    /// The errors of a client's read; `UNKNOWN_TOPIC_ID` if there is no such partition.
     pub(crate) fn read(
         &self,
         may_wait: &MayWait,
@@ -169,10 +172,10 @@ impl PartitionTable {
         self.partition(id)?.read_upto(may_wait, offset, bytes_max, upto_log_end)
     }
 
-    /// One consistent snapshot.
+    /// Returns a consistent snapshot of the offsets.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_ID`, or as the partition says.
+    /// `UNKNOWN_TOPIC_ID`, or an error of the partition.
     pub(crate) fn offsets(
         &self,
         may_wait: &MayWait,
@@ -181,7 +184,7 @@ impl PartitionTable {
         self.partition(id)?.offsets(may_wait)
     }
 
-    /// Makes an ISR pending; an id to settle it by, or `None` if it is not possible now.
+    /// Makes an ISR pending. Returns an id for `settle_isr`; `None` if it is not possible now.
     pub fn propose_isr(
         &self,
         id: &PartitionId,
@@ -194,7 +197,8 @@ impl PartitionTable {
         Some(self.proposals.lock().open(&partition, proposal))
     }
 
-    /// Takes the controller's answer; one that was replaced meanwhile is ignored. After `Unknown` another one may come.
+    /// Applies the controller's response, unless the proposal was replaced. Another response may
+    /// follow after `Unknown`.
     pub fn settle_isr(&self, id: u64, outcome: IsrOutcome) {
         let Some((partition, proposal)) = self.proposals.lock().find(id) else { return };
         if !partition.settle_isr(proposal, outcome) {
@@ -202,7 +206,7 @@ impl PartitionTable {
         }
     }
 
-    /// Tells an offset, or an error, as `Maintained`.
+    /// Returns a function that reports an offset or an error as `Maintained`.
     pub(super) fn maintained(
         &self,
         token: Token,
@@ -217,7 +221,8 @@ impl PartitionTable {
         }
     }
 
-    /// `DeleteRecords`; `Maintained` carries the low watermark, once every live replica has given up the records.
+    /// Handles `DeleteRecords`. `Maintained` has the low watermark, once every live replica has
+    /// deleted the records.
     pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
         let tell = self.maintained(token);
         let partition = match self.partition(id) {
@@ -247,10 +252,12 @@ impl PartitionTable {
         });
     }
 
-    /// Deletes every log's segments past its topic's limits, and forgets silent producers. A log that was not opened
-    /// is, if something of it may have to go; what fails is reported as a partition's state.
+    /// Deletes the segments of all logs beyond their topics' limits, and expires idle producers.
+    /// Opens a closed log if some of its segments may have to be deleted; failures are reported as
+    /// partition states.
     ///
-    /// `Maintained` comes when all were looked at. A partition that is busy is not waited for: who works there looks.
+    /// `Maintained` follows when all partitions were checked. A busy partition is not awaited: its
+    /// working thread checks it.
     pub fn enforce_retention(&self, token: Token) {
         let round = Arc::new(RetentionRound { events: self.host().events.clone(), token });
         let topics = self.topics.load_full();
@@ -268,9 +275,10 @@ impl PartitionTable {
         });
     }
 
-    /// Sizes of those of `ids` whose logs exist, and the space of their disk; completes as `LogDirs`.
+    /// Sizes of those of `ids` whose logs exist, and the space of their disk; completes as
+    /// `LogDirs`.
     ///
-    /// What is known is told as it is known; only a log that nobody has looked at waits for the disk.
+    /// Uses cached sizes; only logs that were never inspected are read from disk.
     pub fn describe_log_dirs(&self, token: Token, ids: &[PartitionId]) {
         let partitions: Vec<_> = ids.iter().filter_map(|id| self.partition(id).ok()).collect();
         let host = self.host().clone();
@@ -283,7 +291,7 @@ impl PartitionTable {
         });
     }
 
-    /// What is known of each idempotent producer of a partition; completes as `Producers`.
+    /// The state of each idempotent producer of a partition; completes as `Producers`.
     pub fn describe_producers(&self, token: Token, id: &PartitionId) {
         let events = self.host().events.clone();
         let tell = move |described: Result<Vec<ProducerEntry>, KafkaError>| {
@@ -299,7 +307,7 @@ impl PartitionTable {
         }
     }
 
-    /// Whole batches up to the log end; completes as `RecordsRead`.
+    /// Reads whole batches up to the log end offset; completes as `RecordsRead`.
     pub fn read_records(&self, token: Token, id: &PartitionId, offset: i64, bytes_max: usize) {
         let events = self.host().events.clone();
         let tell = move |read: Result<RecordsRead, KafkaError>| {
@@ -315,7 +323,7 @@ impl PartitionTable {
     }
 }
 
-/// One batch of `records`, stamped with the time.
+/// Encodes `records` as one batch with the current time.
 fn encoded(records: &[KeyValue], kind: BatchKind, now_ms: i64) -> Result<Vec<u8>, KafkaError> {
     let mut builder = BatchBuilder::new(kind.options());
     let mut batch = Vec::new();

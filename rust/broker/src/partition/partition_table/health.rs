@@ -1,4 +1,4 @@
-//! The disk under the partitions: which of them clients wait for, and whether a probe succeeds.
+//! The health of the disk: partitions whose clients wait for it, and probes.
 
 use std::io;
 use std::sync::Weak;
@@ -11,24 +11,25 @@ use crate::partition::threads::pool::MayWait;
 use crate::seam::event::{DiskStateKind, Event, Token};
 use crate::seam::image::PartitionId;
 
-/// Unlinked before it is written: a crash leaves nothing.
+/// Unlinked before it is written, so that a crash leaves no file.
 const PROBE_FILE: &str = "disk.probe";
 const PROBE_BYTES: usize = 4096;
-/// A disk that was full is usable again with a hundredth of it free, within these bounds.
+/// A full disk is usable again when a hundredth of it is free, within these bounds.
 const FREE_BYTES_MIN: u64 = 4 << 20;
 const FREE_BYTES_MAX: u64 = 1 << 30;
 
-/// What a probe needs to succeed, apart from a disk that can be written.
+/// The conditions for a successful probe, in addition to a writable disk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProbeNeeds {
-    /// Nothing: the probe measures how fast the disk is.
+    /// None: the probe measures the speed of the disk.
     Nothing,
-    /// Free space: the disk was full.
+    /// Free space, because the disk was full.
     Space,
 }
 
 impl PartitionTable {
-    /// Partitions whose clients have waited for longer than this for the disk; the metadata log does not count.
+    /// Partitions whose clients have waited for the disk for longer than this; excludes the
+    /// metadata log.
     pub(crate) fn stalled(&self, wait_ns_min: u64) -> Vec<PartitionId> {
         let host = self.host();
         if host.in_memory {
@@ -41,8 +42,8 @@ impl PartitionTable {
             .collect()
     }
 
-    /// Writes to the disk and syncs it; completes as `Maintained`, whose offset is the duration in milliseconds. A
-    /// success with free space ends the state of a full disk.
+    /// Writes to the disk and syncs it. Completes as `Maintained`, whose offset is the duration in
+    /// milliseconds. Success with free space ends the state of a full disk.
     pub(crate) fn probe_disk(&self, token: Token, needs: ProbeNeeds) {
         let host = self.host().clone();
         self.host().probers.submit(move |may_wait| {
@@ -147,7 +148,7 @@ mod tests {
         assert!(!disk.exists(std::path::Path::new("/data/disk.probe")));
     }
 
-    /// It ended the state although larger appends were still refused.
+    /// Regression test: a small append ended the state although larger appends still failed.
     #[test]
     fn a_small_append_on_a_disk_without_free_space_leaves_it_full() {
         let broker = Broker::on_disk_of_bytes(FREE_BYTES_MIN - 1).with_topic(1, &[]);

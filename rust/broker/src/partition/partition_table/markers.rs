@@ -1,4 +1,4 @@
-//! Markers, which end transactions: what the control plane has written to many partitions at once.
+//! Transaction markers, which the control plane writes to many partitions at once.
 
 use std::sync::Arc;
 
@@ -18,15 +18,16 @@ use crate::seam::image::PartitionId;
 /// The end of a transaction in one partition.
 #[derive(Debug, Clone, Copy)]
 pub struct Marker {
-    /// Where it goes.
+    /// The partition to write to.
     pub partition: PartitionId,
-    /// Whose transaction it ends.
+    /// The producer whose transaction ends.
     pub producer_id: ProducerId,
-    /// The one that it brings, from transaction version 2 on; else that of the transaction.
+    /// From transaction version 2 on the new epoch of the producer; before, the epoch of the
+    /// transaction.
     pub producer_epoch: ProducerEpoch,
-    /// Commit or abort, and who decided it.
+    /// Commit or abort, and the epoch of the coordinator.
     pub marker: EndTransactionMarker,
-    /// Of Kafka's feature `transaction.version`: decides which epochs are stale.
+    /// Level of Kafka's feature `transaction.version`; it determines which epochs are stale.
     pub transaction_version: i16,
 }
 
@@ -45,8 +46,8 @@ impl Marker {
 }
 
 impl PartitionTable {
-    /// Appends a marker to each partition, behind all that was given to it before; `MarkersWritten` comes when each has been
-    /// refused or the high watermark has passed it.
+    /// Appends a marker to each partition, after all earlier appends. `MarkersWritten` follows when
+    /// the high watermark has passed each marker, or the marker was refused.
     pub fn write_markers(&self, token: Token, markers: &[Marker]) {
         let round = MarkerRound::new(self.host().events.clone(), token, markers.len());
         let now_ms = self.host().clock.now_ms();
@@ -73,7 +74,7 @@ impl PartitionTable {
     }
 }
 
-/// Gathers what became of markers, and tells it with the last one.
+/// Collects the outcomes of markers, and reports them after the last one.
 struct MarkerRound {
     events: Arc<EventQueue>,
     token: Token,

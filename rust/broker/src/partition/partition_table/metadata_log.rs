@@ -1,4 +1,5 @@
-//! What the metadata quorum asks of its log on this node beside appends: another node's batches, truncation, commits.
+//! Commands of the metadata quorum to its log on this node, in addition to appends: batches of
+//! other nodes, truncation and commits.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::seam::event::Token;
 use crate::seam::image::PartitionId;
 
 impl PartitionTable {
-    /// Appends a leader's batches as they are; `Appended` comes when they are synced, or with the error.
+    /// Appends a leader's batches unchanged; `Appended` follows when they are synced, or with the
+    /// error.
     pub fn append_fetched(
         &self,
         token: Token,
@@ -40,7 +42,7 @@ impl PartitionTable {
         });
     }
 
-    /// Gives up the records at `offset` and behind it; `Maintained` carries where the log ends then.
+    /// Truncates the log to `offset`; `Maintained` has the new log end offset.
     pub fn truncate(&self, token: Token, id: &PartitionId, offset: i64) {
         let tell = self.maintained(token);
         match self.quorum_partition(id) {
@@ -51,7 +53,7 @@ impl PartitionTable {
         }
     }
 
-    /// Empties the log, which begins at `offset` then; `Maintained` carries its start.
+    /// Empties the log, which then starts at `offset`; `Maintained` has its log start offset.
     pub fn restart_log(&self, token: Token, id: &PartitionId, offset: i64) {
         let tell = self.maintained(token);
         match self.quorum_partition(id) {
@@ -62,17 +64,18 @@ impl PartitionTable {
         }
     }
 
-    /// Raises the high watermark as far as the log reaches. Without such a partition there is nothing to do.
+    /// Raises the high watermark, at most to the log end offset. Does nothing without such a
+    /// partition.
     pub fn commit(&self, id: &PartitionId, high_watermark: i64) {
         if let Ok(partition) = self.quorum_partition(id) {
             partition.follow_high_watermark(high_watermark);
         }
     }
 
-    /// A partition that the quorum decides about.
+    /// A partition that the quorum commits.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_ID`; `INVALID_REQUEST` where the in-sync replicas decide.
+    /// `UNKNOWN_TOPIC_ID`; `INVALID_REQUEST` if the in-sync replicas commit.
     fn quorum_partition(&self, id: &PartitionId) -> Result<Arc<Partition>, KafkaError> {
         let partition = self.partition(id)?;
         if partition.hidden { Ok(partition) } else { Err(KafkaError::InvalidRequest) }

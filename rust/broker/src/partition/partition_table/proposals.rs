@@ -1,4 +1,4 @@
-//! ISR proposals in flight, under ids that are unique in this broker.
+//! ISR proposals in flight, with ids that are unique in this broker.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -7,8 +7,8 @@ use crate::partition::Partition;
 use crate::partition::replication::isr::ProposalId;
 use crate::seam::image::{PartitionId, TopicId};
 
-/// At most one for each partition: the latest. One that an image replaced stays until the partition has another, or is
-/// deleted.
+/// At most one proposal per partition: the latest. A proposal that an image replaced stays until
+/// the partition has another one, or is deleted.
 #[derive(Default)]
 pub(super) struct Proposals {
     last_id: u64,
@@ -17,7 +17,7 @@ pub(super) struct Proposals {
 }
 
 impl Proposals {
-    /// Takes a proposal that has begun; returns its id.
+    /// Adds a proposal; returns its id.
     pub(super) fn open(&mut self, partition: &Arc<Partition>, proposal: ProposalId) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -34,7 +34,7 @@ impl Proposals {
         Some((partition.upgrade()?, *proposal))
     }
 
-    /// Forgets a proposal that is settled.
+    /// Removes a settled proposal.
     pub(super) fn close(&mut self, id: u64) {
         let closed = self.open.remove(&id).and_then(|(partition, _)| partition.upgrade());
         if let Some(partition) = closed {
@@ -42,7 +42,7 @@ impl Proposals {
         }
     }
 
-    /// Forgets those of deleted topics.
+    /// Removes the proposals of deleted topics.
     pub(super) fn forget(&mut self, is_deleted: impl Fn(&TopicId) -> bool) {
         let open = &mut self.open;
         self.latest.retain(|(topic_id, _), id| {

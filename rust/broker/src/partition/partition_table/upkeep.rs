@@ -1,4 +1,4 @@
-//! What the clock asks of partitions, and the end of them all.
+//! Periodic work on all partitions, and their end.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::seam::log_ring::Level;
 const TARGET: &str = "broker.partition";
 
 impl PartitionTable {
-    /// At the start, once all partitions are known: directories of others are renamed as strays, as Kafka's
-    /// `LogManager` does, and reported.
+    /// Called at the start, after all partitions are known: renames the directories of unknown
+    /// partitions to strays, as Kafka's `LogManager` does, and reports them.
     pub(crate) fn mark_strays(&self, _: &MayWait) {
         let known: HashSet<_> =
             self.all().iter().map(|partition| (partition.topic.clone(), partition.index)).collect();
@@ -31,7 +31,8 @@ impl PartitionTable {
         }
     }
 
-    /// Starts the syncs whose `flush.ms` has come; those with nothing left to sync leave the dirty list.
+    /// Starts the syncs whose `flush.ms` has passed; removes fully synced partitions from the dirty
+    /// list.
     pub fn sync_due(&self) {
         let now_ms = self.host.clock.now_ms();
         let dirty = std::mem::take(&mut *self.host.dirty.lock());
@@ -40,14 +41,14 @@ impl PartitionTable {
         self.host.dirty.lock().append(&mut still_dirty);
     }
 
-    /// Looks at the followers of all partitions that are led here, by a thread of upkeep: a follower that does not fetch any
-    /// more is heard of in no other way.
+    /// Scans the followers of all partitions that are led here, on a maintenance thread: a follower
+    /// that has stopped is only detected in this way.
     pub(crate) fn scan_followers(&self) {
         let host = self.host.clone();
         self.host.lane.push(Urgency::Background, move |_| host.scan_followers());
     }
 
-    /// One tick towards giving back the files of partitions that nobody uses.
+    /// Runs a tick for partitions in use, which closes the files of idle ones.
     pub fn release_idle(&self) {
         let listed = std::mem::take(&mut *self.host.listed.lock());
         let mut kept: Vec<_> = (listed.into_iter())
@@ -58,7 +59,8 @@ impl PartitionTable {
         *listed = kept;
     }
 
-    /// Writes recovery points, log starts and high watermarks, and removes files whose delay has passed.
+    /// Writes recovery points, log start offsets and high watermarks, and removes files whose delay
+    /// has passed.
     pub(crate) fn checkpoint(&self, _: &MayWait) {
         let closed = self.closed.lock();
         if *closed {
@@ -73,7 +75,7 @@ impl PartitionTable {
         }
         self.release_idle();
         let directory = &self.host.directory;
-        // In this order: on a full disk the checkpoints need the space of what was deleted.
+        // In this order, because on a full disk the checkpoints need the freed space.
         let removed = directory.remove_deleted(now_ms);
         let written = directory.checkpoint(&self.high_watermarks());
         for error in [removed, written].iter().filter_map(|result| result.as_ref().err()) {
@@ -81,9 +83,9 @@ impl PartitionTable {
         }
     }
 
-    /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
-    /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it. The threads of all
-    /// pools end, however long something refers to this broker.
+    /// Closes all partitions: waiting requests fail, logs are stored and synced, and the directory
+    /// is marked clean and unlocked. A failed log leaves the directory unclean, so that the next
+    /// start recovers it. The threads of all pools end, even while this broker is still referenced.
     pub(crate) fn close(&self, may_wait: &MayWait) {
         let high_watermarks = self.high_watermarks();
         self.end(may_wait, |directory| {
@@ -91,7 +93,7 @@ impl PartitionTable {
         });
     }
 
-    /// Ends every partition as the death of the process would: nothing is stored, synced or marked.
+    /// Ends all partitions as a crash of the process would: nothing is stored, synced or marked.
     pub(crate) fn abandon(&self, may_wait: &MayWait) {
         self.end(may_wait, |directory| {
             directory.abandon();
@@ -108,7 +110,8 @@ impl PartitionTable {
         for partition in &self.all() {
             partition.close();
         }
-        // No new round begins from here on; those that run end before their files are somebody else's.
+        // No new round starts from here on; running rounds end before the files may belong to
+        // another process.
         self.host.wait_idle(may_wait);
         if let Err(error) = end(&self.host.directory) {
             self.host.report_failed(&error);
@@ -119,7 +122,7 @@ impl PartitionTable {
         }
     }
 
-    /// Of partitions whose log is open.
+    /// The high watermarks of partitions with an open log.
     fn high_watermarks(&self) -> Vec<(String, i32, i64)> {
         (self.all().iter())
             .filter(|partition| partition.opened_log().is_some())
@@ -139,9 +142,9 @@ impl Host {
         self.replicated.lock().append(&mut kept);
     }
 
-    /// Deletes partitions that the table does not have any more: those beyond
-    /// [`DELETED_AT_ONCE_MAX`] by the lane, so that a step takes no longer for a larger topic. None
-    /// that is made under one of their names works before they are gone.
+    /// Deletes partitions that were removed from the table. Those beyond [`DELETED_AT_ONCE_MAX`]
+    /// are deleted on the maintenance lane, so that the time of a step does not grow with the
+    /// topic. A new partition with one of their names waits until they are gone.
     pub(super) fn delete(self: &Arc<Host>, departure: Departure, topics: Vec<Gone>) {
         if topics.is_empty() {
             return;
@@ -160,7 +163,8 @@ impl Host {
         }
     }
 
-    /// Waits until no thread works for the partitions any more, nor is about to: what one pool ends another may go on with.
+    /// Waits until no thread works for the partitions and none is about to: a task of one pool may
+    /// queue one in another pool.
     pub(crate) fn wait_idle(&self, may_wait: &MayWait) {
         let begun = || self.lane.begun() + self.writers.begun() + self.syncer.begun();
         let mut seen = begun();
@@ -175,7 +179,7 @@ impl Host {
         }
     }
 
-    /// Reports a directory that is of no topic.
+    /// Reports a directory that does not belong to a topic.
     pub(in crate::partition) fn report_stray(&self, topic: &str, index: i32) {
         self.log_ring.log(Level::Warning, TARGET, || {
             format!(
@@ -189,12 +193,12 @@ impl Host {
     /// Reports an error of the directory itself.
     pub(in crate::partition) fn report_failed(&self, error: &StorageError) {
         let state = match error {
-            // The next append, or probe, that finds free space reports it.
+            // The next append or probe that finds free space reports the end of this state.
             StorageError::NoSpace { .. } if self.is_disk_full.swap(true, Ordering::Relaxed) => {
                 return;
             }
             StorageError::NoSpace { .. } => DiskStateKind::Full,
-            // The disk is as it was; upkeep comes again.
+            // The disk is unchanged; the next upkeep retries.
             StorageError::Exhausted { .. } => {
                 return self.log_ring.log(Level::Warning, TARGET, || error.to_string());
             }
@@ -337,7 +341,8 @@ mod tests {
         assert_eq!(deleted(), partitions);
     }
 
-    /// Of the data directory, for a topic of so many logs. One for each would take seconds for a thousand of them.
+    /// Number of syncs of the data directory when a topic with this many logs is deleted. One sync
+    /// per log would take seconds for a thousand logs.
     fn directory_syncs_of_a_deletion(partitions: i32) -> usize {
         let mut broker = Broker::on_disk(Durability::Os).with_topic(partitions, &[]);
         for partition in 0..partitions {
@@ -387,7 +392,7 @@ mod tests {
         let again = || topic("t", [8; 16], 1, &[]);
         broker.apply(ImageDelta { topics: vec![again()], ..ImageDelta::default() });
         broker.wait_idle();
-        // Killed before anything is appended, and somebody removes the renamed directory.
+        // Killed before anything is appended; then the renamed directory is removed.
         let disk = broker.ctx.partitions.host().directory.disk().clone();
         for name in names(&broker) {
             disk.remove_dir_all(&Path::new("/data").join(name)).unwrap();
@@ -423,7 +428,7 @@ mod tests {
         assert_eq!(recovery_points(&broker), "0\n0\n");
     }
 
-    /// Each command of one pool leaves another to another pool.
+    /// Each command of one pool queues another one in another pool.
     fn hop(host: &Arc<Host>, left: usize, ended: Arc<AtomicBool>) {
         let Some(left) = left.checked_sub(1) else { return ended.store(true, Ordering::Relaxed) };
         let next = host.clone();
@@ -443,7 +448,7 @@ mod tests {
         assert!(ended.load(Ordering::Relaxed));
     }
 
-    /// A topic is deleted, and a power cut undoes the renaming of its directory.
+    /// A topic is deleted, and a power failure undoes the renaming of its directory.
     fn with_a_returned_directory() -> Broker {
         let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         broker.append_waiting(&batch(&["old"]));

@@ -33,22 +33,24 @@ fn told(outcome: Outcome) -> Option<KafkaError> {
     error.filter(|error| *error != KafkaError::None)
 }
 
-/// Of the batch with this sequence; `None` if it was appended. Replicas are not waited for.
+/// Produces the batch with this sequence, without waiting for replicas. Returns its error; `None`
+/// if it was appended.
 fn sent(broker: &Broker, base_sequence: i32) -> Option<KafkaError> {
     sent_on(broker, testing::connection().id, base_sequence)
 }
 
-/// The same with acks=all, where it is refused.
+/// Produces with acks=all a batch that is rejected; returns its error.
 fn refused(broker: &Broker, base_sequence: i32) -> KafkaError {
     told(broker.produce(9, -1, &in_epoch(0, base_sequence))).unwrap()
 }
 
-/// Of the batch with this sequence, on the connection with this id.
+/// Produces the batch with this sequence on the connection with this id; returns its error.
 fn sent_on(broker: &Broker, connection: u64, base_sequence: i32) -> Option<KafkaError> {
     told(broker.produce_on(connection, 9, 1, &in_epoch(0, base_sequence)))
 }
 
-/// Also when six batches come: a broker knows the last five of a producer.
+/// Checks that the first batch is awaited, even with six batches: a broker remembers the last five
+/// of a producer.
 fn the_first_is_waited_for(broker: &Broker) {
     for sequence in 1..6 {
         assert_eq!(sent(broker, sequence), Some(KafkaError::NotEnoughReplicas));
@@ -56,7 +58,7 @@ fn the_first_is_waited_for(broker: &Broker) {
     assert_eq!([0, 1, 2, 3, 4, 5].map(|sequence| sent(broker, sequence)), [None; 6]);
 }
 
-/// These are in sync, where two are asked for.
+/// Sets the ISR, with `min.insync.replicas` 2.
 fn in_sync(broker: &mut Broker, partition_epoch: i32, isr: &[i32]) {
     let entry = replicated(partition_epoch, &BOTH, isr);
     broker.replicate(entry, &[("min.insync.replicas", "2")]);
@@ -68,7 +70,8 @@ fn with_too_few() -> Broker {
     broker
 }
 
-/// The batch with sequence 0 is appended, and the one with 1 finds too few replicas, which are back now.
+/// A broker that has appended the batch with sequence 0 and rejected the one with sequence 1
+/// because of too few replicas, which have returned since.
 fn with_too_few_for_a_moment() -> Broker {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
@@ -115,7 +118,7 @@ fn a_batch_whose_answer_was_lost_and_that_is_refused_when_it_comes_again_is_wait
     the_first_is_waited_for(&broker);
 }
 
-/// However many there were.
+/// Whatever the number of batches.
 #[test]
 fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
     let mut broker = with_too_few();
@@ -127,7 +130,7 @@ fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
     assert_eq!(sent(&broker, 100), None);
 }
 
-/// Which sends the one behind it once more.
+/// The client then resends the batch after it.
 #[test]
 fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
     let broker = with_too_few_for_a_moment();
@@ -137,7 +140,7 @@ fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
     assert_eq!(sent(&broker, 1), None);
 }
 
-/// In Apache Kafka, too, the first batch of a producer that is not known may have any sequence.
+/// In Apache Kafka, too, the first batch of an unknown producer may have any sequence.
 #[test]
 fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
     let mut broker = with_too_few();
@@ -159,7 +162,7 @@ fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
     assert_eq!(sent(&broker, 9), Some(KafkaError::OutOfOrderSequenceNumber));
 }
 
-/// The first comes while those behind it are told.
+/// The first batch arrives while later ones are rejected.
 #[test]
 fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
     let broker = with_too_few_for_a_moment();
@@ -199,7 +202,7 @@ fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_b
     the_first_is_waited_for(&broker);
 }
 
-/// One that was appended long ago.
+/// A batch that was appended long ago.
 #[test]
 fn a_batch_of_a_connection_that_has_ended_and_is_out_of_order_does_not_forget_what_was_refused() {
     let mut broker = with_too_few();
@@ -214,7 +217,7 @@ fn a_batch_of_a_connection_that_has_ended_and_is_out_of_order_does_not_forget_wh
     assert_eq!([8, 9, 10].map(|sequence| sent(&broker, sequence)), [None; 3]);
 }
 
-/// As behind some proxies: its connection never says that what was told on another one is through.
+/// As behind some proxies: its connection never shows that the batches of another one are complete.
 #[test]
 fn each_batch_of_a_client_that_takes_another_connection_each_time_goes_in_the_second_time() {
     let broker = with_too_few_for_a_moment();
@@ -227,7 +230,7 @@ fn each_batch_of_a_client_that_takes_another_connection_each_time_goes_in_the_se
     }
 }
 
-/// It costs those behind the first one round more.
+/// The batches after the first one need another round.
 #[test]
 fn what_was_refused_on_a_connection_that_has_ended_holds_the_next_one_up_once() {
     let broker = with_too_few_for_a_moment();
@@ -248,7 +251,7 @@ fn batches_behind_one_that_is_refused_again_come_again_once_more() {
     assert_eq!([1, 2].map(|sequence| sent(&broker, sequence)), [None; 2]);
 }
 
-/// The last of them was taken for the first.
+/// Regression test: the last of them was treated as the first.
 #[test]
 fn batches_behind_one_that_is_given_up_stay_in_order_whichever_of_them_was_refused() {
     let mut broker = with_too_few();
@@ -283,7 +286,7 @@ fn the_next_epoch_of_a_producer_has_nothing_to_wait_for() {
     assert_eq!(gap, Some(KafkaError::OutOfOrderSequenceNumber));
 }
 
-/// Nothing tells a log that does not know a producer yet that it was to get an earlier batch first.
+/// A log that does not know a producer yet cannot tell that an earlier batch is missing.
 #[test]
 fn the_first_batches_of_a_producer_stay_in_order_where_a_leader_begins_to_lead() {
     let mut broker = Broker::in_memory().in_cluster();

@@ -1,64 +1,65 @@
-//! What a leader knows of one follower, from that follower's fetches.
+//! The state of one follower that its leader derives from its fetches.
 
 use crate::seam::event::ReplicaStateKind;
 
-/// A follower's replica as its leader sees it. Nothing is known (−1) until it fetches in this leader epoch.
+/// A follower, from its leader's point of view. Its offsets are −1 until it fetches in this leader
+/// epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follower {
     /// Node id.
     pub broker_id: i32,
-    /// Exclusive end of what it has, −1 before its first fetch in this epoch.
+    /// Its log end offset (exclusive); −1 before its first fetch in this epoch.
     pub log_end_offset: i64,
     /// Its log start offset, −1 if unknown.
     pub log_start_offset: i64,
-    /// When it last had everything the leader had; 0 for "long ago".
+    /// Time when it last had all records of the leader; 0 for "long ago".
     pub caught_up_ns: u64,
-    /// Registration under which it fetches.
+    /// Broker epoch of its fetches.
     pub broker_epoch: Option<i64>,
-    /// What Python was told of it last.
+    /// The state that was last reported to Python.
     pub told: Standing,
     fetched_ns: u64,
     leader_log_end_at_fetch: i64,
 }
 
-/// How a follower stands in the eyes of its leader.
+/// The state of a follower, as its leader determines it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// What it is.
+    /// Caught up, lagging, or with a stale broker epoch.
     pub state: ReplicaStateKind,
-    /// Whether the ISR should change for it: it may join, or it lags and is a member.
+    /// True if the ISR should change: the follower may join, or it is a member and lags.
     pub asks: bool,
 }
 
-/// A fetch by a follower, as far as bookkeeping goes.
+/// The parameters of a follower's fetch that matter to the leader's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FollowerFetch {
-    /// Where it fetches from: the end of what it has.
+    /// The offset that it fetches from: its log end offset.
     pub fetch_offset: i64,
-    /// Its log start offset.
+    /// First readable offset of the follower's log.
     pub log_start_offset: i64,
-    /// Its registration's epoch; −1 from before KIP-903.
+    /// Its broker epoch; −1 from a broker without KIP-903.
     pub broker_epoch: i64,
-    /// When the request arrived.
+    /// Arrival time of the request.
     pub arrived_ns: u64,
 }
 
 impl Standing {
-    /// What the image says of it, so nobody needs to be told.
+    /// The state according to the image, which needs no report.
     fn at_epoch_start(in_sync: bool) -> Standing {
         let state = if in_sync { ReplicaStateKind::CaughtUp } else { ReplicaStateKind::Lagging };
         Standing { state, asks: false }
     }
 
-    /// Whether Python has to be told of this one, after `told`.
+    /// True if this state must be reported to Python after `told`.
     pub fn is_news(self, told: Standing) -> bool {
         self.state != told.state || (self.asks && !told.asks)
     }
 }
 
 impl Follower {
-    /// A follower at the start of a leader epoch: members of the ISR get a fresh lag clock, others none
-    /// (contract/replication.md#8).
+    /// Creates a follower at the start of a leader epoch: for members of the ISR the lag starts
+    /// now, others count as lagging (contract/replication.md#8).
     pub fn at_epoch_start(broker_id: i32, in_sync: bool, now_ns: u64) -> Follower {
         Follower {
             broker_id,
@@ -72,8 +73,8 @@ impl Follower {
         }
     }
 
-    /// Notes a fetch; `false` and unchanged if it comes from an older registration than one already seen
-    /// (contract/replication.md#27).
+    /// Records a fetch; returns false and changes nothing if it is from an older registration than
+    /// an earlier fetch (contract/replication.md#27).
     pub fn fetched(&mut self, fetch: FollowerFetch, leader_log_end: i64) -> bool {
         if self
             .broker_epoch
@@ -81,8 +82,9 @@ impl Follower {
         {
             return false;
         }
-        // Caught up now, or caught up with the end that the leader had at the fetch before this one: a follower that
-        // steadily trails a busy leader by one fetch never lags (contract/replication.md#28).
+        // Caught up now, or with the log end that the leader had at the previous fetch: a follower
+        // that constantly trails a busy leader by one fetch never lags
+        // (contract/replication.md#28).
         if fetch.fetch_offset >= leader_log_end {
             self.caught_up_ns = self.caught_up_ns.max(fetch.arrived_ns);
         } else if fetch.fetch_offset >= self.leader_log_end_at_fetch {
@@ -98,12 +100,12 @@ impl Follower {
         true
     }
 
-    /// Whether it has fetched in this epoch.
+    /// True if it has fetched in this epoch.
     pub fn has_fetched(&self) -> bool {
         self.log_end_offset != -1
     }
 
-    /// Whether it has all the leader has, or had it within `lag_ns_max`.
+    /// True if it has all records of the leader, or had them within `lag_ns_max`.
     pub fn is_caught_up(&self, leader_log_end: i64, now_ns: u64, lag_ns_max: u64) -> bool {
         self.log_end_offset == leader_log_end
             || (self.caught_up_ns != 0 && now_ns.saturating_sub(self.caught_up_ns) <= lag_ns_max)

@@ -1,64 +1,66 @@
-//! The in-sync replicas of a partition: committed and proposed are different types.
+//! The in-sync replicas of a partition; the committed and the proposed ISR have different types.
 //!
-//! A proposal (`AlterPartition` in flight) does not replace what is committed: until the controller's answer the high
-//! watermark counts the *maximal* ISR, committed ∪ proposed adds, and a proposed removal still counts
-//! (contract/replication.md#1). So whichever way the answer goes, nothing was acknowledged too early.
+//! A proposal (`AlterPartition` in flight) does not replace the committed ISR: until the controller
+//! responds, the high watermark depends on the *maximal* ISR, the union of the committed and the
+//! proposed members, so a proposed removal still counts (contract/replication.md#1). So nothing is
+//! acknowledged too early, whatever the response is.
 
-/// Broker ids the controller has committed as in sync; the leader is always one of them.
+/// Broker ids that the controller has committed as in sync; always includes the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommittedIsr(pub Vec<i32>);
 
-/// One broker of a proposal with the epoch of the registration that was seen fetching.
+/// One broker of a proposal, with the broker epoch of its fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BrokerState {
     /// Node id.
     pub broker_id: i32,
-    /// Epoch of its registration; −1 if unknown (the leader's own may be).
+    /// The broker epoch; −1 if unknown (the leader's own may be).
     pub broker_epoch: i64,
 }
 
-/// Names one proposal, so that a late answer is matched with what it answers.
+/// Identifies a proposal, so that a late response is matched with it.
 pub type ProposalId = u64;
 
-/// An ISR that was sent to the controller and not yet answered, beside the state it would replace.
+/// An ISR that was sent to the controller, and the committed ISR that it would replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingIsr {
-    /// This proposal.
+    /// The id of this proposal.
     pub proposal: ProposalId,
-    /// What was asked for.
+    /// The proposed members.
     pub sent: Vec<BrokerState>,
-    /// What holds until the answer.
+    /// The ISR that is valid until the response.
     pub committed: CommittedIsr,
 }
 
-/// The controller's answer to a proposal, as far as Python could tell it.
+/// The controller's response to a proposal, as far as Python knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IsrOutcome {
-    /// Accepted: this is committed, in the leader epoch of the proposal. The image says the same later.
+    /// Accepted: this ISR is committed, in the leader epoch of the proposal. A later image repeats
+    /// it.
     Committed {
-        /// The in-sync replicas, which are the controller's to say.
+        /// The in-sync replicas; the controller decides them.
         isr: Vec<i32>,
-        /// With which the next proposal has to be made.
+        /// The partition epoch that the next proposal needs.
         partition_epoch: i32,
     },
-    /// Refused (for example `INELIGIBLE_REPLICA`): back to the committed state.
+    /// Refused (for example `INELIGIBLE_REPLICA`): the committed ISR stays.
     Rejected,
-    /// Nobody knows: the proposal stays pending until it is settled after all, or the next image names an ISR
-    /// (contract/replication.md#32).
+    /// Unknown: the proposal stays pending until it is settled after all, or until the next image
+    /// with an ISR (contract/replication.md#32).
     Unknown,
 }
 
-/// Committed, or committed with one change in flight; never two (contract/replication.md#29).
+/// The committed ISR, with at most one proposal in flight (contract/replication.md#29).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IsrState {
-    /// Nothing in flight.
+    /// No proposal in flight.
     Committed(CommittedIsr),
     /// One proposal in flight.
     Pending(PendingIsr),
 }
 
 impl IsrState {
-    /// The committed part, whatever is in flight.
+    /// The committed ISR, whether or not a proposal is in flight.
     pub fn committed(&self) -> &CommittedIsr {
         match self {
             IsrState::Committed(committed) => committed,
@@ -66,15 +68,15 @@ impl IsrState {
         }
     }
 
-    /// Whether `broker` is in the maximal ISR: committed ∪ proposed.
+    /// True if `broker` is in the maximal ISR: committed or proposed.
     pub fn maximal_contains(&self, broker: i32) -> bool {
         self.committed().0.contains(&broker)
             || matches!(self, IsrState::Pending(pending)
                 if pending.sent.iter().any(|state| state.broker_id == broker))
     }
 
-    /// Members that min.insync.replicas counts: those in both the committed and the proposed set, so that a shrink in
-    /// flight already stops acks=all writes.
+    /// Number of members that `min.insync.replicas` counts: those in both the committed and the
+    /// proposed ISR, so that a proposed removal already stops acks=all writes.
     pub fn effective_count(&self) -> usize {
         match self {
             IsrState::Committed(committed) => committed.0.len(),
@@ -93,7 +95,7 @@ impl IsrState {
         }
     }
 
-    /// Makes `sent` pending; `false` and unchanged if a proposal is in flight.
+    /// Makes `sent` pending; returns false and changes nothing if a proposal is in flight.
     pub fn propose(&mut self, proposal: ProposalId, sent: Vec<BrokerState>) -> bool {
         let IsrState::Committed(committed) = self else { return false };
         let committed = std::mem::take(committed);
@@ -101,7 +103,8 @@ impl IsrState {
         true
     }
 
-    /// Takes the answer to `proposal`; `false` if that proposal is no longer the one in flight.
+    /// Applies the response to `proposal`; returns false if that proposal is not in flight any
+    /// more.
     pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         let IsrState::Pending(pending) = self else { return false };
         if pending.proposal != proposal {

@@ -1,17 +1,17 @@
 //! Seeded histories of brokers that replicate one partition: messages are lost, late and out of
-//! order, disks lose what was not synced, logs lose their middle, brokers are fenced and come back,
-//! and the controller moves the leadership (contract/replication.md#1–#32).
+//! order, disks lose unsynced records, logs lose records in the middle, brokers are fenced and
+//! return, and the controller moves the leadership (contract/replication.md#1–#32).
 //!
-//! [`Replication`](super::Replication) and `EpochCache` are those that brokers run. Around them
-//! logs are lists, and the controller is the part of it that decides about one partition. One seed
-//! is one history, step by step, and after each step every invariant of [`world::World::check`]
-//! holds. That the histories reach far enough is shown by [`Wrong`] rules: the histories find each
-//! of them. The ordinary tests run only the recorded seed of each rule (`simulation/seeds.toml`)
-//! and a sample of seeds without a wrong rule; ignored tests search for the rules again and run
-//! many seeds.
+//! The simulation uses the [`Replication`](super::Replication) and `EpochCache` of real brokers.
+//! Logs are lists, and the controller is reduced to its decisions about one partition. A seed
+//! determines a history, step by step, and after each step every invariant of
+//! [`world::World::check`] holds. [`Wrong`] rules show that the histories reach far enough: the
+//! histories detect each of them. The ordinary tests run only the recorded seed of each rule
+//! (`simulation/seeds.toml`) and a sample of seeds without a wrong rule; ignored tests search for
+//! the rules again and run many seeds.
 //!
 //! `make simulate-replication` runs more seeds; `REPLICATION_SEED=7 REPLICATION_SEEDS=1` prints the
-//! steps of one.
+//! steps of one seed.
 
 mod controller;
 mod node;
@@ -22,42 +22,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::world::World;
 
-/// A rule of replication that brokers or the controller break.
+/// A replication rule that brokers or the controller violate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
-    /// A new follower gives up what is not committed as far as it knows, in place of what parts
-    /// from its leader.
+    /// A new follower truncates to its high watermark, not to where its log diverges from the
+    /// leader's.
     TruncateToHighWatermark,
-    /// A fetch does not say of which epoch the follower's last record is.
+    /// A fetch does not contain the epoch of the follower's last record.
     ForgetLastFetchedEpoch,
-    /// The high watermark counts the ISR that is committed, not whom a proposal adds.
+    /// The high watermark depends on the committed ISR only, not on members that a proposal adds.
     IgnorePendingAdds,
-    /// A follower joins that has not reached the beginning of its leader's epoch.
+    /// A follower joins the ISR before it has reached the start of the leader epoch.
     ExpandWithoutEpochStart,
-    /// Who is to leave the ISR is not waited for while the controller decides.
+    /// A member that a proposal removes does not count while the controller decides.
     AssumeShrink,
-    /// A leader counts what its own disk may lose.
+    /// A leader counts records that its own disk may lose.
     LeaderCountsUnsynced,
-    /// A follower asks for more before its disk has what it was given.
+    /// A follower fetches the next records before its disk has synced the previous ones.
     FollowerTellsUnsynced,
-    /// A follower asks for more before its log has what it was given, committed or not.
+    /// A follower fetches the next records before its log has the previous ones, committed or not.
     FetchesAhead,
-    /// A follower joins by what an earlier life of it had.
+    /// A follower joins the ISR because of the records of its previous run.
     AcceptStaleBrokerEpoch,
-    /// A broker that comes back goes on to lead in the epoch of its earlier life.
+    /// A restarted broker continues to lead in the epoch of its previous run.
     RestartLeadsInOldEpoch,
-    /// Whoever is there is elected.
+    /// Any live replica is elected.
     ElectOutsideOfIsr,
-    /// The controller does what a leader asked for before it asked again, and was refused.
+    /// The controller executes a request that its leader has repeated since, although the
+    /// repetition was refused.
     AnswerWhoGaveUp,
-    /// A damaged replica gives up what is behind the damage and stays in the ISR.
+    /// A damaged replica truncates at the damage and stays in the ISR.
     DamagedStaysInIsr,
-    /// A damaged replica leads by what it can read.
+    /// A damaged replica leads with its readable records.
     DamagedLeads,
-    /// A damaged replica gives up what is behind the damage once its leader answers, whatever it
-    /// knows of the ISR.
+    /// A damaged replica truncates at the damage once its leader responds, whatever ISR it knows.
     DamagedBelievesAnswers,
-    /// A replica that is found damaged while it runs gives that up while fetches of before are on
+    /// A replica that is found damaged while it runs truncates while earlier fetches are still on
     /// their way.
     DamagedForgetsFetches,
 }
@@ -80,21 +80,21 @@ const WRONG_RULES: [Wrong; 16] = [
     Wrong::DamagedBelievesAnswers,
     Wrong::DamagedForgetsFetches,
 ];
-/// Steps of a history before all faults end.
+/// Number of steps of a history before all faults end.
 const STEPS: usize = 800;
-/// Seeds that the ordinary tests run without a wrong rule.
+/// Number of seeds that the ordinary tests run without a wrong rule.
 const SAMPLE: u64 = 200;
-/// Seeds that a search tries for a wrong rule.
+/// Number of seeds that a search tries for a wrong rule.
 const SEEDS_MAX: u64 = 2_000;
-/// A line `Rule = seed` for each wrong rule. `REPLICATION_RECORD=1` makes the search write it.
+/// A line `Rule = seed` for each wrong rule. With `REPLICATION_RECORD=1` the search writes it.
 const RECORDED: &str = include_str!("simulation/seeds.toml");
 const RECORDED_FILE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/src/partition/replication/simulation/seeds.toml");
 const RECORD: &str = "make record-seeds";
 
-/// The first seed of a search. Two rules need histories that are rare: for
-/// [`Wrong::DamagedBelievesAnswers`] the leader has to be new and its high watermark below its
-/// predecessor's; for [`Wrong::DamagedForgetsFetches`] an old fetch has to arrive late.
+/// The first seed of a search. Two rules need rare histories: for [`Wrong::DamagedBelievesAnswers`]
+/// the leader must be new, with a lower high watermark than its predecessor; for
+/// [`Wrong::DamagedForgetsFetches`] an old fetch must arrive late.
 fn first_seed(wrong: Wrong) -> u64 {
     match wrong {
         Wrong::DamagedBelievesAnswers => 182_000,
@@ -110,16 +110,16 @@ fn recorded_seed(wrong: Wrong) -> Option<u64> {
     Some(seed.parse().expect("a recorded seed is a number"))
 }
 
-/// Whether the seed's history breaks an invariant, or a debug assertion of the replication rules.
+/// True if the seed's history breaks an invariant, or a debug assertion of the replication rules.
 fn finds(seed: u64, wrong: Wrong) -> bool {
     let outcome = catch_unwind(AssertUnwindSafe(|| history(seed, Some(wrong))));
     !matches!(outcome, Ok(Ok(())))
 }
 
-/// A whole history.
+/// Runs a whole history.
 ///
 /// # Errors
-/// What does not hold in it.
+/// The violated invariant.
 fn history(seed: u64, wrong: Option<Wrong>) -> Result<(), String> {
     told_history(&mut World::new(seed, wrong, false))
 }

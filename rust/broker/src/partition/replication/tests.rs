@@ -1,4 +1,4 @@
-//! Single rules by example, then the invariants over random histories.
+//! Examples of single rules, then the invariants over random histories.
 
 use proptest::prelude::*;
 
@@ -201,7 +201,7 @@ fn of_the_quorum() -> Replication {
     replication
 }
 
-/// contract/replication.md#K2: what is on this disk alone commits nothing.
+/// contract/replication.md#K2: records on only this disk commit nothing.
 #[test]
 fn quorum_commits_what_it_says() {
     let mut replication = of_the_quorum();
@@ -261,8 +261,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// contract/replication.md#1–#5: whatever happens, log start ≤ HW ≤ log end, the HW never steps back, and no member
-    /// of the maximal ISR lacks what is below it.
+    /// contract/replication.md#1–#5: always log start ≤ HW ≤ log end, the HW never moves back, and
+    /// every member of the maximal ISR has all records below it.
     #[test]
     fn high_watermark_stays_within_the_log_and_never_steps_back(
         steps in proptest::collection::vec(step(), 1..60),

@@ -1,8 +1,10 @@
-//! Callbacks of whoever waits: a panic in one ends that one alone, not those behind it or what their caller has to do yet.
+//! Callbacks of waiters: a panic in one ends only that one, not the callbacks after it or the work
+//! of their caller.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `callback`. A panic in it was reported by its thread, and goes no further: what it had hold of is dropped.
+/// Runs `callback`. A panic was reported by its thread and is not propagated; captured values are
+/// dropped.
 pub(in crate::partition) fn contained(callback: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(callback));
 }

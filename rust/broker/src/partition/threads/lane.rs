@@ -1,8 +1,9 @@
-//! Where maintenance runs: what waits for a disk, and what nobody who serves connections or decides may wait for.
+//! The threads for maintenance: work that waits for a disk, or that connection threads and the
+//! control thread must not wait for.
 //!
-//! Two threads work, so that the disk is left to the clients. Commands that a disk does not let end do not count: while
-//! none has ended for [`STALLED_AFTER`] and some wait, another thread joins, up to [`WORKERS_MAX`]. What a request
-//! waits for goes before what only the clock asked for.
+//! Two threads work, so that the clients can use the disk. Commands that hang on a disk do not
+//! count: if none has ended for [`STALLED_AFTER`] and some wait, another thread is started, up to
+//! [`WORKERS_MAX`]. Commands that a request waits for run before background commands.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -15,25 +16,25 @@ use pykafka_log::perturb::hand_over;
 
 use super::pool::MayWait;
 
-/// Threads at once, as long as commands end.
+/// Number of threads while commands end.
 const WORKERS: usize = 2;
-/// Threads at once, however many of them are stalled.
+/// Maximum number of threads, including stalled ones.
 const WORKERS_MAX: usize = 16;
-/// Without a command that ends for so long, the threads are taken for stalled.
+/// The threads count as stalled if no command has ended for this time.
 const STALLED_AFTER: Duration = Duration::from_millis(100);
 
 type Command = Box<dyn FnOnce(&MayWait) + Send>;
 
-/// Who waits for a command.
+/// The urgency of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
-    /// Nobody.
+    /// No request waits for it.
     Background,
-    /// A request, or a topic that is created again.
+    /// A request waits for it, or a topic that is created again.
     Asked,
 }
 
-/// See the module. Commands of one urgency begin in the order of their calls.
+/// The maintenance threads. Commands of the same urgency start in the order of the calls.
 #[derive(Default)]
 pub(crate) struct Lane {
     shared: Arc<Shared>,
@@ -50,11 +51,11 @@ struct State {
     asked: VecDeque<Command>,
     background: VecDeque<Command>,
     workers: usize,
-    /// Whether a thread looks after the workers.
+    /// True if a thread watches the workers.
     is_watched: bool,
-    /// Commands that were queued.
+    /// Number of queued commands.
     begun: u64,
-    /// Commands that have ended.
+    /// Number of ended commands.
     ended: u64,
 }
 
@@ -78,12 +79,12 @@ impl Lane {
         }
     }
 
-    /// Commands that were queued up to now.
+    /// Number of commands that were queued so far.
     pub(in crate::partition) fn begun(&self) -> u64 {
         self.shared.state.lock().begun
     }
 
-    /// Waits until nothing is queued or running.
+    /// Waits until no command is queued or running.
     pub(crate) fn wait_idle(&self, _: &MayWait) {
         let mut state = self.shared.state.lock();
         while state.workers > 0 || !state.is_empty() {
@@ -93,7 +94,7 @@ impl Lane {
 }
 
 impl Shared {
-    /// Without a thread the caller has to do it.
+    /// Runs `run` on a new thread, or on the caller's if that cannot be started.
     fn spawn(self: &Arc<Self>, run: fn(&Arc<Shared>)) {
         let shared = self.clone();
         let name = "pykafka-lane".to_owned();
@@ -113,7 +114,7 @@ impl Shared {
         mem::forget(working);
     }
 
-    /// The next command, or the end of this worker.
+    /// The next command; without one, this worker ends.
     fn next(&self) -> Option<Command> {
         let mut state = self.state.lock();
         let command = state.asked.pop_front().or_else(|| state.background.pop_front());
@@ -124,7 +125,8 @@ impl Shared {
         command
     }
 
-    /// Waits until nothing is left to begin, or no command ends any more; then becomes a worker.
+    /// Waits until no command is left to start, or until no command ends any more; then becomes a
+    /// worker.
     fn watch(self: &Arc<Self>) {
         let mut state = self.state.lock();
         loop {
@@ -155,7 +157,7 @@ impl State {
     }
 }
 
-/// Ends a worker whose command panics.
+/// Counts a worker as ended if its command panics.
 struct Working<'a>(&'a Shared);
 
 impl Drop for Working<'_> {

@@ -1,26 +1,26 @@
-//! How quick the disk is: whether a thread that serves connections may write to it.
+//! Measures whether the disk is fast enough for connection threads to write to it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A write that takes longer is slow. One of a megabyte takes a third of it.
+/// A longer write is slow. A write of a megabyte takes a third of this.
 const QUICK_NS_MAX: u64 = 2_000_000;
-/// Writes in a row that must have been quick.
+/// Number of consecutive fast writes that are required.
 const QUICK_WRITES_MIN: u32 = 64;
 
-/// The writes since the last slow one, as far as they matter.
+/// Number of fast writes since the last slow one, up to [`QUICK_WRITES_MIN`].
 #[derive(Debug, Default)]
 pub struct Pace {
     quick_writes: AtomicU32,
 }
 
 impl Pace {
-    /// Takes note of a write that took `duration_ns`.
+    /// Records a write that took `duration_ns`.
     pub(in crate::partition) fn wrote_for(&self, duration_ns: u64) {
         let quick_writes = self.quick_writes.load(Ordering::Relaxed);
         if duration_ns > QUICK_NS_MAX {
             self.quick_writes.store(0, Ordering::Relaxed);
         } else if quick_writes < QUICK_WRITES_MIN {
-            // Fails where another write was slow meanwhile, or was counted.
+            // Fails if another write was slow or was counted in the meantime; that is fine.
             let _ = self.quick_writes.compare_exchange(
                 quick_writes,
                 quick_writes + 1,
@@ -30,7 +30,7 @@ impl Pace {
         }
     }
 
-    /// Whether the last writes were all quick.
+    /// True if the last writes were all fast.
     pub(in crate::partition) fn is_quick(&self) -> bool {
         self.quick_writes.load(Ordering::Relaxed) >= QUICK_WRITES_MIN
     }

@@ -1,7 +1,8 @@
-//! Who may wait for a disk. Threads that serve connections may for a moment, the control thread may not; those of pools
-//! may.
+//! Permission to wait for a disk. Connection threads may wait for a short time, the control thread
+//! may not, and pool threads may.
 //!
-//! What waits takes a [`MayWait`], which only threads made for waiting have. So a call from elsewhere does not compile.
+//! Functions that wait take a [`MayWait`], which only threads for waiting have. So a call from
+//! another thread does not compile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use crate::network::spares::Moment;
 use pykafka_log::Syncer;
 use tokio::sync::oneshot;
 
-/// Proof that the thread at hand may wait for a disk, and for whoever does.
+/// Proof that the current thread may wait for a disk, and for threads that do.
 pub(crate) struct MayWait(());
 
 impl MayWait {
@@ -19,12 +20,13 @@ impl MayWait {
         MayWait(())
     }
 
-    /// For work on logs in memory, which let nobody wait.
+    /// For work on logs in memory, which never waits.
     pub(in crate::partition) fn in_memory() -> MayWait {
         MayWait(())
     }
 
-    /// For a thread of the network whose other tasks are moved if the wait gets long ([`crate::network::spares`]).
+    /// For a network thread whose other tasks are taken over if the wait becomes long
+    /// ([`crate::network::spares`]).
     pub(crate) fn for_a_moment() -> MayWait {
         MayWait(())
     }
@@ -35,7 +37,7 @@ impl MayWait {
     }
 }
 
-/// Threads that may wait, and how many tasks wait for one.
+/// Threads that may wait, and the number of tasks that wait for one.
 #[derive(Default)]
 pub struct Pool {
     threads: Syncer,
@@ -43,7 +45,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Has `task` run by one of the threads, in the order of the calls.
+    /// Runs `task` on one of the threads, in the order of the calls.
     pub(crate) fn submit(&self, task: impl FnOnce(&MayWait) + Send + 'static) {
         let waiting = self.waiting.clone();
         waiting.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +55,7 @@ impl Pool {
         });
     }
 
-    /// Has `task` run as [`Pool::submit`] does; `None` if it panicked.
+    /// Runs `task` like [`Pool::submit`]; returns `None` if it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         task: impl FnOnce(&MayWait) -> T + Send + 'static,
@@ -63,7 +65,7 @@ impl Pool {
         result.await.ok()
     }
 
-    /// Runs `task` on the caller's thread, which may wait for a moment.
+    /// Runs `task` on the caller's thread, which may block for a short time.
     pub(in crate::partition) fn run_here<T>(
         &self,
         moment: Moment,
@@ -72,22 +74,22 @@ impl Pool {
         self.threads.run_here(|| moment.wait(task))
     }
 
-    /// Whether a task waits that no thread has begun.
+    /// True if a task waits for a thread.
     pub(crate) fn is_behind(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Tasks that were submitted up to now, and those that callers ran.
+    /// Number of tasks that were submitted so far, or that callers ran.
     pub(in crate::partition) fn begun(&self) -> u64 {
         self.threads.begun()
     }
 
-    /// Lets the threads end with what they are at; what comes afterwards is done by who brings it.
+    /// Ends the threads after their current tasks; later tasks run on the threads that submit them.
     pub(in crate::partition) fn close(&self) {
         self.threads.close();
     }
 
-    /// Waits until nothing is queued or running.
+    /// Waits until no task is queued or running.
     pub(crate) fn wait_idle(&self, _: &MayWait) {
         self.threads.wait_idle();
     }

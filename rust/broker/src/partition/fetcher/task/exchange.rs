@@ -1,4 +1,4 @@
-//! What a fetcher says to its leader, and what it makes of the answers.
+//! The requests of a fetcher, and the handling of the leader's responses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::partition::fetcher::session::{Ask, Spec};
 use crate::partition::follower_log::{Answered, FollowError, Position};
 use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
 
-/// First version that names topics by id.
+/// First version that identifies topics by id.
 const TOPIC_ID_VERSION_MIN: i16 = 13;
-/// First version that says who fetches, and under which registration, in one place (KIP-903).
+/// First version with node id and broker epoch of the replica in one place (KIP-903).
 const REPLICA_STATE_VERSION_MIN: i16 = 15;
-/// It has leader epochs, and every leader since Kafka 2.8 speaks it.
+/// This version has leader epochs, and every leader since Kafka 2.8 supports it.
 const LIST_OFFSETS_VERSION: i16 = 6;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
@@ -33,10 +33,10 @@ const EARLIEST: i64 = -2;
 type Names = HashMap<TopicId, Arc<str>>;
 
 impl Fetcher {
-    /// The next Fetch; `None` if another one has to be made, after an error that is noted.
+    /// The next Fetch; `None` if another one must be created, after an error that is recorded.
     pub(super) fn fetch_request(&mut self, ask: &Ask) -> Option<Bytes> {
         let is_by_name = self.version < TOPIC_ID_VERSION_MIN;
-        // By name a topic that was made again cannot be told from the one that is forgotten.
+        // By name, a topic that was created again cannot be distinguished from the removed one.
         if is_by_name && !ask.forgotten.is_empty() {
             self.session.lost();
             return None;
@@ -95,8 +95,8 @@ impl Fetcher {
         }
     }
 
-    /// A leader keeps the Fetch no longer than partitions pause that have no part in it, nor for long where it could not
-    /// be given up for news.
+    /// Maximum wait at the leader: until the pause of a partition that is not part of the Fetch
+    /// ends, and only a short time if the Fetch could not be cancelled for news.
     fn wait_max(&self, wait_ms_max: i32) -> Duration {
         let now = Instant::now();
         let due = self.restless().filter_map(|(_, assigned)| assigned.due(now)).min();
@@ -105,7 +105,7 @@ impl Fetcher {
         due.map_or(wait, |due| wait.min(due - now))
     }
 
-    /// Takes an answer, of which partitions may need to be asked about again.
+    /// Processes a response; may send further requests about its partitions.
     pub(super) async fn answered(&mut self, to: &Destination, body: &Bytes) -> Result<(), Closed> {
         let response = match Response::decode_shared(self.version, body) {
             Ok(response) => response,
@@ -145,7 +145,7 @@ impl Fetcher {
         if out_of_range.is_empty() { Ok(()) } else { self.find_leader(to, out_of_range).await }
     }
 
-    /// Only needed where an answer names topics by their names.
+    /// Topic ids by name; only needed if responses identify topics by name.
     fn ids_by_name(&self) -> HashMap<Arc<str>, TopicId> {
         if self.version >= TOPIC_ID_VERSION_MIN {
             return HashMap::new();
@@ -153,13 +153,14 @@ impl Fetcher {
         self.names().into_iter().map(|(id, name)| (name, id)).collect()
     }
 
-    /// What was asked of a partition that still stands like that (contract/replication.md#16).
+    /// The parameters of a partition in the last request, if they are still current
+    /// (contract/replication.md#16).
     fn asked(&self, id: &PartitionId) -> Option<Spec> {
         let standing = self.partitions.get(id)?.standing()?;
         (self.session.told(id) == Some(&standing)).then_some(standing)
     }
 
-    /// An error of the whole Fetch.
+    /// Handles an error of the whole Fetch.
     fn refused(&mut self, code: i16) {
         self.session.lost();
         let name = KafkaError::from_code(code).map_or("an unknown error", KafkaError::name);
@@ -193,7 +194,7 @@ impl Fetcher {
         let changes_log =
             !records.is_empty() || log_start_offset > standing.log_start_offset || is_doubtful;
         if !changes_log {
-            // One whose log has refused its batch comes without records while others are served first.
+            // A partition with refused records gets none while others are served first.
             if !assigned.is_refused {
                 assigned.pause.succeeded();
             }
@@ -208,7 +209,7 @@ impl Fetcher {
         });
     }
 
-    /// An error of one partition.
+    /// Handles an error of one partition.
     fn partition_refused(&mut self, id: &PartitionId, code: i16) {
         let backoff = self.backoff();
         let error = KafkaError::from_code(code);
@@ -218,14 +219,15 @@ impl Fetcher {
         let Some(assigned) = self.partitions.get_mut(id) else { return };
         self.restless.insert(*id);
         if error == Some(KafkaError::FencedLeaderEpoch) {
-            // The image will bring the newer epoch.
+            // The image will contain the newer epoch.
             assigned.stage = Stage::Stopped;
         } else if assigned.pause.failed(backoff) == reported_at {
             self.note(id, &format!("{name} ({code})"));
         }
     }
 
-    /// Asks the leader for the bounds of logs that lie elsewhere than those here (contract/replication.md#22).
+    /// Requests the bounds of logs whose offset ranges do not contain the fetch offset
+    /// (contract/replication.md#22).
     async fn find_leader(&mut self, to: &Destination, ids: Vec<PartitionId>) -> Result<(), Closed> {
         let backoff = self.backoff();
         let starts = self.list_offsets(to, &ids, EARLIEST).await;
@@ -238,7 +240,8 @@ impl Fetcher {
                     partition.go_to_leader(spec.leader_epoch, (start, end), writer)
                 });
             }
-            // Also where it knows them by now: a leader that goes on to refuse is not asked without end.
+            // Also if the bounds are known now, so that a leader that continues to refuse does not
+            // get requests without a pause.
             if let Some(assigned) = self.partitions.get_mut(&id) {
                 self.restless.insert(id);
                 assigned.pause.failed(backoff);
@@ -247,7 +250,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// What the leader answers for those of `ids` that it leads in the epoch that is known here.
+    /// The leader's offsets for those of `ids` that it leads in the epoch that is known here.
     async fn list_offsets(
         &mut self,
         to: &Destination,
@@ -293,12 +296,13 @@ impl Fetcher {
     }
 }
 
-/// Where a log that stands at `position` will stand with what was answered, if all of that is committed and more.
+/// The position of a log after a response is written, if all of its records, and later ones, are
+/// committed.
 ///
-/// The leader may be told so before it is written: below its high watermark nobody counts what a follower has, nor does it
-/// join the ISR by it (contract/replication.md#25).
+/// It may be sent to the leader before the write: below the leader's high watermark a follower's
+/// records do not count, and do not let it join the ISR (contract/replication.md#25).
 fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
-    // A follower that has what is committed looks at no batch here.
+    // Batches are not parsed for a follower that has all committed records.
     if answered.high_watermark <= position.log_end_offset
         || answered.log_start_offset > position.log_start_offset
     {
@@ -314,7 +318,8 @@ fn committed_end(position: Position, answered: &Answered) -> Option<Position> {
     })
 }
 
-/// Whether an error ends once the leader has the image of this node, with a new topic or epoch.
+/// True if an error ends once the leader has the same image as this node, with a new topic or
+/// epoch.
 fn ends_with_equal_images(error: KafkaError) -> bool {
     matches!(
         error,
@@ -333,7 +338,7 @@ fn wanted_partition(index: i32, spec: &Spec, bytes_max: i32) -> WantedPartition 
         fetch_offset: log_end_offset,
         last_fetched_epoch: latest_epoch.map_or(-1, LeaderEpoch::get),
         log_start_offset,
-        // Of the first partition that has records a whole batch comes all the same.
+        // The first partition with records still returns one whole batch.
         partition_max_bytes: if spec.is_one_batch { 1 } else { bytes_max },
         ..WantedPartition::default()
     }
@@ -354,7 +359,7 @@ mod tests {
     use super::*;
     use crate::testing::batch;
 
-    /// A log that ends at 7 is answered with the records 7 and 8.
+    /// A response with the records 7 and 8 to a log that ends at offset 7.
     fn committed(high_watermark: i64, log_start_offset: i64) -> Option<Position> {
         let position = Position { log_start_offset: 2, log_end_offset: 7, latest_epoch: None };
         let mut records = Vec::new();
@@ -383,7 +388,7 @@ mod tests {
         assert_eq!(committed(8, 2), None);
     }
 
-    /// The log start moves with what is written.
+    /// The write moves the log start offset as well.
     #[test]
     fn a_follower_does_not_go_ahead_of_a_log_start_that_moves() {
         assert_eq!(committed(10, 3), None);

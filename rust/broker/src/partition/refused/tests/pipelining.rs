@@ -1,6 +1,6 @@
-//! A client as Kafka's are: it has several batches under way, sends what was refused again in order, and begins its next
-//! epoch when it is told that it is out of order. What it has sent on a connection that ends may be handled later, among
-//! what it sends on the next one.
+//! A client like Kafka's: it has several batches in flight, resends rejected ones in order, and
+//! starts its next epoch after an out-of-order error. Batches that it has sent on a connection that
+//! ends may be handled later, mixed with those of the next connection.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,23 +14,24 @@ const UNDER_WAY_MAX: usize = 5;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A batch is sent.
+    /// The client sends a batch.
     Send,
-    /// The broker handles the next one of the connection; `refused` where too few replicas are in sync.
+    /// The broker handles the next batch of the connection; `refused` if too few replicas are in
+    /// sync.
     Handle { refused: bool },
-    /// It handles the next one of a connection that has ended.
+    /// The broker handles the next batch of a connection that has ended.
     HandleLate { connection: Index, refused: bool },
-    /// The oldest answer is read.
+    /// The client reads the oldest response.
     Read,
-    /// The connection ends: nobody knows what became of what is under way.
+    /// The connection ends; the outcomes of batches in flight are unknown.
     Disconnect,
-    /// Of what is to be sent again, the first is given up.
+    /// The client abandons the first of the batches that it would resend.
     GiveUp,
 }
 
-/// A client that gives up batches sends in its next epoch what it has heard nothing of, and cannot know that it was appended
-/// before. So there nothing is handled late, and nothing is given up while something is unknown, or unknown while something is
-/// given up.
+/// A client that abandons batches resends batches without a response in its next epoch, and cannot
+/// know whether they were appended before. So with abandoned batches nothing is handled late,
+/// nothing is abandoned while an outcome is unknown, and no outcome becomes unknown afterwards.
 fn steps(gives_up: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => Just(Step::Send),
@@ -44,19 +45,19 @@ fn steps(gives_up: bool) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// A batch of one record, by its place among those of the application.
+/// A batch of one record, identified by its place among the application's records.
 #[derive(Debug, Clone, Copy)]
 struct Sending {
     place: usize,
     epoch: i16,
     sequence: i32,
-    /// It was under way when a connection ended.
+    /// It was in flight when a connection ended.
     is_unknown: bool,
-    /// How often it was sent since nothing is refused any more.
+    /// Number of times that it was sent since batches are not rejected any more.
     tries: u32,
 }
 
-/// A connection with what was sent on it and is not handled.
+/// A connection, and the batches that were sent on it and are not handled.
 #[derive(Debug)]
 struct Connection {
     id: u64,
@@ -77,9 +78,9 @@ struct Client {
     connection: Connection,
     /// Connections that have ended.
     ended: Vec<Connection>,
-    /// Sent on the connection and handled, with the error that each is answered with.
+    /// Batches of the connection that were handled, with the errors in their responses.
     answered: VecDeque<(Sending, Option<KafkaError>)>,
-    /// What is to be sent again, by place.
+    /// Batches to resend, by place.
     again: BTreeMap<usize, Sending>,
     gave_up: bool,
     /// Places in the order of the log.
@@ -121,7 +122,7 @@ impl Client {
         }
     }
 
-    /// Whether it does not know of everything what became of it.
+    /// True if the outcome of a batch is unknown.
     fn is_unknown(&self) -> bool {
         let answered = self.answered.iter().map(|(sending, _)| sending);
         let sent = answered.chain(&self.connection.unhandled).chain(self.again.values());
@@ -170,7 +171,7 @@ impl Client {
         }
     }
 
-    /// Nobody reads the answer.
+    /// The broker handles a late batch; its response is not read.
     fn handle_late(&mut self, place: usize, refused: bool) {
         let Connection { id, unhandled } = &mut self.ended[place];
         let id = *id;
@@ -206,7 +207,7 @@ impl Client {
         }
     }
 
-    /// What is under way is answered first.
+    /// Starts the next epoch; batches in flight get their responses first.
     fn begin_epoch(&mut self) {
         while !self.connection.unhandled.is_empty() {
             self.handle(false);
@@ -223,7 +224,8 @@ impl Client {
         }
     }
 
-    /// Sends what is left, now that nothing is refused; returns how often one had to be sent at most.
+    /// Sends the remaining batches, which are not rejected any more. Returns the maximum number of
+    /// attempts for a batch.
     fn finish(&mut self) -> u32 {
         loop {
             while self.under_way() > 0 {
@@ -241,7 +243,7 @@ impl Client {
     }
 }
 
-/// The client of one history, at its end, and how often a batch had to be sent then.
+/// Runs a history. Returns its client, and the maximum number of attempts at its end.
 fn history(first_sequence: i32, steps: &[Step]) -> (Client, u32) {
     let mut client = Client::new(first_sequence);
     for step in steps {
@@ -256,7 +258,8 @@ fn first_sequence() -> impl Strategy<Value = i32> {
 }
 
 proptest! {
-    /// What was refused on a connection that had ended, and was appended by the next one, holds those behind it up once.
+    /// A batch that was rejected on an ended connection, and appended from the next one, delays
+    /// later batches once.
     #[test]
     fn batches_that_come_again_are_appended_once_in_order_and_in_their_epoch(
         first_sequence in first_sequence(),
@@ -268,7 +271,7 @@ proptest! {
         prop_assert!(tries <= 2, "one was sent {} times", tries);
     }
 
-    /// It is told that a batch is out of order the second time it sends it, then begins an epoch.
+    /// The client gets an out-of-order error at its second attempt, and then starts an epoch.
     #[test]
     fn a_client_that_gives_up_batches_writes_nothing_twice_and_gets_on_soon(
         first_sequence in first_sequence(),

@@ -1,4 +1,4 @@
-//! What the active controller decides about one partition, in order; its own log is never lost.
+//! The active controller's decisions about one partition, in order; its own log is never lost.
 
 use pykafka_record::LeaderEpoch;
 
@@ -6,56 +6,56 @@ use super::Wrong;
 use crate::partition::replication::isr::BrokerState;
 use crate::partition::replication::{Assignment, EligibleBrokers};
 
-/// A broker as the controller knows it.
+/// A broker, as the controller knows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Registration {
     pub(super) id: i32,
     pub(super) broker_epoch: i64,
     pub(super) is_fenced: bool,
-    /// The image that has it.
+    /// Number of the image that contains it.
     pub(super) image: usize,
-    /// The newest one that it asked by.
+    /// The newest attempt of its requests.
     pub(super) attempt: u64,
 }
 
-/// What brokers hear of: the partition, and who may join its ISR.
+/// The contents of an image: the partition, and the brokers that may join its ISR.
 #[derive(Debug, Clone)]
 pub(super) struct Image {
     pub(super) assignment: Assignment,
     pub(super) eligible: EligibleBrokers,
 }
 
-/// A change of the ISR that a leader asks for.
+/// A change of the ISR that a leader requests.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
     pub(super) leader: BrokerState,
-    /// Of this broker, in this life: one that asks again does so by another connection.
+    /// Number of the attempt; a repeated request uses another connection.
     pub(super) attempt: u64,
     pub(super) leader_epoch: LeaderEpoch,
     pub(super) partition_epoch: i32,
     pub(super) isr: Vec<BrokerState>,
 }
 
-/// An answer to a [`Wish`], as far as brokers tell answers apart.
+/// A response to a [`Wish`], as far as brokers distinguish responses.
 #[derive(Debug, Clone)]
 pub(super) enum Verdict {
     Committed {
         isr: Vec<i32>,
         partition_epoch: i32,
     },
-    /// What is committed holds.
+    /// The committed state stays.
     Refused,
-    /// The image brings what holds.
+    /// The image will contain the current state.
     Outdated,
-    /// By a broker that is not registered so: ask again.
+    /// The broker is not registered with this epoch; it must retry.
     NotNow,
 }
 
-/// See the module.
+/// The active controller, reduced to one partition.
 #[derive(Debug)]
 pub(super) struct Controller {
     pub(super) registrations: Vec<Registration>,
-    /// The newest is the last.
+    /// In order; the last one is the newest.
     pub(super) images: Vec<Image>,
     pub(super) partition: Assignment,
     wrong: Option<Wrong>,
@@ -92,7 +92,8 @@ impl Controller {
         *self.registrations.iter().find(|known| known.id == id).expect("a broker")
     }
 
-    /// Registers a broker that comes back, fenced; its new epoch, unless its earlier life is not fenced yet.
+    /// Registers a restarted broker as fenced. Returns its new epoch, unless its previous run is
+    /// not fenced yet.
     pub(super) fn register(&mut self, id: i32) -> Option<i64> {
         let leads_on = self.wrong == Some(Wrong::RestartLeadsInOldEpoch);
         let broker_epoch = 100 + self.images.len() as i64;
@@ -106,7 +107,8 @@ impl Controller {
         Some(broker_epoch)
     }
 
-    /// A broker whose session ends leads nothing, and is in sync only if nobody else is.
+    /// Fences a broker whose session ends: it leads nothing, and stays in the ISR only as the last
+    /// member.
     pub(super) fn fence(&mut self, id: i32) {
         if self.registration(id).is_fenced {
             return;
@@ -126,7 +128,7 @@ impl Controller {
         }
     }
 
-    /// Another member of the ISR leads.
+    /// Elects another member of the ISR.
     pub(super) fn elect(&mut self, id: i32) {
         let is_live = !self.registration(id).is_fenced;
         if is_live && self.partition.isr.contains(&id) && self.partition.leader != id {
@@ -137,7 +139,7 @@ impl Controller {
         }
     }
 
-    /// Judges what a leader asks for (contract/replication.md#29–#32).
+    /// Decides a leader's request (contract/replication.md#29–#32).
     pub(super) fn judge(&mut self, wish: &Wish) -> Verdict {
         let now = &self.partition;
         let takes_stale = self.wrong == Some(Wrong::AcceptStaleBrokerEpoch);
@@ -174,7 +176,7 @@ impl Controller {
         self.registrations.iter_mut().find(|known| known.id == id).expect("a broker")
     }
 
-    /// Takes an ISR, and elects a leader if there has to be another one.
+    /// Commits an ISR, and elects a leader if another one is needed.
     fn decide(&mut self, isr: Vec<i32>, elects: bool) {
         let mut leader = self.partition.leader;
         if elects {
@@ -189,7 +191,7 @@ impl Controller {
         if leader != self.partition.leader {
             self.partition.leader_epoch = next(self.partition.leader_epoch);
         }
-        // Elected from outside of it, it is the only one that is in sync with itself.
+        // A leader from outside the ISR is the only in-sync replica.
         self.partition.isr = if leader == -1 || isr.contains(&leader) { isr } else { vec![leader] };
         self.partition.leader = leader;
         self.publish();

@@ -1,4 +1,4 @@
-//! A broker's replica: what is on its disk, and what it knows while it runs.
+//! A broker's replica: its disk, and its state while it runs.
 
 use pykafka_log::EpochCache;
 use pykafka_record::LeaderEpoch;
@@ -13,10 +13,10 @@ use crate::seam::event::ReplicaStateKind;
 
 /// `replica.lag.time.max.ms`.
 const LAG_NS_MAX: u64 = 30;
-/// In an answer.
+/// Maximum number of records in a response.
 const RECORDS_MAX: usize = 4;
 
-/// A record: when it was written, and which it is.
+/// A record: its leader epoch and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) epoch: LeaderEpoch,
@@ -32,27 +32,27 @@ pub(super) struct Fetch {
     pub(super) broker_epoch: i64,
 }
 
-/// A leader's answer to a [`Fetch`] without an error.
+/// A leader's response to a [`Fetch`] without an error.
 #[derive(Debug, Clone)]
 pub(super) struct Fetched {
     pub(super) offset: i64,
     pub(super) leader_epoch: LeaderEpoch,
-    /// Where the logs part: the leader's epoch, and its end there.
+    /// The divergence of the logs: the leader's epoch, and its end offset there.
     pub(super) parting: Option<(LeaderEpoch, i64)>,
     pub(super) records: Vec<Record>,
     pub(super) high_watermark: i64,
 }
 
-/// What outlives a broker's process.
+/// The data that survives the end of a process.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
     pub(super) records: Vec<Record>,
     pub(super) epochs: EpochCache,
-    /// Records that no power cut takes.
+    /// Number of records that a power failure cannot remove.
     pub(super) synced: usize,
     /// `replication-offset-checkpoint`.
     pub(super) checkpoint: i64,
-    /// Whether it is known to have lost what it had behind its end.
+    /// True if it is known that records after its end were lost.
     pub(super) is_damaged: bool,
 }
 
@@ -66,7 +66,7 @@ impl Disk {
         self.records.push(record);
     }
 
-    /// Gives up what is behind `end`, durably.
+    /// Truncates the log to `end`, durably.
     pub(super) fn truncate(&mut self, end: i64) {
         self.records.truncate(usize::try_from(end).expect("an offset"));
         self.epochs.truncate_from_end(end);
@@ -85,18 +85,18 @@ pub(super) struct Waiting {
 /// A broker's process.
 #[derive(Debug)]
 pub(super) struct Life {
-    /// `None` until it is registered.
+    /// `None` until the broker is registered.
     pub(super) broker_epoch: Option<i64>,
-    /// Images it has heard of.
+    /// Number of received images.
     pub(super) heard: usize,
     pub(super) replication: Replication,
     pub(super) eligible: EligibleBrokers,
-    /// The one under way.
+    /// The fetch in flight.
     pub(super) fetch: Option<u64>,
-    /// What the log is given to write.
+    /// The records that the log is about to write.
     pub(super) writing: Option<Fetched>,
     pub(super) waiting: Vec<Waiting>,
-    /// The change of the ISR under way.
+    /// The ISR change in flight.
     pub(super) wish: Option<(u64, Wish)>,
     /// The leader epoch in which it was found damaged while it ran.
     pub(super) damaged_in: Option<LeaderEpoch>,
@@ -105,7 +105,8 @@ pub(super) struct Life {
 /// Settings of all brokers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
-    /// `durability=fsync`; else no power is cut, and a process that ends loses nothing.
+    /// `durability=fsync`; otherwise there are no power failures, and a process that ends loses
+    /// nothing.
     pub(super) syncs: bool,
     pub(super) min_isr: i32,
     pub(super) wrong: Option<Wrong>,
@@ -117,7 +118,7 @@ impl Settings {
     }
 }
 
-/// See the module.
+/// A broker.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: i32,
@@ -147,14 +148,14 @@ impl Node {
         });
     }
 
-    /// What is left of the log once the process ended with the power of its machine, or alone.
+    /// Ends the process; `kept` records of the log are left after a power failure or a crash.
     pub(super) fn end(&mut self, kept: i64) {
         self.life = None;
         self.disk.truncate(kept);
         self.disk.synced = self.disk.records.len();
     }
 
-    /// What a power cut leaves at least.
+    /// The records that survive a power failure.
     pub(super) fn durable(&self) -> &[Record] {
         let kept = if self.settings.syncs { self.disk.synced } else { self.disk.records.len() };
         &self.disk.records[..kept]
@@ -172,14 +173,14 @@ impl Node {
         self.disk.synced = self.disk.synced.max(records.min(self.disk.records.len()));
     }
 
-    /// Takes an image; offsets that are acknowledged thereby.
+    /// Applies an image; returns the records that this acknowledges.
     pub(super) fn hear(&mut self, number: usize, image: &Image, now_ns: u64) -> Vec<Waiting> {
         let Some(life) = &mut self.life else { return Vec::new() };
         life.heard = number;
         life.eligible.clone_from(&image.eligible);
         let change = life.replication.assign(image.assignment.clone(), now_ns);
         if matches!(change, Change::BecameLeader | Change::BecameFollower) {
-            // Clients are told that they do not know.
+            // Clients get an ambiguous error.
             life.waiting.clear();
             life.fetch = None;
             life.wish = None;
@@ -195,7 +196,7 @@ impl Node {
         self.progress(now_ns)
     }
 
-    /// What its log had from `offset` on cannot be read any more.
+    /// Makes the log unreadable from `offset` on.
     pub(super) fn damage(&mut self, offset: i64) {
         self.disk.truncate(offset);
         self.disk.is_damaged = !self.settings.is(Wrong::DamagedStaysInIsr);
@@ -252,7 +253,7 @@ impl Node {
         self.progress(now_ns)
     }
 
-    /// Lets the high watermark follow what is known; what is acknowledged thereby.
+    /// Updates the high watermark; returns the records that this acknowledges.
     pub(super) fn progress(&mut self, now_ns: u64) -> Vec<Waiting> {
         let Some(life) = &mut self.life else { return Vec::new() };
         let at = ends(&self.disk, self.settings);
@@ -268,7 +269,7 @@ impl Node {
         done
     }
 
-    /// The next fetch, if it follows.
+    /// The next fetch, if the broker follows.
     pub(super) fn fetch(&self) -> Option<(i32, Fetch)> {
         let life = self.life.as_ref()?;
         let assignment = life.replication.assignment();
@@ -290,7 +291,8 @@ impl Node {
         Some((assignment.leader, fetch))
     }
 
-    /// Where it goes on to fetch while it writes: behind what is committed without it.
+    /// The offset of the fetch-ahead during a write: after records that are committed without this
+    /// broker.
     fn ahead(&self, answer: &Fetched) -> Option<(i64, Option<LeaderEpoch>)> {
         let last = answer.records.last().filter(|_| answer.parting.is_none())?;
         let end = answer.offset + answer.records.len() as i64;
@@ -298,7 +300,7 @@ impl Node {
         (is_committed && !self.disk.is_damaged).then_some((end, Some(last.epoch)))
     }
 
-    /// Answers a follower.
+    /// Responds to a follower's fetch.
     pub(super) fn serve(
         &mut self,
         follower: i32,
@@ -348,10 +350,10 @@ impl Node {
         Ok((Fetched { records, high_watermark, ..nothing }, acknowledged))
     }
 
-    /// Takes a leader's answer, and has it written behind the one before.
+    /// Receives a leader's response, and writes the previous one first.
     ///
     /// # Errors
-    /// What is committed as far as it knows would be given up.
+    /// Records would be removed that are committed as far as the broker knows.
     pub(super) fn fetched(&mut self, answer: Fetched) -> Result<(), String> {
         self.write()?;
         if let Some(life) = &mut self.life {
@@ -360,10 +362,10 @@ impl Node {
         Ok(())
     }
 
-    /// Has its log be what the answer says that it was given last.
+    /// Applies the last response to the log.
     ///
     /// # Errors
-    /// What is committed as far as it knows would be given up.
+    /// Records would be removed that are committed as far as the broker knows.
     pub(super) fn write(&mut self) -> Result<(), String> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let Some(answer) = life.writing.take() else { return Ok(()) };
@@ -413,7 +415,7 @@ impl Node {
         Ok(())
     }
 
-    /// Asks for the next change of the ISR, if one is due.
+    /// Requests the next change of the ISR, if one is due.
     pub(super) fn wish(&mut self, now_ns: u64) {
         let settings = self.settings;
         let Some(life) = &mut self.life else { return };
@@ -474,7 +476,7 @@ impl Node {
         life.wish = Some((proposal, wish));
     }
 
-    /// The change of the ISR that was asked for has an outcome; that of an attempt that was given up is not heard of.
+    /// Applies the outcome of an ISR change, unless the attempt was abandoned.
     pub(super) fn settle(
         &mut self,
         (proposal, attempt): (u64, u64),

@@ -1,4 +1,4 @@
-//! Choices of one seed.
+//! The choices of one seed.
 
 /// `SplitMix64` (Steele, Lea, Flood 2014).
 #[derive(Debug)]
@@ -9,7 +9,7 @@ impl Random {
         Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
-    /// 0 to `bound` − 1.
+    /// Returns a number from 0 to `bound` − 1.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

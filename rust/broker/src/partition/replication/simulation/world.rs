@@ -1,4 +1,4 @@
-//! Brokers, a controller and the network between them; what happens next is the seed's.
+//! Brokers, a controller and the network between them; the seed determines the events.
 
 use super::controller::{Controller, Verdict, Wish};
 use super::node::{Fetch, Fetched, Node, Record, Settings, Waiting};
@@ -7,15 +7,15 @@ use super::{Wrong, node};
 use crate::partition::replication::Role;
 use crate::partition::replication::isr::IsrOutcome;
 
-/// Events from here on are faults.
+/// Events from this number on are faults.
 const FAULTS: usize = 83;
 const DELIVERY: usize = 10;
-/// Of a heal, within which everything has to be whole.
+/// Maximum rounds of a heal, after which everything must be restored.
 const ROUNDS_MAX: usize = 300;
-/// Of the seeds' clocks, in steps.
+/// Maximum pause of a step, in nanoseconds.
 const PAUSE_NS_MAX: usize = 60;
 
-/// On its way.
+/// A message in the network.
 #[derive(Debug, Clone)]
 enum Message {
     Fetch { from: i32, to: i32, number: u64, fetch: Fetch },
@@ -24,15 +24,15 @@ enum Message {
     Verdict { to: i32, attempt: u64, proposal: u64, verdict: Verdict },
 }
 
-/// See the module.
+/// A simulated cluster.
 #[derive(Debug)]
 pub(super) struct World {
     random: Random,
     now_ns: u64,
     settings: Settings,
-    /// What leaders ask it for comes late.
+    /// True if requests of leaders reach the controller late.
     is_controller_slow: bool,
-    /// So many of those that would happen.
+    /// One in this many faults happens.
     faults_one_in: usize,
     nodes: Vec<Node>,
     controller: Controller,
@@ -40,12 +40,12 @@ pub(super) struct World {
     fetches: u64,
     attempts: u64,
     values: u32,
-    /// What any broker took for committed, in order.
+    /// All records that any broker has considered committed, in order.
     committed: Vec<Record>,
-    /// By each broker, in this life of it: leader epoch and high watermark.
+    /// For each broker in its current run: leader epoch and high watermark.
     marks: Vec<(i32, i64)>,
     tells: bool,
-    /// What happened, if it is to be told.
+    /// The events, if they are recorded.
     pub(super) told: Vec<String>,
 }
 
@@ -84,10 +84,10 @@ impl World {
         world
     }
 
-    /// One event, and everything that must hold after it.
+    /// Runs one event, and checks the invariants after it.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated invariant.
     pub(super) fn step(&mut self) -> Result<(), String> {
         let node = self.random.below(self.nodes.len());
         let mut event = self.random.below(100);
@@ -117,10 +117,10 @@ impl World {
         self.check()
     }
 
-    /// All faults end; what is committed is on all brokers, and more is acknowledged.
+    /// Ends all faults: committed records reach all brokers, and more records are acknowledged.
     ///
     /// # Errors
-    /// What does not hold, or does not come within the rounds.
+    /// The violated invariant, or a goal that was not reached within the rounds.
     pub(super) fn heal(&mut self) -> Result<(), String> {
         for round in 0..ROUNDS_MAX {
             if self.is_lost() {
@@ -224,7 +224,7 @@ impl World {
                 life.fetch = None;
                 let Some(answer) = answer else { return Ok(()) };
                 self.nodes[node].fetched(answer)?;
-                // Most logs are quick.
+                // Most logs are fast.
                 if self.random.below(4) > 0 { self.nodes[node].write() } else { Ok(()) }
             }
             Message::Wish { .. } if self.is_controller_slow && self.random.below(4) > 0 => {
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    /// One at a time; after a while without an answer the next one goes.
+    /// Sends one fetch at a time; the next one after some time without a response.
     fn fetch(&mut self, node: usize) {
         let Some((to, fetch)) = self.nodes[node].fetch() else { return };
         let life = self.nodes[node].life.as_mut().expect("it fetches");
@@ -273,7 +273,8 @@ impl World {
         self.network.push(Message::Fetch { from, to, number: self.fetches, fetch });
     }
 
-    /// Images come in order, several at once; a broker that is not registered yet serves by none.
+    /// Images arrive in order, several at once; a broker that is not registered yet serves with
+    /// none of them.
     fn hear(&mut self, node: usize) -> Result<(), String> {
         let newest = self.controller.images.len();
         let Some(life) = &self.nodes[node].life else { return Ok(()) };
@@ -304,7 +305,7 @@ impl World {
         self.acknowledge(node, acknowledged)
     }
 
-    /// A leader looks at its followers; what it asked for and got no answer to is asked for again.
+    /// A leader checks its followers; it repeats a request that has no response.
     fn scan(&mut self, node: usize) -> Result<(), String> {
         let acknowledged = self.nodes[node].progress(self.now_ns);
         self.acknowledge(node, acknowledged)?;
@@ -330,7 +331,7 @@ impl World {
         }
     }
 
-    /// A process is killed; with `fsync` the power is cut too.
+    /// Kills a process; with `fsync`, together with a power failure.
     fn end(&mut self, node: usize) {
         if self.nodes[node].life.is_none() {
             return;
@@ -350,7 +351,7 @@ impl World {
         }
     }
 
-    /// A broker is back before its session ends: it has to wait for that end.
+    /// Restarts a broker before its session ends: it must wait for that end.
     fn restart(&mut self, node: usize) -> Result<(), String> {
         self.end(node);
         self.start(node);
@@ -358,7 +359,7 @@ impl World {
         self.hear_to(node, self.controller.images.len())
     }
 
-    /// A broker that runs may be cut off from the controller as well.
+    /// Ends the session of a broker; a running one may be disconnected from the controller.
     fn session_ends(&mut self, node: usize) {
         let lives = self.nodes[node].life.as_ref().is_some_and(|life| life.broker_epoch.is_some());
         if !lives || self.random.below(2) == 0 {
@@ -367,7 +368,7 @@ impl World {
         }
     }
 
-    /// A broker registers, and serves once it has heard of that.
+    /// Registers a broker, which serves once it has received its registration.
     fn join(&mut self, node: usize) {
         let id = self.nodes[node].id;
         let Some(life) = &mut self.nodes[node].life else { return };
@@ -384,7 +385,8 @@ impl World {
         self.controller.elect(self.nodes[node].id);
     }
 
-    /// A broker that is down for longer than its session comes back with an empty disk; one that alone is in sync does not.
+    /// Replaces the disk of a broker that is down for longer than its session by an empty one,
+    /// unless it is the only in-sync replica.
     fn replace_disk(&mut self, node: usize) -> Result<(), String> {
         let id = self.nodes[node].id;
         if self.nodes[node].life.is_some() {
@@ -403,7 +405,8 @@ impl World {
         Ok(())
     }
 
-    /// The log of a broker that does not lead is damaged, while others in the ISR are not; it may run.
+    /// Damages the log of a broker that does not lead, while others in the ISR are intact; it may
+    /// be running.
     fn lose_middle(&mut self, node: usize) {
         let id = self.nodes[node].id;
         let end = self.nodes[node].disk.records.len();
@@ -415,18 +418,18 @@ impl World {
         }
         let offset = self.random.below(end) as i64;
         self.nodes[node].damage(offset);
-        // What it took for committed it does not have any more.
+        // It does not have these committed records any more.
         self.marks[node].1 = 0;
         self.tell(|_| format!("{id} is damaged at {offset}"));
     }
 
-    /// Whether nobody in the ISR has what it had: the partition stays offline.
+    /// True if all ISR members are damaged; then the partition stays offline.
     fn is_lost(&self) -> bool {
         let isr = &self.controller.partition.isr;
         isr.iter().all(|member| self.nodes[self.index(*member)].disk.is_damaged)
     }
 
-    /// A leader whose log is damaged is stopped, so that another one leads.
+    /// Stops a leader with a damaged log, so that another broker leads.
     fn depose_damaged(&mut self) {
         let leader = self.controller.partition.leader;
         if leader != -1 && self.nodes[self.index(leader)].disk.is_damaged {
@@ -434,14 +437,15 @@ impl World {
         }
     }
 
-    /// Whether a replica was found damaged while it ran, and is out of the ISR.
+    /// True if a replica was found damaged while it ran, and is not in the ISR.
     fn waits_for_restart(&self, node: usize) -> bool {
         let node = &self.nodes[node];
         let was_running = node.life.as_ref().is_some_and(|life| life.damaged_in.is_some());
         node.disk.is_damaged && was_running && !self.controller.partition.isr.contains(&node.id)
     }
 
-    /// A damaged member of the ISR that has as much as its leader is asked for nothing before there is more.
+    /// A damaged member of the ISR that has all records of its leader is not detected before there
+    /// are more.
     fn outrun_damaged(&mut self) -> Result<(), String> {
         let leader = self.nodes.iter().position(|node| node.role() == Role::Leader);
         let is_one_damaged = self.nodes.iter().any(|node| node.disk.is_damaged);
@@ -462,7 +466,7 @@ impl World {
         Ok(())
     }
 
-    /// What a broker takes for committed is what others take for it (`ValidHighWatermark`).
+    /// Checks that a broker's committed records are those of other brokers (`ValidHighWatermark`).
     fn commit(&mut self, node: usize) -> Result<(), String> {
         let node = &self.nodes[node];
         let high_watermark = usize::try_from(node.high_watermark()).expect("an offset");
@@ -481,14 +485,14 @@ impl World {
         Ok(())
     }
 
-    /// What holds after each step.
+    /// Checks the invariants after each step.
     ///
-    /// - `SingleLeader`: nobody leads in another's leader epoch.
+    /// - `SingleLeader`: no broker leads in the leader epoch of another one.
     /// - `LeaderInIsr`.
-    /// - `ValidHighWatermark`, and `MonotonicHighWatermark` in a broker's life.
-    /// - `StrongIsr`, `CommittedDataSurvives`: what is committed is on the disk of each that the controller has in sync, but for
-    ///   those that know that they are damaged.
-    /// - `MonotonicEpoch`: of a broker in its life, and of the records in a log.
+    /// - `ValidHighWatermark`; `MonotonicHighWatermark` during a broker's run.
+    /// - `StrongIsr`, `CommittedDataSurvives`: committed records are on the disks of all committed
+    ///   ISR members, except of those that are known to be damaged.
+    /// - `MonotonicEpoch`: of a broker during its run, and of the records in a log.
     fn check(&mut self) -> Result<(), String> {
         for node in 0..self.nodes.len() {
             self.commit(node)?;
@@ -513,7 +517,7 @@ impl World {
         for member in &partition.isr {
             let node = &self.nodes[self.index(*member)];
             let durable = node.durable();
-            // One that is damaged leads nobody.
+            // A damaged broker serves no followers.
             if !node.disk.is_damaged && !durable.starts_with(&self.committed) {
                 let committed = &self.committed;
                 return Err(format!("{member} is in sync with {durable:?}: not {committed:?}"));
