@@ -1,1 +1,1 @@
-"""Commands that are clients of a running broker, by confluent-kafka."""
+"""Commands that are clients of a running broker, through confluent-kafka."""

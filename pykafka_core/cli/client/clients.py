@@ -1,4 +1,4 @@
-"""Clients for commands that talk to a broker: confluent-kafka, quiet and impatient."""
+"""Clients for commands: confluent-kafka, with little output and short timeouts."""
 
 import socket
 import threading
@@ -23,12 +23,12 @@ _KNOCK_S = 5.0
 
 
 def client_config(bootstrap: str | None) -> dict[str, str | int | float | bool]:
-    """Return what every client is made with."""
+    """Return the settings of every client."""
     return {
         "bootstrap.servers": bootstrap or DEFAULT_BOOTSTRAP,
         "client.id": "pykafka-core-cli",
         "socket.connection.setup.timeout.ms": 5000,
-        "log_level": 2,  # errors reach us as exceptions; librdkafka need not print them too
+        "log_level": 2,  # errors are raised as exceptions; librdkafka need not print them too
     }
 
 
@@ -36,16 +36,17 @@ def client_config(bootstrap: str | None) -> dict[str, str | int | float | bool]:
 def admin(
     bootstrap: str | None, names: Sequence[str], what: str
 ) -> "Iterator[tuple[AdminClient, ClusterMetadata]]":
-    """An admin client of a broker that answers, and the cluster that it found.
+    """Yield an admin client of a reachable broker, and the metadata of its cluster.
 
-    What goes wrong with the client, inside, is a `CliError` that begins with ``what``. The client lives until the
-    end of the block: futures of one that is gone never end.
+    Errors of the client inside the block become a `CliError` that begins with ``what``. The client
+    exists until the end of the block: the futures of a deleted client never complete.
 
     Args:
-        names: Those that it is asked about. Arguments that are not UTF-8 end the process in some of its calls.
+        names: The names in its requests. Arguments that are not UTF-8 end the process in some of
+            its calls.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers, or a name is empty.
     """
     with kafka_errors(what):
         for name in names:
@@ -56,10 +57,10 @@ def admin(
 
 
 def connect(bootstrap: str | None) -> "tuple[AdminClient, ClusterMetadata]":
-    """Return an admin client and the cluster that it found.
+    """Return an admin client and the metadata of its cluster.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers.
     """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -74,14 +75,15 @@ def connect(bootstrap: str | None) -> "tuple[AdminClient, ClusterMetadata]":
 
 
 def result(future: "Future[T]") -> T:
-    """Return what an admin client's future gives in time."""
+    """Return the result of an admin client's future, within the time limit."""
     return future.result(TIMEOUT_S)
 
 
 def interruptible(call: Callable[[], T]) -> T:
-    """Return what ``call`` returns; Ctrl-C ends the wait at once and leaves the call behind.
+    """Return the result of ``call``; Ctrl-C ends the wait at once and abandons the call.
 
-    librdkafka's blocking calls do not return for a signal, and Python runs handlers in the main thread alone.
+    librdkafka's blocking calls do not return for a signal, and Python runs handlers only in the
+    main thread.
     """
     future: Future[T] = Future()
 
@@ -96,10 +98,10 @@ def interruptible(call: Callable[[], T]) -> T:
 
 
 def addresses(bootstrap: str | None) -> Iterator[tuple[str, int]]:
-    """Host and port of each server that is named.
+    """Yield host and port of each server in the list.
 
     Raises:
-        CliError: The next one is not ``HOST:PORT``.
+        CliError: The next entry is not ``HOST:PORT``.
     """
     for server in (bootstrap or DEFAULT_BOOTSTRAP).split(","):
         host, _, port = server.strip().rpartition(":")
@@ -125,14 +127,15 @@ def consumer(bootstrap: str | None, *, follow: bool = False) -> "Consumer":
     """Return a consumer that assigns its partitions itself and commits nothing.
 
     Args:
-        follow: Wait at the end for more, cheaply; else the end of a partition is told at once.
+        follow: Wait for more records at the end of a partition, at low cost; otherwise the end is
+            reported at once.
     """
     from confluent_kafka import Consumer
 
     return Consumer(
         {
             **client_config(bootstrap),
-            "group.id": "pykafka-core-cli",  # demanded by librdkafka, which joins no group
+            "group.id": "pykafka-core-cli",  # required by librdkafka, although it joins no group
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 500 if follow else 5,
@@ -142,14 +145,14 @@ def consumer(bootstrap: str | None, *, follow: bool = False) -> "Consumer":
 
 
 def producer(bootstrap: str | None, extra: Mapping[str, str | int | float | bool]) -> "Producer":
-    """Return a producer."""
+    """Return a producer with ``extra`` settings."""
     from confluent_kafka import Producer
 
     return Producer({**client_config(bootstrap), **extra})
 
 
 def unreachable(bootstrap: str | None, error: Exception) -> CliError:
-    """Return the error of a broker that does not answer."""
+    """Return the error for a broker that does not answer."""
     return CliError(
         f"no broker answers at {bootstrap or DEFAULT_BOOTSTRAP}: {error_text(error)}",
         "start one with `pykafka-core serve`, or name one with --bootstrap-server",
@@ -157,7 +160,7 @@ def unreachable(bootstrap: str | None, error: Exception) -> CliError:
 
 
 def error_text(error: BaseException) -> str:
-    """Return what a client's exception says, without its wrapping."""
+    """Return the text of a client's exception, without its wrapper."""
     inner = error.args[0] if error.args else error
     text = getattr(inner, "str", None)
     return str(text()) if callable(text) else str(error)
@@ -165,9 +168,10 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def kafka_errors(what: str | Callable[[], str]) -> Iterator[None]:
-    """Turn a client's exception into a `CliError` that begins with ``what``, or with what that returns then.
+    """Convert a client's exceptions to a `CliError` that begins with ``what``, or with its result.
 
-    The client checks its arguments itself, and calls what is wrong with them a ValueError or an OverflowError.
+    The client checks its arguments itself, and raises ValueError or OverflowError if they are
+    invalid.
     """
     from confluent_kafka import KafkaException
 

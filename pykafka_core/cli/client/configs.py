@@ -89,7 +89,7 @@ def alter(
 
 
 def _resource(kind: str, name: str, cluster: "ClusterMetadata") -> "ConfigResource":
-    """The client would wait for a broker that does not exist."""
+    """Return a resource; fails for an unknown broker, which the client would wait for."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     if kind == "broker" and name not in (known := sorted(map(str, cluster.brokers))):

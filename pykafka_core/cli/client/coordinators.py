@@ -1,9 +1,9 @@
-"""Whether a coordinator answers for each partition of a coordinators' topic.
+"""Checks that a coordinator answers for each partition of a coordinator topic.
 
-ListTransactions and ListGroups leave out partitions whose coordinator is not loaded, as those of
-Kafka do, and a partition without a leader has no broker to ask. So a list that lacks an id proves
-that the id does not exist only if each partition has a coordinator. `check_all_answer` describes
-one id of each partition: its coordinator answers, if only that there is no such id.
+ListTransactions and ListGroups omit partitions whose coordinator is not loaded, also in Apache
+Kafka, and a partition without a leader has no broker to ask. So a list without an id proves that
+the id does not exist only if each partition has a coordinator. `check_all_answer` describes one id
+of each partition: any response of its coordinator is enough, even that the id does not exist.
 """
 
 from collections import defaultdict
@@ -32,16 +32,17 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from .wire import METADATA, METADATA_VERSION, NO_LEADER, Cluster, Connection, check
 
 DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION = 15, 5
-"""The last version that describes a group which does not exist as dead, without an error."""
+"""The last version that describes a missing group as dead, without an error."""
 DESCRIBE_TRANSACTIONS = 65
 
 
 class Kind(NamedTuple):
-    """A kind of coordinators.
+    """A kind of coordinator.
 
     Attributes:
         topic: The topic whose leaders are the coordinators.
-        describe: Asks a coordinator for ids; the code of each, 0 for one that does not exist.
+        describe: Describes ids at a coordinator; returns their error codes, 0 for an id that does
+            not exist.
     """
 
     topic: str
@@ -52,7 +53,8 @@ def check_all_answer(found: Cluster, kind: Kind, what: str) -> None:
     """Raise unless a coordinator answers for each partition of the kind's topic, if there is one.
 
     Raises:
-        CliError: Names the partitions without an answer, and why; begins with ``what``.
+        CliError: Some partitions have no answer; lists them with the reasons, and begins with
+            ``what``.
     """
     leaders = _leaders(found, kind.topic)
     partitions: defaultdict[str, list[int]] = defaultdict(list)
@@ -71,7 +73,10 @@ def check_all_answer(found: Cluster, kind: Kind, what: str) -> None:
 
 
 def _leaders(found: Cluster, topic: str) -> dict[int, int]:
-    """The leader of each partition now; asked by name, as all topics are those that may be seen."""
+    """Return the current leader of each partition.
+
+    Asks by name, because all topics means those that may be seen.
+    """
     asked = MetadataRequest.MetadataRequestTopic(name=topic)
     request = MetadataRequest(topics=[asked], allow_auto_topic_creation=False)
     answer = found.any().ask(METADATA, METADATA_VERSION, request, MetadataResponse)
@@ -83,7 +88,7 @@ def _leaders(found: Cluster, topic: str) -> dict[int, int]:
 
 
 def _unanswered(found: Cluster, kind: Kind, leaders: Mapping[int, int]) -> dict[int, str]:
-    """Why there is no answer, by partition."""
+    """Return the reasons for missing answers, by partition."""
     reasons: dict[int, str] = {}
     ids = _id_of_each(len(leaders))
     for leader in sorted(set(leaders.values())):
@@ -103,7 +108,7 @@ def _unanswered(found: Cluster, kind: Kind, leaders: Mapping[int, int]) -> dict[
 
 
 def _id_of_each(partitions_count: int) -> Sequence[str]:
-    """An id of each partition."""
+    """Return an id for each partition."""
     ids: dict[int, str] = {}
     names = (f"pykafka-core-cli-{number}" for number in count())
     while len(ids) < partitions_count:

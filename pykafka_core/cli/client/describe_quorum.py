@@ -1,4 +1,4 @@
-"""DescribeQuorum, asked of any broker: one place that says when nobody is known to lead."""
+"""DescribeQuorum requests to any broker; also determines whether a leader is known."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,28 @@ from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorum
 from pykafka_core.types import METADATA_TOPIC
 
 DESCRIBE_QUORUM, VERSION = 55, 2
-"""Kafka has 1 since 3.3 and 2 since 3.9; the first is enough for leader, epoch and offsets."""
+"""Kafka supports version 1 since 3.3 and 2 since 3.9.
+
+Version 1 is enough for leader, epoch and offsets.
+"""
 NOBODY = -1
 SILENT_MS_MAX = 5000
-"""Of a voter that is there: it fetches every half second, and its leader resigns sooner if a majority does not."""
+"""Limit for a live voter.
+
+A voter fetches every half second, and a leader resigns sooner if a majority does not fetch.
+"""
 
 Partition = DescribeQuorumResponse.PartitionData
 
 
 class Described(NamedTuple):
-    """What a broker said.
+    """The response of a broker.
 
     Attributes:
-        partition: The metadata log as its leader sees it; None if nobody leads, or no controller answered.
-        error_code: Why there is none; 0 if there is one.
-        nodes: Where voters are reached as controllers; brokers before Kafka 3.9 do not say it.
+        partition: The metadata log from its leader; None if there is no leader, or no controller
+            answered.
+        error_code: The reason if there is no partition; otherwise 0.
+        nodes: The addresses of voters as controllers; empty for brokers before Kafka 3.9.
     """
 
     partition: Partition | None
@@ -33,7 +40,7 @@ class Described(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """A sentence for users; empty if a controller leads."""
+        """Return a sentence for users; empty if a controller leads."""
         if not self.error_code:
             return ""
         name = error_of(self.error_code).name
@@ -41,15 +48,17 @@ class Described(NamedTuple):
 
 
 NO_ANSWER = Described(None, RequestTimedOutError.code)
-"""A broker without a controller keeps the question for longer than a command waits."""
+"""A broker without a controller holds the request for longer than a command waits."""
 
 
 def ask_quorum(cluster: wire.Cluster, health: Health) -> Described:
-    """Ask a broker that has a controller. Nothing else can be asked on its connection afterwards.
+    """Ask a broker that has a controller.
+
+    The connection cannot be used for other requests afterwards.
 
     Args:
-        cluster: Its brokers.
-        health: As they described it.
+        cluster: The brokers of the cluster.
+        health: The health of these brokers.
     """
     without = health[State.NO_CONTROLLER]
     for node_id in sorted(cluster.nodes):
@@ -59,17 +68,17 @@ def ask_quorum(cluster: wire.Cluster, health: Health) -> Described:
             return describe_quorum(cluster.node(node_id))
         except TimeoutError:
             return NO_ANSWER
-        except (CliError, OSError):  # it is not alive any more
+        except (CliError, OSError):  # it has stopped since
             continue
     return NO_ANSWER
 
 
 def describe_quorum(broker: wire.Connection) -> Described:
-    """Ask a broker.
+    """Ask one broker.
 
     Raises:
-        CliError: It cannot be asked.
-        OSError: It does not answer.
+        CliError: The broker refuses the request.
+        OSError: The broker does not answer.
     """
     partition = DescribeQuorumRequest.PartitionData(partition_index=0)
     topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
@@ -78,7 +87,10 @@ def describe_quorum(broker: wire.Connection) -> Described:
 
 
 def described(answer: DescribeQuorumResponse) -> Described:
-    """What an answer says. A leader that is not known is an error, also where the answer names none."""
+    """Return the contents of a response.
+
+    An unknown leader is an error, even if the response has none.
+    """
     found = answer.topics[0].partitions[0] if answer.topics else None
     code = answer.error_code or (found.error_code if found is not None else 0)
     if not code and (found is None or found.leader_id == NOBODY):

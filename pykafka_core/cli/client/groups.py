@@ -203,7 +203,7 @@ def _delete(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> No
     """Delete one group.
 
     Raises:
-        CliError: It is not there, it has members, or the coordinator refused.
+        CliError: The group does not exist, it has members, or the coordinator refused.
     """
     with kafka_errors(f"cannot delete {group}"):
         found = described(client, cluster, group)
@@ -217,7 +217,10 @@ def _delete(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> No
 def _described(
     bootstrap: str | None, groups: Sequence[str] | None
 ) -> "Iterator[tuple[AdminClient, ClusterMetadata, list[Group]]]":
-    """Those of the groups that were asked for, or all; then a check for more follows the block."""
+    """Yield the requested groups, or all.
+
+    A list of all groups is checked for completeness after the block.
+    """
     what = f"cannot describe {', '.join(groups)}" if groups else "cannot describe groups"
     with admin(bootstrap, groups or (), what) as (client, cluster):
         names = list(groups or (row["group"] for row in listed(client)))
@@ -231,7 +234,7 @@ def _described(
 
 
 def _check_complete(bootstrap: str | None) -> None:
-    """Raise if no coordinator answers for a partition, whose groups a list lacks then."""
+    """Raise if no coordinator answers for a partition, because the list lacks its groups."""
     what = "the list is incomplete"
     with wire.cluster(bootstrap, what) as found:
         check_all_answer(found, GROUPS, what)
@@ -285,6 +288,6 @@ def _by_topic(assignment: Sequence[Partition]) -> dict[str, list[int]]:
 
 
 def _text(assignment: Sequence[Partition]) -> str:
-    """As ``reset-offsets --topic`` takes it, topic by topic."""
+    """Return the assignment in the format of ``reset-offsets --topic``, topic by topic."""
     by_topic = _by_topic(assignment).items()
     return " ".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic)

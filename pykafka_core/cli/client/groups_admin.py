@@ -1,7 +1,8 @@
-"""What the commands about groups, and tests that fail, ask a broker: by confluent-kafka's admin client.
+"""Requests about groups by confluent-kafka's admin client, for commands and for failed tests.
 
-librdkafka 2.16 ends the process with a segmentation fault when the OffsetFetch of an admin client is answered with an
-error. So `described` comes before `committed`: it waits for the coordinator, and fails with the same errors in words.
+librdkafka 2.16 ends the process with a segmentation fault when the OffsetFetch of an admin client
+is answered with an error. So `described` comes before `committed`: it waits for the coordinator,
+and raises the same errors as exceptions.
 """
 
 import time
@@ -26,7 +27,7 @@ _STATES = {
     "PREPARING_REBALANCING": "PreparingRebalance",
     "COMPLETING_REBALANCING": "CompletingRebalance",
 }
-"""The states that confluent-kafka calls otherwise than Kafka."""
+"""The states whose names differ between confluent-kafka and Kafka."""
 
 
 class Partition(NamedTuple):
@@ -38,7 +39,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """A member of a group, and the partitions that it has."""
+    """A member of a group, and its assigned partitions."""
 
     member_id: str
     instance_id: str | None
@@ -52,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """A group as its coordinator describes it; one that does not exist is dead."""
+    """A group as its coordinator describes it; one that does not exist has the state dead."""
 
     group: str
     state: str
@@ -63,20 +64,20 @@ class Group:
 
     @property
     def exists(self) -> bool:
-        """Whether the coordinator knows it."""
+        """Return whether the coordinator has the group."""
         return self.state != DEAD
 
     def owners(self) -> dict[Partition, Member]:
-        """Who has which partition."""
+        """Return the owner of each assigned partition."""
         return {one: member for member in self.members for one in member.assignment}
 
 
 class Lag(NamedTuple):
-    """How far a group is in one partition; what is not known is None.
+    """The lag of a group in one partition; unknown values are None.
 
     Attributes:
-        current_offset: The committed one: of the next record that the group takes.
-        high_watermark: None if the partition is gone.
+        current_offset: The committed offset: the next record that the group reads.
+        high_watermark: None if the partition does not exist any more.
     """
 
     partition: Partition
@@ -86,7 +87,7 @@ class Lag(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the group is behind."""
+        """Return the number of offsets that the group lags behind; None if it is unknown."""
         if self.current_offset is None or self.high_watermark is None:
             return None
         return max(0, self.high_watermark - self.current_offset)
@@ -116,13 +117,13 @@ def listed(client: "AdminClient") -> list[dict[str, str]]:
 
 
 def described(client: "AdminClient", cluster: "ClusterMetadata", group: str) -> Group:
-    """Ask a group's coordinator, and wait until there is one.
+    """Describe a group, and wait until its coordinator is available.
 
-    Where ``__consumer_offsets`` does not exist no group does. The coordinator is not asked for then:
-    the broker would create that topic.
+    Without the topic ``__consumer_offsets`` there are no groups. The coordinator is not looked up
+    then, because the broker would create that topic.
 
     Raises:
-        KafkaException: The coordinator refused, or there was none in time.
+        KafkaException: The coordinator refused, or was not available in time.
     """
     from confluent_kafka import KafkaError, KafkaException
 
@@ -154,7 +155,7 @@ def committed(client: "AdminClient", group: Group) -> dict[Partition, int]:
     """Return the committed offsets of a group that was described, by partition.
 
     Raises:
-        KafkaException: The coordinator did not tell one of them.
+        KafkaException: The coordinator returned an error for one of them.
     """
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
@@ -172,15 +173,15 @@ def committed(client: "AdminClient", group: Group) -> dict[Partition, int]:
 def offsets(
     client: "AdminClient", partitions: Iterable[Partition], spec: "OffsetSpec"
 ) -> dict[Partition, int]:
-    """Return the offset of ``spec`` in each partition; -1 where no record is that young.
+    """Return the offset of ``spec`` in each partition; -1 if no record is that recent.
 
     Raises:
-        KafkaException: A leader did not tell one of them.
+        KafkaException: A leader returned an error for one of them.
     """
     from confluent_kafka import TopicPartition
 
     asked = {TopicPartition(*one): spec for one in sorted(partitions)}
-    if not asked:  # the client would refuse to ask
+    if not asked:  # the client rejects an empty request
         return {}
     futures = client.list_offsets(asked, request_timeout=TIMEOUT_S)
     return {
@@ -190,7 +191,7 @@ def offsets(
 
 
 def lags(client: "AdminClient", cluster: "ClusterMetadata", group: Group) -> list[Lag]:
-    """Return how far the group is in all partitions that it has committed, or whose members have them."""
+    """Return the lag in all partitions that have a committed offset or an owner."""
     from confluent_kafka.admin import OffsetSpec
 
     current = committed(client, group)
@@ -202,7 +203,7 @@ def lags(client: "AdminClient", cluster: "ClusterMetadata", group: Group) -> lis
 
 
 def exists(cluster: "ClusterMetadata", partition: Partition) -> bool:
-    """Whether the cluster has it: offsets of a topic may outlive the topic."""
+    """Return whether the cluster has the partition: offsets of a topic may outlive the topic."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition in topic.partitions
 
@@ -228,7 +229,7 @@ def commit(client: "AdminClient", group: str, targets: Mapping[Partition, int]) 
 
 
 def settled(ask: Callable[[], T]) -> T:
-    """Return what ``ask`` returns, asked again while the group's coordinator is elected or loads."""
+    """Return the result of ``ask``; retry while the group's coordinator is elected or loads."""
     from confluent_kafka import KafkaError, KafkaException
 
     unsettled = (
@@ -247,7 +248,7 @@ def settled(ask: Callable[[], T]) -> T:
 
 
 def check_exists(group: Group) -> None:
-    """Raise a `CliError` if the coordinator does not know the group."""
+    """Raise a `CliError` if the group does not exist."""
     if not group.exists:
         raise CliError(f"there is no group {group.group}", "see `pykafka-core groups list`")
 

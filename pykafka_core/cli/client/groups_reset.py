@@ -1,4 +1,4 @@
-"""``groups reset-offsets``: a plan of partitions and offsets, which is shown, then agreed to, then committed."""
+"""``groups reset-offsets``: plans partitions and offsets, shows the plan, asks, and commits it."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _TARGETS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResetOptions:
-    """What ``groups reset-offsets`` was asked; ``topics`` are TOPIC or TOPIC:P,P."""
+    """The options of ``groups reset-offsets``; ``topics`` are TOPIC or TOPIC:P,P."""
 
     group: str
     bootstrap: str | None
@@ -57,11 +57,11 @@ class ResetOptions:
 
 
 class Reset(NamedTuple):
-    """What becomes of one partition.
+    """The change of one partition.
 
     Attributes:
-        log_start_offset: The first offset that can be committed.
-        high_watermark: The last one.
+        log_start_offset: The lowest offset that can be committed.
+        high_watermark: The highest offset that can be committed.
     """
 
     partition: Partition
@@ -75,7 +75,7 @@ def reset_offsets(options: ResetOptions) -> None:
     """Show the plan, ask, and commit it.
 
     Raises:
-        CliError: It was asked wrongly, the group has members, or the answer was no.
+        CliError: The options are invalid, the group has members, or the user declined.
     """
     _check(options)
     asked = {} if options.from_file is None else _read(options.from_file)
@@ -134,14 +134,14 @@ def _plan(
 
 
 def clamped(offset: int, log_start_offset: int, high_watermark: int) -> int:
-    """Return the offset nearest to ``offset`` that a consumer can begin at."""
+    """Return the offset nearest to ``offset`` at which a consumer can start."""
     return min(max(offset, log_start_offset), high_watermark)
 
 
 def _scope(
     cluster: "ClusterMetadata", options: ResetOptions, found: AbstractSet[Partition]
 ) -> set[Partition]:
-    """The partitions of ``--topic``; or those that a file names, or that have a committed offset."""
+    """Return the partitions of ``--topic``, of the file, or those with a committed offset."""
     if options.topics:
         return {one for text in options.topics for one in _partitions(cluster, text)}
     missing = {one for one in found if not exists(cluster, one)}
@@ -185,7 +185,7 @@ def _wanted(
     first: Mapping[Partition, int],
     end: Mapping[Partition, int],
 ) -> Mapping[Partition, int]:
-    """Where each partition is to be reset to, before it is clamped."""
+    """Return the target offset of each partition, before it is clamped."""
     if options.to_earliest:
         return first
     if options.to_latest:
@@ -201,7 +201,7 @@ def _since(client: "AdminClient", when: str, end: Mapping[Partition, int]) -> di
     from confluent_kafka.admin import OffsetSpec
 
     try:
-        timestamp = max(0, time_ms(when))  # times below 0 ask for something else
+        timestamp = max(0, time_ms(when))  # negative timestamps have a special meaning
     except (ValueError, OverflowError):
         advice = "use a time as 2026-01-31T12:00, or @MILLISECONDS"
         raise CliError(f"--to-datetime {when!r} is no time", advice, exit_code=USAGE) from None
@@ -220,7 +220,7 @@ def _shifted(
 
 
 def _read(path: Path) -> dict[Partition, int]:
-    """The lines of a file, as ``kafka-consumer-groups --export`` prints those of one group."""
+    """Read a file in the format of ``kafka-consumer-groups --export`` for one group."""
     asked: dict[Partition, int] = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -1,4 +1,4 @@
-"""``groups why``: what a broker's ``--metrics`` port says about a group. Kafka's protocol has no such request."""
+"""``groups why``: shows a group from a broker's ``--metrics`` port; Kafka has no such request."""
 
 import json
 from http.client import HTTPConnection, HTTPException
@@ -15,10 +15,10 @@ _HTTP_OK, _HTTP_NOT_FOUND = 200, 404
 
 
 def why(group: str, metrics: str | None, *, as_json: bool) -> None:
-    """Show what goes on in a group.
+    """Show the state of a group and its recent events.
 
     Raises:
-        CliError: Nobody answers there, or there is no such group.
+        CliError: No broker answers there, or there is no such group.
     """
     found = _ask(metrics or DEFAULT_METRICS, utf8(group))
     if as_json:

@@ -1,7 +1,7 @@
-"""The health of a cluster, as its brokers describe it; of Apache Kafka's too.
+"""The health of a cluster, from the responses of its brokers; works with Apache Kafka too.
 
-Metadata has leaders and ISRs, DescribeLogDirs each node's logs and directories. Kafka describes a
-failed directory and no single log, so of its nodes that is all.
+Metadata contains leaders and ISRs, DescribeLogDirs each node's logs and directories. Kafka only
+reports failed directories, not single logs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class Observed(NamedTuple):
     """The health of a cluster.
 
     Attributes:
-        unknown: The parts that could not be asked, a sentence each.
+        unknown: The parts without an answer, one sentence each.
     """
 
     health: Health
@@ -37,7 +37,7 @@ class Observed(NamedTuple):
 
 
 def observe(cluster: wire.Cluster) -> Observed:
-    """Ask one broker about partitions, and each broker that is alive about its logs.
+    """Ask one broker about partitions, and each live broker about its logs.
 
     Raises:
         OSError: The first broker does not answer.
@@ -79,7 +79,10 @@ def _partitions(cluster: wire.Cluster, unknown: list[str]) -> _Found:
 def _reassignments(
     cluster: wire.Cluster, unknown: list[str]
 ) -> Mapping[tuple[str, int], wire.Ongoing]:
-    """Reassignments in progress. A node of Kafka lists none without a controller."""
+    """Return the reassignments in progress.
+
+    Apache Kafka does not list them without a controller.
+    """
     try:
         return cluster.reassignments()
     except (CliError, OSError, ProtocolError) as error:

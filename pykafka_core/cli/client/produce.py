@@ -1,4 +1,4 @@
-"""``produce``: lines of files or of stdin become records."""
+"""``produce``: sends lines of files or of stdin as records."""
 
 import os
 import signal
@@ -24,12 +24,15 @@ _STDIN = Path("-")
 _POLL_EVERY = 1000
 _FLUSH_S = 0.2
 RETRIES = 5
-"""A partition that refuses a record that often, within seconds, is broken: the client would try for five minutes."""
+"""A partition that refuses a record this often, within seconds, is broken.
+
+librdkafka would retry for five minutes.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProduceOptions:
-    """What ``produce`` was asked; ``headers`` are NAME=VALUE."""
+    """The options of ``produce``; ``headers`` are NAME=VALUE."""
 
     topic: str
     files: Sequence[Path]
@@ -43,7 +46,7 @@ class ProduceOptions:
 
 
 class _Deliveries:
-    """What became of the records."""
+    """The outcomes of the records."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -58,7 +61,7 @@ class _Deliveries:
             self.error = self.error or error
 
     def before_a_failure(self, acks: str) -> str:
-        """Return what became of the lines that were sent, in words; empty if none was."""
+        """Return a sentence about the lines that were sent; empty if there are none."""
         sent = self.count + self.failed
         verb = "sent" if acks == "0" else "stored"
         if self.error is not None:
@@ -70,7 +73,7 @@ class _Deliveries:
 
 
 class _Line(NamedTuple):
-    """A line without its end, and its number in the file or stdin that it is of."""
+    """A line without its end, its number, and the file (or stdin) that it is from."""
 
     source: str
     number: int
@@ -78,7 +81,7 @@ class _Line(NamedTuple):
 
 
 class Interrupt:
-    """The first Ctrl-C ends the reading of lines, not their delivery; a second one ends both."""
+    """The first Ctrl-C stops reading lines, but not their delivery; a second one stops both."""
 
     def __init__(self) -> None:
         self.is_noted = False
@@ -99,14 +102,16 @@ class Interrupt:
 
 
 def produce(options: ProduceOptions) -> None:
-    """Send every line, wait until all are confirmed, and say how many.
+    """Send every line, wait until all are confirmed, and print their number.
 
     Raises:
-        CliError: A file cannot be read, a line cannot be sent, a record was not delivered, or Ctrl-C
-            came before the end. What was read before has been sent, and the error says so.
+        CliError: A file cannot be read, a line cannot be sent, a record was not delivered, or
+            Ctrl-C interrupted the reading. Lines that were read before have been sent; the error
+            states it.
     """
     utf8(options.topic)
-    connect(options.bootstrap)  # else an unreachable broker is told after the timeout of a record
+    # otherwise an unreachable broker would be reported after the timeout of a record
+    connect(options.bootstrap)
     deliveries = _Deliveries()
     client = producer(
         options.bootstrap,
@@ -123,7 +128,7 @@ def produce(options: ProduceOptions) -> None:
         try:
             failure = _send_lines(client, options, headers, deliveries, progress)
             interrupt.is_reading = False
-        except KeyboardInterrupt:  # what was read is still delivered
+        except KeyboardInterrupt:  # lines that were read are still delivered
             pass
         while client.flush(_FLUSH_S):
             pass
@@ -162,7 +167,7 @@ def _send_lines(
     deliveries: _Deliveries,
     progress: "Progress",
 ) -> CliError | None:
-    """Send lines up to the first that cannot be read or sent, and return why it cannot."""
+    """Send lines until one cannot be read or sent, and return the reason."""
     line = _Line("", 0, b"")
     try:
         with kafka_errors(lambda: f"line {line.number} of {line.source}"):
@@ -197,7 +202,7 @@ def _send(
                 on_delivery=deliveries.on_delivery,
                 headers=headers,
             )
-        except BufferError:  # the queue is full: let some be delivered
+        except BufferError:  # the queue is full: wait for some deliveries
             client.poll(0.1)
         else:
             return
@@ -238,7 +243,7 @@ def _open(path: Path) -> "closing[BinaryIO]":
 
 
 def _progress(options: ProduceOptions) -> "Progress":
-    """A progress bar on stderr, where somebody looks at it."""
+    """Return a progress bar on stderr; disabled if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

@@ -1,7 +1,8 @@
-"""Where replicas are to be, planned: a function of where they are now. No I/O.
+"""Plans the placement of replicas as a function of their current placement, without I/O.
 
-A partition keeps as many of its replicas as may stay, in their order, so that little is copied; what it lacks goes to
-the nodes that have the fewest replicas then. Where the first replica goes, one of the rest becomes the preferred one.
+A partition keeps as many of its replicas as possible, in their order, so that little is copied.
+Missing replicas go to the nodes with the fewest replicas so far. If the first replica is removed,
+one of the others becomes the preferred one.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ class Move(NamedTuple):
 
     @property
     def copies(self) -> int:
-        """How many replicas have to be copied."""
+        """Return the number of replicas that must be copied."""
         return len(set(self.then) - set(self.now))
 
 
@@ -35,12 +36,12 @@ def plan(
     """Place partitions on nodes.
 
     Args:
-        replicas: Where each partition is now.
-        nodes: Where replicas may be, in any order.
-        factor: Replicas of each; default: as many as now.
+        replicas: The current replicas of each partition.
+        nodes: The nodes that may have replicas, in any order.
+        factor: Replicas of each partition; default: as many as now.
 
     Returns:
-        The partitions that change, in their order.
+        The partitions that change, in order.
 
     Raises:
         ValueError: There are fewer nodes than replicas.

@@ -1,4 +1,4 @@
-"""``status``: one look at a cluster: brokers, topics, groups, and whether all of them are healthy."""
+"""``status``: a summary of a cluster: brokers, topics, groups, and its health."""
 
 import time
 from collections import Counter
@@ -28,7 +28,7 @@ from .health import Observed, observe
 LIST_GROUPS, LIST_GROUPS_VERSION = 16, 4
 _CANNOT = "cannot see the cluster"
 _CONSUMERS = frozenset({"consumer", ""})
-"""Protocol types of consumer groups, with those that only commit offsets."""
+"""Protocol types of consumer groups, including those that only commit offsets."""
 _LOADING = frozenset({CoordinatorLoadInProgressError.code, CoordinatorNotAvailableError.code})
 _RETRY_S = 0.1
 
@@ -38,13 +38,13 @@ class Status:
     """A cluster as one broker describes it.
 
     Attributes:
-        controller_id: The leader of the metadata quorum; None if no controller answers. Metadata of
-            a broker name any broker as the controller, as in Kafka.
-        brokers: ``HOST:PORT`` by id, of those that are alive.
-        partitions_count: Of all topics, internal ones included.
-        health: Of partitions, and of each node's logs and directories.
-        groups: How many groups are in each state; None if they could not be listed.
-        problems: What is wrong, a sentence each; a cluster without any is healthy.
+        controller_id: The leader of the metadata quorum; None if no controller answers. In Metadata
+            responses, any broker may be the controller, as in Kafka.
+        brokers: ``HOST:PORT`` of the live brokers, by id.
+        partitions_count: The number for all topics, including internal ones.
+        health: The health of partitions, and of each node's logs and directories.
+        groups: The number of groups in each state; None if they could not be listed.
+        problems: The problems, one sentence each; a cluster without any is healthy.
     """
 
     cluster_id: str | None
@@ -58,7 +58,7 @@ class Status:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether there are no problems."""
         return not self.problems
 
 
@@ -66,7 +66,8 @@ def status(bootstrap: str | None, *, as_json: bool) -> None:
     """Show the cluster.
 
     Raises:
-        CliError: Nobody answers; or the cluster is not healthy, which is said after it was shown.
+        CliError: No broker answers; or the cluster is not healthy, which is reported after it was
+            shown.
     """
     found = look(bootstrap)
     if as_json:
@@ -78,10 +79,10 @@ def status(bootstrap: str | None, *, as_json: bool) -> None:
 
 
 def look(bootstrap: str | None) -> Status:
-    """Ask a broker.
+    """Ask a broker, and the others through it.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         groups, groups_problem = _groups(cluster)
@@ -97,7 +98,7 @@ def assess(
     groups: Mapping[str, int] | None,
     groups_problem: str | None,
 ) -> Status:
-    """Judge what brokers say; ``groups_problem`` is why groups could not be listed."""
+    """Derive the status; ``groups_problem`` is why groups could not be listed."""
     found = [
         quorum.problem,
         *problems(observed.health),
@@ -117,7 +118,7 @@ def assess(
 
 
 def _groups(cluster: wire.Cluster) -> tuple[Mapping[str, int] | None, str | None]:
-    """How many groups are in each state, or why that is not known: the rest is worth showing without them."""
+    """Return the number of groups in each state, or a problem: the rest is useful without them."""
     states: Counter[str] = Counter()
     try:
         for node_id in sorted(cluster.nodes):
@@ -129,7 +130,7 @@ def _groups(cluster: wire.Cluster) -> tuple[Mapping[str, int] | None, str | None
 
 
 def _listed(broker: wire.Connection) -> Sequence[ListGroupsResponse.ListedGroup]:
-    """The groups that a broker coordinates, once it has loaded them."""
+    """Return the groups that a broker coordinates; waits until it has loaded them."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         answer = broker.ask(

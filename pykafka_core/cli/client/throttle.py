@@ -1,11 +1,13 @@
-"""The throttle of a reassignment: what is copied for it takes no more than so many bytes a second. KIP-73.
+"""The throttle of a reassignment: a limit in bytes per second for its copies (KIP-73).
 
-It has two parts. Rates are settings of each broker that replicas are copied from or to, and only that broker itself
-takes them. Which replicas a rate is for, topics say: where a partition is, as leaders, and where it goes, as
-followers. A rate throttles nothing without these lists, so a throttle is gone once they are.
+It has two parts. The rates are settings of each broker that replicas are copied from or to, and
+must be set at that broker. Topic settings list the throttled replicas: the current replicas of a
+partition as leaders, and the added ones as followers. Without these lists a rate throttles nothing,
+so removing them removes the throttle.
 
-As with Kafka's `kafka-reassign-partitions`, whoever removes a throttle removes the rates of all brokers: nothing tells
-which of them were set for which move. Rates that are the default of all brokers are not touched.
+As with Kafka's `kafka-reassign-partitions`, removing a throttle removes the rates of all brokers,
+because it is not known which of them were set for which move. Rates that are the default of all
+brokers stay.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,7 +40,7 @@ _Request = IncrementalAlterConfigsRequest
 
 
 class Copied(NamedTuple):
-    """A partition, the brokers that have it, and those that it is copied to."""
+    """A partition, its current brokers, and the brokers that it is copied to."""
 
     at: PartitionOf
     sources: Collection[int]
@@ -46,15 +48,16 @@ class Copied(NamedTuple):
 
 
 def sources(ongoing: wire.Ongoing) -> Sequence[int]:
-    """Where a partition was before it began to be moved."""
+    """Return the replicas of a partition before its reassignment started."""
     return without(ongoing.replicas, ongoing.adding_replicas)
 
 
 def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, wire.Ongoing]) -> list[Copied]:
-    """What is copied once ``moves`` begin, in the order of partitions.
+    """Return the copies in progress once ``moves`` have started, in the order of partitions.
 
     Args:
-        ongoing: Reassignments in progress; those of other partitions go on. A replica that is being added is no source.
+        ongoing: Reassignments in progress; those of other partitions continue. A replica that is
+            being added is not a source.
     """
     found = {at: Copied(at, sources(one), one.adding_replicas) for at, one in ongoing.items()}
     for at, now, then in moves:
@@ -64,14 +67,16 @@ def copied(moves: Iterable[Move], ongoing: Mapping[PartitionOf, wire.Ongoing]) -
 
 
 def throttle(cluster: wire.Cluster, copies: Sequence[Copied], bytes_per_second: int) -> None:
-    """Throttle ``copies``; replaces the throttle that their topics have.
+    """Throttle ``copies``; replaces the throttle of their topics.
 
     Args:
-        copies: All of each topic that are to be throttled.
-        bytes_per_second: Of each broker, from 0 to `RATE_MAX`, once as leader and once as follower.
+        copies: All copies of each topic that must be throttled.
+        bytes_per_second: The limit of each broker, 0 to `RATE_MAX`, separately as leader and as
+            follower.
 
     Raises:
-        CliError: A broker that gets a replica is not there, or a setting is refused; some may be set then.
+        CliError: A broker that gets a replica is not alive, or a setting is refused; other settings
+            may have been set.
     """
     destinations = {node for one in copies for node in one.destinations}
     if gone := destinations - set(cluster.nodes):
@@ -87,12 +92,12 @@ def throttle(cluster: wire.Cluster, copies: Sequence[Copied], bytes_per_second: 
 
 
 def lift(cluster: wire.Cluster, topics: Iterable[str]) -> None:
-    """Remove the throttle of those of ``topics`` that have one, as `remove` does.
+    """Remove the throttle of those of ``topics`` that have one; see `remove`.
 
-    Brokers are not asked otherwise, as one that hangs holds this up.
+    Without such topics no other broker is asked, because one that hangs would delay this.
 
     Raises:
-        CliError: As `remove`.
+        CliError: See `remove`.
     """
     if found := _throttled(cluster, topics):
         remove(cluster, found)
@@ -101,10 +106,10 @@ def lift(cluster: wire.Cluster, topics: Iterable[str]) -> None:
 def remove(cluster: wire.Cluster, topics: Iterable[str]) -> None:
     """Remove the throttle of ``topics``, and the rates of all brokers.
 
-    A broker that is not there keeps its rate, which throttles nothing.
+    A broker that is not alive keeps its rate, which throttles nothing.
 
     Raises:
-        CliError: A setting is not removed; all others are.
+        CliError: A setting could not be removed; all others are.
     """
     no_lists = dict.fromkeys((LEADERS, FOLLOWERS))
     failed = _alter_topics(cluster, dict.fromkeys(topics, no_lists))
@@ -113,13 +118,13 @@ def remove(cluster: wire.Cluster, topics: Iterable[str]) -> None:
 
 
 def _throttled(cluster: wire.Cluster, topics: Iterable[str]) -> list[str]:
-    """Those of ``topics`` that say which replicas are throttled."""
+    """Return those of ``topics`` that list throttled replicas."""
     settings = cluster.topic_settings(sorted(set(topics)), [LEADERS, FOLLOWERS])
     return [topic for topic, found in settings.items() if any(found.values())]
 
 
 def _lists(copies: Iterable[Copied]) -> dict[str, str]:
-    """Replicas of one topic as its settings have them: ``PARTITION:BROKER,…``."""
+    """Return the setting values for the replicas of one topic: ``PARTITION:BROKER,…``."""
     leaders, followers = [], []
     for (_, partition), sources, destinations in copies:
         leaders += [f"{partition}:{node}" for node in sources]
@@ -132,15 +137,16 @@ _Settings = Mapping[str, str] | Mapping[str, None]
 
 
 def _alter_topics(cluster: wire.Cluster, settings: Mapping[str, _Settings]) -> list[str]:
-    """Alter settings of topics, and say what failed. A topic that is gone has nothing to remove."""
+    """Alter settings of topics, and return the failures. A deleted topic has nothing to remove."""
     resources = [_resource(RESOURCE_TOPIC, topic, own) for topic, own in settings.items()]
     return _alter(cluster.any(), resources)
 
 
 def _alter_nodes(cluster: wire.Cluster, nodes: Iterable[int], settings: _Settings) -> list[str]:
-    """Alter settings of those of ``nodes`` that are there, and say what failed.
+    """Alter settings of the live brokers among ``nodes``, and return the failures.
 
-    Over new connections: a broker closes those that are not used while a move is waited for, or has restarted.
+    It uses new connections: a broker closes idle ones while a move is awaited, or may have
+    restarted.
     """
     failed = []
     for node in sorted(set(nodes) & set(cluster.nodes)):

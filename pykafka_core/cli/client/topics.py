@@ -24,7 +24,7 @@ app.command()(elect)
 app.command()(reassign)
 
 PARTITIONS_MAX = 100_000
-"""Of a topic that librdkafka creates."""
+"""Maximum for a topic that librdkafka creates."""
 Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Of topics.")]
 
 
@@ -130,7 +130,7 @@ def pair(text: str) -> tuple[str, str]:
     """Split NAME=VALUE.
 
     Raises:
-        CliError: There is no ``=``, or it is not UTF-8.
+        CliError: There is no ``=`` or no name, or the text is not UTF-8.
     """
     name, equals, value = utf8(text).partition("=")
     if not equals or not name:
@@ -139,7 +139,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def _finish(verb: str, futures: "Mapping[str, Future[None]]", *, as_json: bool) -> None:
-    """Say which topics it was done to, then why not to the others."""
+    """Print the topics that succeeded, then raise the errors of the others."""
     done, failed = [], []
     for name, future in futures.items():
         try:

@@ -1,4 +1,4 @@
-"""``topics elect``: have preferred replicas lead, or anybody where nobody in sync is left."""
+"""``topics elect``: elects preferred replicas, or unclean leaders."""
 
 from typing import Annotated
 

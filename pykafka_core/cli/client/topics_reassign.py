@@ -1,4 +1,4 @@
-"""``topics reassign``: move replicas to other nodes, and watch them arrive. KIP-455."""
+"""``topics reassign``: moves replicas to other nodes, and shows the progress (KIP-455)."""
 
 import json
 import sys
@@ -126,7 +126,7 @@ def reassign(
 
 
 class _How(NamedTuple):
-    """How replicas are moved."""
+    """The options of a move."""
 
     dry_run: bool
     wait: bool
@@ -158,7 +158,10 @@ def _move(cluster: wire.Cluster, moves: Sequence[Move], how: _How) -> None:
 
 @contextmanager
 def _throttled(cluster: wire.Cluster, moves: Sequence[Move], how: _How) -> Iterator[None]:
-    """Throttle what is copied within, if that is wanted; the throttle outlives moves that go on."""
+    """Throttle the copies within the block, if requested.
+
+    The throttle stays if moves continue after the block.
+    """
     if how.throttle is None:
         yield
         return
@@ -182,7 +185,7 @@ def _throttled(cluster: wire.Cluster, moves: Sequence[Move], how: _How) -> Itera
 
 
 def _say_it_stays(topics: Sequence[str]) -> None:
-    """On stderr, beside a result in JSON."""
+    """Print the commands that remove the throttle to stderr, because stdout may have JSON."""
     names = " ".join(topics)
     print(
         "the throttle stays. Once all are where they are to be, remove it by:\n"
@@ -196,7 +199,11 @@ def _say_it_stays(topics: Sequence[str]) -> None:
 def _planned(
     cluster: wire.Cluster, names: Sequence[str] | None, to: str | None, factor: int | None
 ) -> list[Move]:
-    """Of partitions that are being moved, from where they were before; those that are to stay there go back."""
+    """Plan moves.
+
+    Partitions in a reassignment are planned from their previous replicas; those that would stay
+    there return to them.
+    """
     nodes = sorted(cluster.nodes) if to is None else _ids(to)
     if unknown := set(nodes) - set(cluster.nodes):
         raise CliError(
@@ -224,7 +231,7 @@ def _ids(text: str) -> list[int]:
 
 
 def _of_file(cluster: wire.Cluster, file: Path) -> list[Move]:
-    """The moves of a plan that are not made yet."""
+    """Return the moves of a plan file that are not made yet."""
     try:
         wanted = {
             PartitionOf(str(one["topic"]), int(one["partition"])): [int(n) for n in one["replicas"]]
@@ -246,7 +253,10 @@ def _of_file(cluster: wire.Cluster, file: Path) -> list[Move]:
 
 
 def _alter(cluster: wire.Cluster, wanted: Mapping[PartitionOf, Sequence[int] | None]) -> None:
-    """Begin reassignments; None cancels. An error of one partition does not hinder the others."""
+    """Start reassignments; None cancels one.
+
+    An error of one partition does not affect the others.
+    """
     of = AlterPartitionReassignmentsRequest
     topics: dict[str, list[AlterPartitionReassignmentsRequest.ReassignablePartition]] = {}
     for at, replicas in wanted.items():
@@ -303,7 +313,7 @@ def _show_progress(
 
 
 def _wait(cluster: wire.Cluster, partitions: Sequence[PartitionOf], *, quiet: bool) -> None:
-    """Until all are done; Ctrl-C leaves them going."""
+    """Wait until all are done; Ctrl-C ends only the wait."""
     from rich.progress import Progress
 
     names = sorted({at.topic for at in partitions})

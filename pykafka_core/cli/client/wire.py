@@ -1,4 +1,4 @@
-"""Requests that no client library makes, over a socket of our own, by the project's codec."""
+"""Requests that no client library supports, over a socket and with the project's codec."""
 
 import itertools
 import socket
@@ -38,11 +38,13 @@ METADATA, METADATA_VERSION = 3, 12
 DESCRIBE_CONFIGS, DESCRIBE_CONFIGS_VERSION = 32, 4
 LIST_REASSIGNMENTS, LIST_REASSIGNMENTS_VERSION = 46, 0
 CONTROLLER_TIMEOUT_MS = 15_000
-"""Limit of a broker for requests that the controller answers."""
+"""Timeout in a broker for requests to the controller."""
 Ongoing = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 API_VERSIONS, API_VERSIONS_VERSION, API_VERSIONS_EVERYWHERE = 18, 4, 3
-"""Its answers have the response header v0 in every version. Version 4 lists all features (KAFKA-17011);
-brokers since Kafka 2.4 have version 3."""
+"""Its responses have the response header v0 in every version.
+
+Version 4 lists all features (KAFKA-17011); brokers since Kafka 2.4 support version 3.
+"""
 NO_LEADER, NO_VERSION = -1, -1
 _CLIENT_ID = b"pykafka-core-cli"
 _WHO_ASKS = ApiVersionsRequest(
@@ -59,7 +61,10 @@ class Node(NamedTuple):
 
 
 class Connection:
-    """One connection to one broker. For flexible versions of an API (request header v2, response header v1)."""
+    """A connection to a broker.
+
+    Only for flexible versions of APIs (request header v2, response header v1).
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._socket = socket.create_connection((host, port), TIMEOUT_S)
@@ -78,13 +83,13 @@ class Connection:
         self._socket.close()
 
     def ask(self, api_key: int, version_max: int, request: Message, answer: type[T]) -> T:
-        """Send a request by the newest version that the broker has, and wait for its answer.
+        """Send a request in the newest version that the broker supports, and wait for the response.
 
         Args:
             version_max: The newest version to use.
 
         Raises:
-            CliError: The broker does not have the API, or only versions that are not flexible.
+            CliError: The broker lacks the API, or has only versions that are not flexible.
             ProtocolError: The broker's version cannot carry the request.
             OSError: The broker does not answer.
         """
@@ -100,11 +105,11 @@ class Connection:
         return self._exchange(api_key, version, request, answer)
 
     def describe_features(self) -> ApiVersionsResponse:
-        """Ask for features; brokers before Kafka 3.9 leave out features that have a level 0.
+        """Ask for features; brokers before Kafka 3.9 omit features that have a level 0.
 
         Raises:
             CliError: The broker refuses.
-            OSError: It does not answer.
+            OSError: The broker does not answer.
         """
         answer = self.ask(API_VERSIONS, API_VERSIONS_VERSION, _WHO_ASKS, ApiVersionsResponse)
         check(answer.error_code, "the broker does not describe its features")
@@ -120,7 +125,7 @@ class Connection:
         self._socket.sendall(struct.pack(">i", len(body)) + body)
         (size,) = struct.unpack(">i", self._read(4))
         whole = self._read(size)
-        # Correlation id and no tagged fields.
+        # Correlation id, and no tagged fields.
         expected = struct.pack(">ib", number, 0)[: 4 if api_key == API_VERSIONS else 5]
         if not whole.startswith(expected):
             raise OSError("the broker answered another request")
@@ -139,12 +144,12 @@ class Connection:
 
 
 class Cluster:
-    """The brokers of a cluster, and a connection to each that was asked."""
+    """The brokers of a cluster, and a connection to each broker that was used."""
 
     def __init__(self, first: Connection, metadata: MetadataResponse) -> None:
         self._first = first
         self.metadata = metadata
-        """The answer for all topics when the cluster was found."""
+        """The metadata of all topics when the cluster was found."""
         self._connections: dict[int, Connection] = {}
         self.nodes: Mapping[int, Node] = {
             broker.node_id: Node(broker.node_id, broker.host, broker.port)
@@ -162,7 +167,9 @@ class Cluster:
         }
 
     def replicas(self, topics: Sequence[str] | None) -> dict[tuple[str, int], tuple[int, ...]]:
-        """Where the partitions of topics, or of all, were when the cluster was found; the preferred leader first.
+        """Return the replicas of these topics, or of all, when the cluster was found.
+
+        The preferred leader is first.
 
         Raises:
             CliError: There is no such topic.
@@ -177,7 +184,7 @@ class Cluster:
         }
 
     def partitions(self, topics: Sequence[str] | None) -> dict[str, list[int]]:
-        """Partitions by topic, of these or all.
+        """Return the partitions of these topics, or of all, by topic.
 
         Raises:
             CliError: There is no such topic.
@@ -188,18 +195,18 @@ class Cluster:
         return found
 
     def has(self, topic: str) -> bool:
-        """Whether the topic existed when the cluster was found."""
+        """Return whether the topic existed when the cluster was found."""
         return any(name == topic for name, _ in self._replicas)
 
     def any(self) -> Connection:
-        """The broker that was found first."""
+        """Return the connection to the broker that was found first."""
         return self._first
 
     def node(self, node_id: int) -> Connection:
-        """A broker by its id.
+        """Return a connection to a broker.
 
         Raises:
-            CliError: There is none; a leader that is not there is one.
+            CliError: There is no such broker, for example because a partition has no leader.
         """
         found = self.nodes.get(node_id)
         if found is None:
@@ -209,15 +216,15 @@ class Cluster:
         return self._connections[node_id]
 
     def leader(self, topic: str, partition: int) -> Connection:
-        """The broker that leads a partition.
+        """Return a connection to the leader of a partition.
 
         Raises:
-            CliError: There is no such partition, or nobody leads it.
+            CliError: There is no such partition, or it has no leader.
         """
         return self.node(self.leader_id(topic, partition))
 
     def leader_id(self, topic: str, partition: int) -> int:
-        """The id of the broker that leads a partition, or `NO_LEADER`.
+        """Return the node id of a partition's leader, or `NO_LEADER`.
 
         Raises:
             CliError: There is no such partition.
@@ -230,10 +237,10 @@ class Cluster:
     def topic_settings(
         self, topics: Iterable[str], names: Sequence[str]
     ) -> dict[str, dict[str, str | None]]:
-        """Settings of topics, by topic and name; a topic that does not exist has none.
+        """Return settings of topics, by topic and name; a missing topic has none.
 
         Raises:
-            OSError: The broker that was found first does not answer.
+            OSError: The broker does not answer.
         """
         of = DescribeConfigsRequest.DescribeConfigsResource
         request = DescribeConfigsRequest(
@@ -253,11 +260,11 @@ class Cluster:
         }
 
     def reassignments(self) -> dict[tuple[str, int], Ongoing]:
-        """Reassignments in progress, by topic and partition.
+        """Return the reassignments in progress, by topic and partition.
 
         Raises:
-            CliError: The broker that was found first refuses.
-            OSError: It does not answer.
+            CliError: The broker refuses.
+            OSError: The broker does not answer.
         """
         request = ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
         answer = self._first.ask(
@@ -281,10 +288,12 @@ class Cluster:
 
 @contextmanager
 def cluster(bootstrap: str | None, what: str) -> Iterator[Cluster]:
-    """A cluster that answers. What goes wrong inside is a `CliError` that begins with ``what``.
+    """Yield a reachable cluster.
+
+    Errors inside the block become a `CliError` that begins with ``what``.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers.
     """
     first = _connect(bootstrap)
     try:
@@ -321,7 +330,7 @@ def _connect(bootstrap: str | None) -> Connection:
 
 
 def check_all(failed: Sequence[str], what: str) -> None:
-    """Raise what has failed, each in a line of its own.
+    """Raise all failures, one per line.
 
     Raises:
         CliError: ``failed`` is not empty; begins with ``what``.

@@ -1,4 +1,4 @@
-"""``transactions``: list and describe transactional ids, abort a transaction that hangs."""
+"""``transactions``: lists and describes transactional ids, and aborts a transaction that hangs."""
 
 from typing import Annotated
 

@@ -1,14 +1,14 @@
-"""``transactions abort``: end the transaction that is open in a partition.
+"""``transactions abort``: ends the open transaction of a partition.
 
-The coordinators are asked first. If one of them has the transaction open, that coordinator ends it,
+The coordinators are asked first. If one of them has the transaction open, that coordinator ends it
 in all its partitions: it fences the producer, whose commit then fails. A marker that the command
 wrote into one partition would abort a part of the transaction, and the producer's commit would
-succeed. So only a transaction that no coordinator has, which hangs, gets a marker from here, and
-nothing is aborted while a coordinator does not answer.
+succeed. So only a transaction without a coordinator, which hangs, gets a marker from this command,
+and nothing is aborted while a coordinator does not answer.
 
-After the answer to the question everything is looked at again: the transaction that was shown may
-have ended, and its producer may have started the next one. The second look also shows that it was
-open while the coordinators were asked: one that ended just then would look like one that hangs.
+After the user agrees, everything is checked again: the transaction may have ended since it was
+shown, and its producer may have started the next one. The second check also shows that it was open
+while the coordinators were asked: one that ended just then would look like one that hangs.
 """
 
 import time
@@ -41,11 +41,11 @@ _RETRY_S = 0.1
 
 
 class Open(NamedTuple):
-    """A transaction that is open in a partition.
+    """An open transaction in a partition.
 
     Attributes:
-        start_offset: The offset of its first record in the partition.
-        owner: Its transactional id. None if it hangs: each coordinator answered, and none has it.
+        start_offset: Offset of its first record in the partition.
+        owner: Its transactional id; None if it hangs: each coordinator answered, and none has it.
     """
 
     topic: str
@@ -57,7 +57,7 @@ class Open(NamedTuple):
     owner: Described | None
 
     def is_same(self, other: "Open") -> bool:
-        """Whether it is the same transaction, and ends in the same way."""
+        """Return whether it is the same transaction, and ends in the same way."""
         return self._key == other._key
 
     @property
@@ -125,10 +125,10 @@ def _open_transaction(found: Cluster, topic: str, partition: int, producer_id: i
 
 
 def _owner(found: Cluster, partition: str, producer_id: int) -> Described | None:
-    """The id whose coordinator has a transaction of this producer in the partition.
+    """Return the transactional id of this producer's open transaction in the partition.
 
     Raises:
-        CliError: None has, and a coordinator does not answer.
+        CliError: No coordinator has it, and one of them does not answer.
     """
     for one in listed(found, producer_ids=[producer_id]):
         of_coordinator = described(found, one.transactional_id)
@@ -172,9 +172,10 @@ def _end(found: Cluster, one: Open) -> None:
 
 
 def _fence(found: Cluster, owner: Described) -> None:
-    """Begin another epoch of the producer: its coordinator aborts the transaction.
+    """Start the next epoch of the producer, so that its coordinator aborts the transaction.
 
-    Producer id and epoch are given (KIP-360), so that a producer which began since is not fenced.
+    The request has producer id and epoch (KIP-360), so that a producer that has started since is
+    not fenced.
     """
     request = InitProducerIdRequest(
         transactional_id=owner.transactional_id,
@@ -189,14 +190,14 @@ def _fence(found: Cluster, owner: Described) -> None:
             INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, request, InitProducerIdResponse
         )
         if aborting and answer.error_code == ProducerFencedError.code:
-            return  # its epoch is over
+            return  # its epoch has ended
         if answer.error_code != ConcurrentTransactionsError.code or time.monotonic() > deadline:
             check(answer.error_code, f"cannot fence the producer of {owner.transactional_id!r}")
             if not aborting:
                 raise CliError(f"the transaction of {owner.transactional_id!r} had just ended")
             return
         aborting = True
-        time.sleep(_RETRY_S)  # it writes markers
+        time.sleep(_RETRY_S)  # the coordinator writes markers
 
 
 def _open_in_partition(

@@ -1,4 +1,4 @@
-"""Transactional ids, as their coordinators list and describe them."""
+"""Transactional ids, from the lists and descriptions of their coordinators."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 65, 66
 
 
 class Listed(NamedTuple):
-    """A transactional id in short."""
+    """A row of the list of transactional ids."""
 
     transactional_id: str
     state: str
@@ -31,7 +31,7 @@ class Listed(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A transactional id. ``open_ms``: how long its transaction is open; None if none is."""
+    """A transactional id. ``open_ms``: how long its transaction has been open; None without one."""
 
     transactional_id: str
     state: str
@@ -46,12 +46,13 @@ class Described(NamedTuple):
 def listed(
     found: Cluster, *, states: Sequence[str] = (), producer_ids: Sequence[int] = ()
 ) -> Iterator[Listed]:
-    """Ask each broker for the transactional ids that it coordinates, by state and producer.
+    """List the transactional ids of each broker, by state and producer.
 
-    Ids are missing whose coordinator is not loaded or has no leader: see `check_all_answer`.
+    Ids whose coordinator is not loaded or has no leader are missing: see `check_all_answer`.
 
     Raises:
-        CliError: A coordinator cannot list them, as while it loads, or there is no such state.
+        CliError: A coordinator cannot list them, for example while it loads; or there is no such
+            state.
     """
     for node_id in found.nodes:
         answer = found.node(node_id).ask(
@@ -73,13 +74,13 @@ def listed(
 
 
 def described(found: Cluster, transactional_id: str) -> Described:
-    """Ask the coordinator of a transactional id for its producer and its transaction.
+    """Ask the coordinator of a transactional id for its producer and transaction.
 
     Raises:
         CliError: There is no such id, or its coordinator does not answer.
     """
     what = f"cannot describe {transactional_id!r}"
-    if not found.has(TRANSACTION_TOPIC):  # to ask for a coordinator would create it
+    if not found.has(TRANSACTION_TOPIC):  # looking up a coordinator would create the topic
         check(TransactionalIdNotFoundError.code, what)
     coordinator = found.any().ask(
         FIND_COORDINATOR,
