@@ -1,6 +1,7 @@
-"""``features``: what a broker supports and what is finalized for its cluster, and changes of that (KIP-584).
+"""``features``: show and change a cluster's features (KIP-584).
 
-What ``kafka-features`` shows and does. Brokers of Apache Kafka answer alike.
+A broker supports a range of levels of each feature, and a cluster has one finalized level. The
+command does what ``kafka-features`` does. It also works with brokers of Apache Kafka.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ _REFUSED = "cannot change features"
 
 
 class Way(Enum):
-    """Which changes are meant; the numbers are those of UpdateFeatures."""
+    """The kind of a change, with the numbers of UpdateFeatures."""
 
     UPGRADE = 1
     DOWNGRADE = 2
@@ -34,11 +35,12 @@ class Way(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Feature:
-    """One feature, levels inclusive.
+    """One feature; its levels are inclusive.
 
     Attributes:
-        supported_min, supported_max: What the broker that was asked supports; None if it does not know the feature.
-        finalized: What the cluster uses; 0 if it is off.
+        supported_min, supported_max: The levels that this broker supports; None if it does not
+            support the feature.
+        finalized: The level that the cluster uses; 0 if the feature is off.
     """
 
     name: str
@@ -49,7 +51,7 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """One change that was asked for."""
+    """One requested change."""
 
     name: str
     before: int
@@ -60,7 +62,7 @@ def describe(bootstrap: str | None, *, as_json: bool) -> None:
     """Show all features.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         epoch, found = look(cluster.any())
@@ -79,16 +81,16 @@ def _row(one: Feature) -> Mapping[str, object]:
 def change(
     bootstrap: str | None, wanted: Sequence[str], way: Way, *, as_json: bool, dry_run: bool
 ) -> None:
-    """Have the controller finalize other levels, all of them or none.
+    """Change finalized levels through the controller, all of them or none.
 
-    Controllers before Kafka 4.0 finalize those that they accept and refuse the others.
+    Controllers before Kafka 4.0 apply the changes that they accept and refuse the others.
 
     Args:
-        wanted: ``NAME=LEVEL`` each.
-        dry_run: Have the controller judge them, and change nothing.
+        wanted: ``NAME=LEVEL`` for each feature.
+        dry_run: The controller only validates the changes.
 
     Raises:
-        CliError: They make no sense, or the controller refuses them.
+        CliError: A change is invalid, or the controller refuses it.
     """
     levels = dict(map(_level, wanted))
     if len(levels) < len(wanted):
@@ -148,10 +150,11 @@ def _report(changes: Sequence[Change], *, as_json: bool, dry_run: bool) -> None:
 
 
 def look(broker: wire.Connection) -> tuple[int, list[Feature]]:
-    """Ask a broker.
+    """Return the features of a broker.
 
     Returns:
-        The epoch of the finalized features, -1 where none are; and all that are supported or finalized, by name.
+        The epoch of the finalized features, or -1 if there are none; and all supported or finalized
+            features, sorted by name.
     """
     answer = broker.describe_features()
     supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}

@@ -1,6 +1,7 @@
-"""``quorum``: who votes in the metadata quorum, who only follows it, and how far each is; and changes of the voters.
+"""``quorum``: show the metadata quorum, and change its voters.
 
-What ``kafka-metadata-quorum`` shows and does. Brokers of Apache Kafka answer alike.
+It shows the voters and the observers, and the position of each. The command does what
+``kafka-metadata-quorum`` does. It also works with brokers of Apache Kafka.
 """
 
 import re
@@ -46,10 +47,10 @@ class Replica:
 
     Attributes:
         status: Leader, Follower or Observer.
-        log_end_offset: What it has synced, exclusive; -1 if it has not said so.
-        lag: Records that it lacks; None if that is not known.
-        last_fetch_ms, last_caught_up_ms: Times since 1970, by the leader's clock; -1 if it was not seen to.
-        listeners: Where it is reached as a voter.
+        log_end_offset: The end of its synced records (exclusive); -1 before its first Fetch.
+        lag: The number of records that it lacks; None if unknown.
+        last_fetch_ms, last_caught_up_ms: Unix times, by the leader's clock; -1 if there is none.
+        listeners: Its addresses as a voter.
     """
 
     node: int
@@ -64,7 +65,7 @@ class Replica:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quorum:
-    """The metadata quorum as its leader sees it."""
+    """The state of the metadata quorum in its leader."""
 
     leader: int
     epoch: int
@@ -74,12 +75,12 @@ class Quorum:
 
     @property
     def voters(self) -> list[Replica]:
-        """Without observers."""
+        """The replicas without the observers."""
         return [one for one in self.replicas if one.status != "Observer"]
 
 
 class _Change(NamedTuple):
-    """What is to be asked, and the voters' ids before and after."""
+    """The text of a change, and the voters' ids before and after it."""
 
     text: str
     before: list[int]
@@ -90,7 +91,7 @@ def describe(bootstrap: str | None, *, as_json: bool) -> None:
     """Show the quorum.
 
     Raises:
-        CliError: Nobody answers, or no controller leads.
+        CliError: No broker answers, or no controller leads.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         found = look(cluster.any())
@@ -119,14 +120,14 @@ def _row(one: Replica) -> Mapping[str, object]:
 
 
 def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_run: bool) -> None:
-    """Have an observer become a voter.
+    """Turn an observer into a voter.
 
     Args:
-        voter: ``ID@HOST:PORT``, with ``:DIRECTORY_ID`` unless it is among the observers.
-        listener: Name of the listener at HOST:PORT.
+        voter: ``ID@HOST:PORT``, with ``:DIRECTORY_ID`` unless the node is an observer.
+        listener: The name of the listener at HOST:PORT.
 
     Raises:
-        CliError: It makes no sense, or the leader refuses.
+        CliError: The arguments are invalid, or the leader refuses the change.
     """
     wanted = _NEW.match(voter.strip())
     if wanted is None:
@@ -161,13 +162,13 @@ def add(bootstrap: str | None, voter: str, *, listener: str, as_json: bool, dry_
 
 
 def remove(bootstrap: str | None, voter: str, *, as_json: bool, dry_run: bool) -> None:
-    """Have the quorum go on without a voter.
+    """Remove a voter from the quorum.
 
     Args:
         voter: ``ID``, or ``ID:DIRECTORY_ID``.
 
     Raises:
-        CliError: It makes no sense, or the leader refuses.
+        CliError: The arguments are invalid, or the leader refuses the change.
     """
     wanted = _OLD.match(voter.strip())
     if wanted is None:
@@ -217,10 +218,10 @@ def _node_id(text: str) -> int:
 
 
 def _check_voters_change(broker: wire.Connection) -> None:
-    """Whether the set of voters is one that changes.
+    """Check that the voters can change.
 
     Raises:
-        CliError: They are static.
+        CliError: The voters are static.
     """
     _, levels = features.look(broker)
     if not any(one.name == KRAFT_VERSION and one.finalized for one in levels):
@@ -231,10 +232,10 @@ def _check_voters_change(broker: wire.Connection) -> None:
 
 
 def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
-    """What a leader would refuse, as far as it can be seen from outside.
+    """Check what a leader checks, as far as a client can.
 
     Raises:
-        CliError: Says why.
+        CliError: The leader would refuse the addition; the text states the reason.
     """
     if any(one.node == node_id for one in found.voters):
         ids = _listed([one.node for one in found.voters])
@@ -249,10 +250,10 @@ def _check_addition(found: Quorum, node_id: int, directory: str) -> None:
 
 
 def _check_removal(found: Quorum, node_id: int, directory: str) -> None:
-    """Likewise.
+    """Check what a leader checks, as `_check_addition` does.
 
     Raises:
-        CliError: Says why.
+        CliError: The leader would refuse the removal; the text states the reason.
     """
     left = [one for one in found.voters if (one.node, one.directory) != (node_id, directory)]
     if len(left) == len(found.voters):
@@ -264,10 +265,10 @@ def _check_removal(found: Quorum, node_id: int, directory: str) -> None:
 
 
 def _check_majority(before: Sequence[Replica], after: Sequence[Replica]) -> None:
-    """Whether enough of the voters fetch, for the change to be committed and for what comes then.
+    """Check that a majority of the voters fetches, before and after the change.
 
     Raises:
-        CliError: They do not.
+        CliError: Too few of them fetch.
     """
     now_ms = max(one.last_fetch_ms for one in before)
     there = [
@@ -311,7 +312,7 @@ def _listed(ids: Sequence[int]) -> str:
 
 
 def look(broker: wire.Connection) -> Quorum:
-    """Ask a broker.
+    """Return the quorum, as a broker reports it.
 
     Raises:
         CliError: No controller answers.

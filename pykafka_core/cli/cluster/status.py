@@ -1,7 +1,8 @@
-"""``cluster status``: nodes, the controllers' quorum and the health of partitions; once, or again and again.
+"""``cluster status``: show nodes, the quorum and the health of partitions, once or repeatedly.
 
-Metadata say who is alive, leads and is in sync, DescribeQuorum how far each voter is. Both are answered by Apache Kafka
-alike. A node is known that is a broker, a voter or a replica; one of which only the last holds is down.
+Metadata reports the live brokers, the leaders and the in-sync replicas. DescribeQuorum reports the
+position of each voter. Brokers of Apache Kafka answer both in the same way. The nodes are all
+brokers, voters and replicas; a node that only appears as a replica is down.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +30,16 @@ class Node:
     """One node.
 
     Attributes:
-        address: ``HOST:PORT``, of a controller that is no broker as one; None if it is a broker that is not alive,
-            or a controller whose address brokers before Kafka 3.9 do not say.
-        roles: ``broker``, ``controller`` and, of the one that leads the quorum, ``active``.
-        leads: Partitions that it leads.
-        replicas: Partitions of which it is a replica.
-        out_of_sync: How many of these it lags behind, or holds while it is down.
-        voter_lag: Metadata records that it has not synced yet; None if it is no voter, or that is not known.
-        voter_silent_ms: Since it last fetched metadata; None if it is no voter, or that is not known.
+        address: ``HOST:PORT``; of its controller listener if it is only a controller. None for a
+            broker that is not alive, and if brokers before Kafka 3.9 do not report a controller's.
+        roles: ``broker`` and ``controller``; the leader of the quorum also has ``active``.
+        leads: The number of partitions that it leads.
+        replicas: The number of partitions of which it is a replica.
+        out_of_sync: The number of these partitions in which it is not in sync.
+        voter_lag: The number of metadata records that it has not synced yet; None if it is not a
+            voter, or if the lag is unknown.
+        voter_silent_ms: The time since its last Fetch of metadata; None if it is not a voter, or if
+            the time is unknown.
     """
 
     node: int
@@ -52,12 +55,13 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterStatus:
-    """A cluster at one moment.
+    """The state of a cluster at one moment.
 
     Attributes:
-        quorum_epoch: Leader epoch of the metadata quorum; None if no controller answers, as are the offsets.
-        health: Of partitions, and of each node's logs and directories.
-        problems: What is wrong, a sentence each.
+        quorum_epoch: The leader epoch of the metadata quorum; None, as the offsets are, if no
+            controller answers.
+        health: The health of the partitions, and of the logs and directories of each node.
+        problems: Every problem, as one sentence.
     """
 
     cluster_id: str | None
@@ -74,7 +78,8 @@ def status(bootstrap: str | None, *, as_json: bool, watch: bool) -> None:
     """Show the cluster once, or until Ctrl-C.
 
     Raises:
-        CliError: Nobody answers; or something is wrong, which is said after it was shown. A watch goes on then.
+        CliError: No broker answers; or there is a problem, which the command has shown before. With ``watch``
+            the command continues in both cases.
     """
     if watch:
         _watch(bootstrap, as_json=as_json)
@@ -90,10 +95,10 @@ def status(bootstrap: str | None, *, as_json: bool, watch: bool) -> None:
 
 
 def look(bootstrap: str | None) -> ClusterStatus:
-    """Ask a broker.
+    """Return the state of the cluster, as a broker reports it.
 
     Raises:
-        CliError: Nobody answers.
+        CliError: No broker answers.
     """
     with wire.cluster(bootstrap, _CANNOT) as cluster:
         observed = observe(cluster)
@@ -102,7 +107,7 @@ def look(bootstrap: str | None) -> ClusterStatus:
 
 
 def assess(metadata: MetadataResponse, quorum: Described, observed: Observed) -> ClusterStatus:
-    """Judge what brokers said."""
+    """Derive the state of the cluster from the responses."""
     described = quorum.partition
     nodes = _nodes(metadata, quorum)
     down = [str(node.node) for node in nodes if _is_down(node)]
@@ -125,7 +130,7 @@ def assess(metadata: MetadataResponse, quorum: Described, observed: Observed) ->
 
 
 def _is_down(node: Node) -> bool:
-    """A broker that is not alive, or a controller that is no broker and does not fetch metadata."""
+    """Return whether a broker is not alive, or a pure controller does not fetch metadata."""
     if "broker" in node.roles:
         return node.address is None
     return node.voter_silent_ms is not None and node.voter_silent_ms > SILENT_MS_MAX
@@ -175,7 +180,10 @@ def _nodes(metadata: MetadataResponse, described: Described) -> list[Node]:
 
 
 def silent_ms(voter: DescribeQuorumResponse.ReplicaState, newest_ms: int) -> int | None:
-    """How long before the newest Fetch of all voters a voter's last one was; None if this leader had none of it."""
+    """Return the time between the newest Fetch of all voters and the last one of this voter.
+
+    None if the leader has had no Fetch of this voter.
+    """
     since = voter.last_fetch_timestamp
     return newest_ms - since if since >= 0 else None
 
@@ -223,7 +231,7 @@ def _watch(bootstrap: str | None, *, as_json: bool) -> None:
 
 
 def _rendered(bootstrap: str | None) -> "RenderableType":
-    """The tables; while nobody answers a line that says so."""
+    """Return the tables, or the error text while no broker answers."""
     from rich.console import Group
 
     from pykafka_core.cli.output import table

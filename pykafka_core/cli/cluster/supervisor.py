@@ -1,4 +1,4 @@
-"""Processes of nodes on this machine: started, started again when they end, and stopped together."""
+"""The processes of nodes on this machine: they restart when they end, and stop together."""
 
 import os
 import select
@@ -14,16 +14,16 @@ from typing import Self
 from pykafka_core.cli.errors import CliError
 
 STOP_S = 30
-"""Time for all nodes together to stop, before SIGKILL."""
+"""The time in which all nodes together stop before SIGKILL."""
 RESTART_FIRST_S, RESTART_MAX_S = 1.0, 30.0
-"""The delay doubles with each end of a node that has not run for `STEADY_S`."""
+"""The delay doubles with each end of a node that has run for less than `STEADY_S`."""
 STEADY_S = 60.0
 
 
 class Signals:
-    """SIGTERM, Ctrl-C and ends of children, from its creation on.
+    """Notices SIGTERM, Ctrl-C and the ends of children, from its creation on.
 
-    Children do not inherit it, in contrast to a mask of blocked signals.
+    Children do not inherit this, in contrast to a mask of blocked signals.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,10 @@ class Signals:
             signal.signal(number, lambda *_: None)
 
     def wait_for_stop(self, timeout_s: float | None) -> bool:
-        """Return whether SIGTERM or Ctrl-C came; also when a child ends, and after the timeout."""
+        """Wait, and return whether SIGTERM or Ctrl-C came.
+
+        The wait also ends when a child ends, and after the timeout.
+        """
         if not select.select([self._came], [], [], timeout_s)[0]:
             return False
         return not {signal.SIGTERM, signal.SIGINT}.isdisjoint(os.read(self._came, 4096))
@@ -54,7 +57,7 @@ class Node:
         self._command = [sys.executable, "-m", "pykafka_core.cli", "serve", *arguments]
         self._delay_s = RESTART_FIRST_S
         self._starts_at: float | None = None
-        """When it starts again (monotonic, in seconds); None while it runs."""
+        """The time of its next start (monotonic, in seconds); None while it runs."""
         self._start()
 
     def _start(self) -> None:
@@ -63,21 +66,21 @@ class Node:
             self._command,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C goes to the group; the supervisor stops each node, once.
+            # Ctrl-C signals the whole process group; the supervisor stops each node itself, once.
             start_new_session=True,
         )
 
     def wait_ready(self) -> bool:
-        """Return whether it serves; False if it ended before that."""
+        """Wait, and return whether it serves; False if it ended before that."""
         output = self.process.stdout
         assert output is not None, "it is a pipe"
         return output.readline().startswith("ready ")
 
     def look(self, now: float, report: Callable[[str], None]) -> float | None:
-        """Note its end, or start it again if that is due.
+        """Notice the end of the process, or start it again if that is due.
 
         Returns:
-            When it will start again (monotonic, in seconds); None while it runs.
+            The time of its next start (monotonic, in seconds); None while it runs.
         """
         if self._starts_at is None and self.process.poll() is not None:
             if now - self._started_at >= STEADY_S:
@@ -102,7 +105,7 @@ class Node:
 
 
 class Supervisor:
-    """The nodes of a folder, for as long as its block lasts."""
+    """Runs the nodes of a folder while its block runs."""
 
     def __init__(self, numbers: Sequence[int], folder: Path) -> None:
         self._numbers, self._folder = numbers, folder
@@ -125,11 +128,11 @@ class Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop all: by SIGTERM, and by SIGKILL where that is not enough."""
+        """Stop all nodes, with SIGTERM and after a time with SIGKILL."""
         self._stop()
 
     def run(self, signals: Signals, report: Callable[[str], None]) -> None:
-        """Start nodes that end again, until a signal."""
+        """Start nodes again when they end, until a signal comes."""
         wait_s: float | None = 0.0
         while not signals.wait_for_stop(wait_s):
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""``cluster up``: nodes of one cluster on this machine, a process each, until Ctrl-C."""
+"""``cluster up``: run the nodes of a cluster on this machine, one process each, until Ctrl-C."""
 
 import sys
 import time
@@ -14,21 +14,21 @@ from pykafka_core.errors import StorageError
 
 NODES_MAX = 7
 CONTROLLER_PORTS_BEHIND = 10_000
-"""Of a node's controller behind its broker's port."""
+"""The distance between the port of a node's broker and the port of its controller."""
 KNOWN_S = 30
 BETWEEN_LOOKS_S = 0.01
 
 
 def up(count: int, folder: Path, port: int) -> None:
-    """Run nodes until a signal. A node that ends starts again, after a delay that grows.
+    """Run nodes until a signal comes. A node that ends starts again, after a growing delay.
 
     Args:
-        count: 1 to 7; each is broker and controller.
-        folder: A directory and a settings file for each node; made at the first time.
-        port: Of the first broker; the others follow.
+        count: The number of nodes, 1 to 7; each is broker and controller.
+        folder: It holds a directory and a settings file for each node; the first run creates it.
+        port: The port of the first broker; the other brokers have the ports after it.
 
     Raises:
-        CliError: The folder is of another number of nodes, or a node did not start.
+        CliError: The folder is for another number of nodes, or a node did not start.
     """
     nodes = range(1, count + 1)
     if not 1 <= count <= NODES_MAX or port + count - 1 + CONTROLLER_PORTS_BEHIND > 65535:
@@ -44,7 +44,7 @@ def up(count: int, folder: Path, port: int) -> None:
         addresses = [f"127.0.0.1:{port + node - 1}" for node in nodes]
         _wait_until_all_are_known(nodes, addresses)
         brokers = ",".join(addresses)
-        # Before the line: its reader may stop the nodes at once.
+        # This comes before the line: its reader may stop the nodes at once.
         signals = Signals()
         print(f"ready {brokers} data={folder} nodes={count}", flush=True)
         supervisor.run(signals, lambda text: print(text, file=sys.stderr, flush=True))
@@ -80,7 +80,10 @@ def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
 
 
 def _wait_until_all_are_known(nodes: Sequence[int], addresses: Sequence[str]) -> None:
-    """Return when each broker names all: a node that is ready is so by its own metadata, which others may not have."""
+    """Wait until the metadata of each broker contains all nodes.
+
+    A ready node is in its own metadata; the metadata of the others may not contain it yet.
+    """
     deadline = time.monotonic() + KNOWN_S
     for address in addresses:
         while True:

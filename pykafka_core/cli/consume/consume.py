@@ -1,4 +1,4 @@
-"""``consume``: print the records of a topic; `consume_group` has it with a group."""
+"""``consume``: print the records of a topic; `consume_group` does it in a consumer group."""
 
 import math
 import sys
@@ -18,7 +18,7 @@ from .reader import EARLIEST, LATEST, Reader, Start
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConsumeOptions:
-    """What ``consume`` was asked; no partitions mean all of them, no group is none."""
+    """The options of ``consume``; no partitions mean all of them."""
 
     topic: str
     group: str | None
@@ -33,7 +33,7 @@ class ConsumeOptions:
 
 
 def consume(options: ConsumeOptions) -> None:
-    """Print records from the start that was asked to the end, or until interrupted.
+    """Print records from the requested start to the end, or until Ctrl-C.
 
     Raises:
         CliError: The topic, a partition or the start does not exist.
@@ -52,7 +52,7 @@ def consume(options: ConsumeOptions) -> None:
 
 
 def _print_all(reader: Reader, options: ConsumeOptions) -> None:
-    """Print to ``--max``, and to every partition's end unless following."""
+    """Print records up to ``--max``, or to the end of every partition unless it follows."""
     left = options.count
     with closing(reader.sets()) as sets:
         for partition, records in sets:
@@ -67,10 +67,10 @@ def _print_all(reader: Reader, options: ConsumeOptions) -> None:
 
 
 def partitions_of(options: ConsumeOptions) -> list[int]:
-    """Return those that were asked for, or all of the topic.
+    """Return the requested partitions, or all partitions of the topic.
 
     Raises:
-        CliError: Nobody answers, or the topic or a partition does not exist.
+        CliError: No broker answers, or the topic or a partition does not exist.
     """
     topics = connect(options.bootstrap)[1].topics
     if options.topic not in topics:
@@ -93,7 +93,8 @@ def _start(options: ConsumeOptions) -> Start:
         return Start(time=LATEST)
     if options.start.isdigit():
         return Start(offset=_place(options.start, int64))
-    return Start(time=max(0, _place(options.start, time_ms)))  # times below 0 ask for something
+    # times below 0 have a special meaning
+    return Start(time=max(0, _place(options.start, time_ms)))
 
 
 def _place(text: str, parse: Callable[[str], int]) -> int:
@@ -108,7 +109,7 @@ def _place(text: str, parse: Callable[[str], int]) -> int:
 
 
 class Shown(NamedTuple):
-    """A record as it is printed."""
+    """A record in the form that is printed."""
 
     topic: str
     partition: int
@@ -136,7 +137,7 @@ def _shown(topic: str, partition: int, record: Record) -> Shown:
 def headers_at(
     options: ConsumeOptions, partition: int, offset: int
 ) -> Sequence[tuple[str, bytes | None]]:
-    """Read the headers of the record at an offset; empty if the record is gone.
+    """Read the headers of the record at an offset; empty if the record no longer exists.
 
     Raises:
         CliError: The partition cannot be read.
@@ -151,7 +152,7 @@ def headers_at(
 
 
 def print_record(record: Shown, options: ConsumeOptions) -> None:
-    """Write a record to stdout, with what the options ask for."""
+    """Write a record to stdout, with the fields that the options select."""
     if options.as_json:
         print_json(_as_json(record))
         return

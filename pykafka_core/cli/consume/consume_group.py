@@ -1,7 +1,7 @@
-"""``consume --group``: print records as a member of a consumer group, and commit what was printed.
+"""``consume --group``: print records as a member of a consumer group, and commit their offsets.
 
-An offset is stored for the next commit once the record before it is printed and flushed. So whatever ends the command,
-no record is committed that nobody could read; some may come again.
+An offset is stored for the next commit after the record before it was printed and flushed. So every
+committed record has reached the output, however the command ends; some may be printed again.
 """
 
 import sys
@@ -26,10 +26,11 @@ _RESETS = {"beginning": "earliest", "end": "latest"}
 
 
 def consume_in_group(options: ConsumeOptions) -> None:
-    """Print records until every partition that this member has is at its end, or until interrupted.
+    """Print records up to the ends of this member's partitions, or until Ctrl-C.
 
     Raises:
-        CliError: The topic does not exist, the group cannot be joined, or what was printed cannot be committed.
+        CliError: The topic does not exist, the member cannot join the group, or offsets cannot be
+            committed.
     """
     assert options.group is not None
     what = f"cannot consume {options.topic} in group {utf8(options.group)}"
@@ -48,7 +49,7 @@ def consume_in_group(options: ConsumeOptions) -> None:
 
 
 def _print_all(member: "_Member", options: ConsumeOptions) -> None:
-    """Print records to the end, or to the one at which Ctrl-C came: that one is printed and noted."""
+    """Print records to the end; on Ctrl-C still finish the record that is being printed."""
     with Interrupt() as interrupt, suppress(KeyboardInterrupt):
         for message in member.messages():
             interrupt.is_reading = False
@@ -88,7 +89,7 @@ def _consumer(options: ConsumeOptions, reset: str) -> "Consumer":
 
 
 class _Member:
-    """A member's partitions, which come and go while it polls, and how far they are printed."""
+    """The partitions of a member, which change while it polls, and its printed offsets."""
 
     def __init__(self, options: ConsumeOptions, client: "Consumer") -> None:
         self._options = options
@@ -102,11 +103,11 @@ class _Member:
 
     @property
     def has_nothing(self) -> bool:
-        """Whether the group never gave this member a partition."""
+        """Return whether the member has joined, but never had a partition."""
         return self._is_joined and not self._had_partitions
 
     def messages(self) -> "Iterator[Message]":
-        """Records as they come; ends at ``--max``, and at every partition's end unless following."""
+        """Yield records up to ``--max``, or to the end of every partition unless it follows."""
         self._client.subscribe(
             [self._options.topic],
             on_assign=self._on_assign,
@@ -114,23 +115,24 @@ class _Member:
             on_lost=self._on_lost,
         )
         while not self._is_over():
-            # One at a time: a rebalance within a batch would come before its records are printed.
+            # One at a time: a rebalance in the middle of a batch would come before its records are
+            # printed.
             message = self._client.poll(0)
-            if message is None:  # who reads a pipe sees what there is before we wait for more
+            if message is None:  # output for the reader of a pipe, before the next wait
                 self.store()
                 message = self._client.poll(_POLL_S)
             if message is not None and self._is_record(message):
                 yield message
 
     def printed(self, message: "Message") -> None:
-        """Note a record that was printed: the group may go on behind it."""
+        """Note a printed record, so that a commit can cover it."""
         self._next_offsets[_partition(message)] = message.offset() + 1
         self._printed_count += 1
         if self._printed_count % _STORE_EVERY == 0:
             self.store()
 
     def store(self) -> None:
-        """Flush what was printed, and let the next commit cover it."""
+        """Flush the printed records, and store their offsets for the next commit."""
         sys.stdout.flush()
         for one, offset in self._next_offsets.items():
             self._store(one, offset)
@@ -156,7 +158,8 @@ class _Member:
             return True
         if error.code() == KafkaError._PARTITION_EOF:
             self._ended.add(_partition(message))
-        elif error.code() != KafkaError._MAX_POLL_EXCEEDED:  # a pager stopped us: we join again
+        # a pager stopped this process; it joins again
+        elif error.code() != KafkaError._MAX_POLL_EXCEEDED:
             raise KafkaException(error)
         return False
 
@@ -166,7 +169,7 @@ class _Member:
         try:
             self._client.commit(asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._NO_OFFSET:  # all is committed already
+            if error.args[0].code() != KafkaError._NO_OFFSET:  # everything is committed already
                 raise
 
     def _store(self, one: Partition, offset: int) -> None:
@@ -175,7 +178,7 @@ class _Member:
         try:
             self._client.store_offsets(offsets=[TopicPartition(*one, offset)])
         except KafkaException as error:
-            if error.args[0].code() != KafkaError._STATE:  # the partition is another member's now
+            if error.args[0].code() != KafkaError._STATE:  # another member has the partition now
                 raise
 
     def _on_assign(self, _client: "Consumer", partitions: "Sequence[TopicPartition]") -> None:
@@ -203,7 +206,7 @@ def _shown(message: "Message", options: ConsumeOptions) -> Shown:
     except (
         UnicodeDecodeError,
         SystemError,
-    ):  # from a name that is not UTF-8: the client cannot read these headers
+    ):  # the name of a header is not UTF-8, and the client cannot read it
         headers = headers_at(options, partition, message.offset())
     return Shown(
         topic,

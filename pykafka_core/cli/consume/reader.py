@@ -1,7 +1,7 @@
-"""A consumer without a group and without a client library: it only reads.
+"""A consumer without a group and without a client library; it only reads.
 
-A client library's consumer asks for a group coordinator even if it joins no group, and the first
-such request creates ``__consumer_offsets`` with 50 partitions, on our broker and on Apache Kafka.
+A client library's consumer sends FindCoordinator even without a group, and the first such request
+creates ``__consumer_offsets`` with 50 partitions, on our broker and on Apache Kafka.
 `Reader` sends nothing but Metadata, ListOffsets and Fetch, with isolation level read_committed.
 """
 
@@ -38,33 +38,34 @@ _RETRY_S = 0.1
 
 
 class Start(NamedTuple):
-    """Where to begin: at an offset, or else at the first record that is not older than a time."""
+    """The first record to read: at an offset, or else the first that is not older than a time."""
 
     offset: int | None = None
     time: int = EARLIEST
 
 
 class Set(NamedTuple):
-    """The records of one partition in one response; there may be none."""
+    """The records of one partition in one response; it may be empty."""
 
     partition: int
     records: Iterable[Record]
 
 
 class _RetryError(CliError):
-    """It may succeed after a look at the metadata."""
+    """An error that may disappear with new metadata."""
 
 
 class Reader:
-    """Reads partitions of one topic, of which `ended` have been read to their ends.
+    """Reads partitions of one topic.
 
     Args:
         bootstrap: ``HOST:PORT,…``.
-        topic: Its name.
-        partitions: At least one.
-        start: Of each partition.
-        follow: Fetches wait for records, also at the end; otherwise a partition is read to its end.
-        patience_s: How long leaders may change or not answer.
+        topic: The name of the topic.
+        partitions: One or more partitions.
+        start: The start in each partition.
+        follow: Whether fetches wait for new records at the end; otherwise the reading of a
+            partition stops at its end.
+        patience_s: The time for which leaders may change or not answer.
     """
 
     def __init__(
@@ -84,11 +85,7 @@ class Reader:
         self._deadline = time.monotonic() + patience_s
 
     def sets(self) -> Generator[Set]:
-        """Yield what fetches return; ends at the end of all partitions, unless it follows.
-
-        Raises:
-            CliError: A partition cannot be read.
-        """
+        """Yield the responses; without `follow` it stops at the end of all partitions."""
         while True:
             try:
                 with cluster(self._bootstrap, self._what) as found:
@@ -138,7 +135,7 @@ class Reader:
             self._check(code)
 
     def _find_starts(self, leader: Connection, partitions: Sequence[int]) -> None:
-        """Look the positions up that are not known; after the last record is the end."""
+        """Look up the unknown positions; a time after the last record means the end."""
         for at in (self._start.time, LATEST):
             unknown = [p for p in partitions if self._positions[p] is None]
             if not unknown:
@@ -189,7 +186,7 @@ class Reader:
         )
 
     def _taken(self, data: FetchResponse.PartitionData) -> Set:
-        """The committed records of a partition's data; the position moves beyond them."""
+        """Return the committed records of a partition, and move its position past them."""
         partition = data.partition_index
         position = self._positions[partition] or 0
         batches = _batches(data.records or b"", self._what)
@@ -223,7 +220,7 @@ class _Batch(NamedTuple):
 
 
 def _batches(data: bytes, what: str) -> list[_Batch]:
-    """The whole batches of a response; the last one of a response may be cut off."""
+    """Return the whole batches of a response; the last one may be cut off."""
     batches: list[_Batch] = []
     at = 0
     while at < len(data):
@@ -245,10 +242,10 @@ def _batches(data: bytes, what: str) -> list[_Batch]:
 
 
 def _committed(batches: Sequence[_Batch], aborted: Sequence[tuple[int, int]]) -> Iterator[_Batch]:
-    """The batches without transaction markers and without those of aborted transactions.
+    """Return the batches of committed records, without transaction markers.
 
     Args:
-        aborted: Producer ids, and the first offsets of their aborted transactions.
+        aborted: The producer ids and the first offsets of the aborted transactions.
     """
     waiting = sorted(aborted, key=lambda one: one[1], reverse=True)
     open_ids: set[int] = set()
@@ -264,7 +261,7 @@ def _committed(batches: Sequence[_Batch], aborted: Sequence[tuple[int, int]]) ->
 
 
 def _is_abort(marker: Record) -> bool:
-    """Its key is a version and a type, two bytes each."""
+    """Return whether the marker aborts; its key is a version and a type, two bytes each."""
     return marker.key is not None and int.from_bytes(marker.key[2:4]) == _ABORT
 
 

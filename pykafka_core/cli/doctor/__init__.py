@@ -1,4 +1,4 @@
-"""``doctor``: what is wrong with a data directory, a port, the system's limits and a running broker."""
+"""``doctor``: check a data directory, a port, the system's limits and a running broker."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What `doctor` looks at, and how it says what it found."""
+"""The checks of `doctor`, and the output of their findings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,16 +13,16 @@ from .port import check_port
 
 DEFAULT_PORT = 9092
 DEFAULT_DATA = Path("data")
-"""What ``serve`` takes when it is told nothing."""
+"""The defaults of ``serve``."""
 
 
 def diagnose(
     data_dir: Path | None, port: int | None, bootstrap: str | None, *, as_json: bool
 ) -> None:
-    """Look at what was named, or else at what ``serve`` would use; limits are looked at always.
+    """Check the named things, or else the defaults of ``serve``; always check the limits.
 
     Raises:
-        CliError: There is a problem, which was shown.
+        CliError: There is a problem, which the command has shown.
     """
     found = []
     for finding in _findings(data_dir, port, bootstrap):

@@ -1,7 +1,7 @@
-"""What is wrong with a data directory: who has it, what is in it, and what it stands on.
+"""The checks of a data directory: its lock, its content and its file system.
 
-Nothing is changed but ``.lock``, which is made where it is missing. That file is never opened here: closing a
-descriptor of it would give up the lock of a broker in this process.
+The checks change nothing, except that they create a missing ``.lock``. This module never opens that
+file: closing its descriptor would release the lock of a broker in this process.
 """
 
 import os
@@ -36,7 +36,7 @@ _RESTORE = "restore it from a backup, or start with another directory"
 
 
 def check_directory(path: Path) -> Iterator[Finding]:
-    """Yield what there is to say of a directory, whether it exists or not."""
+    """Yield the findings about a directory, which may not exist."""
     if not path.exists():
         yield from _check_parent(path)
         return
@@ -75,7 +75,7 @@ def _check_parent(path: Path) -> Iterator[Finding]:
 
 
 def _first_denied(path: Path) -> Path | None:
-    """The first directory or file that this user may not use; two levels are all there are."""
+    """Return the first directory or file without access for this user; there are two levels."""
     wanted = os.R_OK | os.W_OK
     if not os.access(path, wanted | os.X_OK):
         return path
@@ -94,7 +94,7 @@ def _user() -> str:
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # as in containers
+    except KeyError:  # a container may have no entry for the user
         return str(os.geteuid())
 
 
@@ -125,7 +125,7 @@ def _check_identity(path: Path) -> Finding:
 
 
 def _check_content(path: Path) -> Iterator[Finding]:
-    """Yield what the metadata and the logs are like, if nobody has them open."""
+    """Yield findings about the metadata and the logs, if no broker has them open."""
     try:
         with closing(Repair(path)) as core:
             yield ok("lock", "no broker has it open")
@@ -184,7 +184,7 @@ def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
 
 
 def _check_node(path: Path, image: MetadataImage) -> Iterator[Finding]:
-    """Yield a problem if the metadata has this directory as another node's, which leads in it."""
+    """Yield a problem if the metadata has registered this directory for another node."""
     identity = DataDirectory(path).identity()
     if identity is None:
         return

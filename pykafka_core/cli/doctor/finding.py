@@ -1,21 +1,21 @@
-"""What the doctor says: one line about one thing."""
+"""A finding of the doctor: one line about one subject."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "OK"
     WARNING = "WARNING"
-    """A broker works; something about it is dangerous, or will not do for long."""
+    """The broker works, but there is a risk, or a limit that it will reach."""
     PROBLEM = "PROBLEM"
-    """A broker does not start, or does not serve all that it has."""
+    """The broker does not start, or does not serve all its data."""
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; ``advice`` is what to do, empty where nothing is."""
+    """The result of one check; ``advice`` is empty if no action is needed."""
 
     level: Level
     subject: str
@@ -24,15 +24,15 @@ class Finding(NamedTuple):
 
 
 def ok(subject: str, text: str) -> Finding:
-    """Nothing is wrong with it."""
+    """Return a finding that everything is right."""
     return Finding(Level.OK, subject, text)
 
 
 def warning(subject: str, text: str, advice: str) -> Finding:
-    """It works, but somebody should know."""
+    """Return a finding of a risk in a working broker."""
     return Finding(Level.WARNING, subject, text, advice)
 
 
 def problem(subject: str, text: str, advice: str) -> Finding:
-    """It does not work."""
+    """Return a finding of something that does not work."""
     return Finding(Level.PROBLEM, subject, text, advice)

@@ -1,4 +1,4 @@
-"""What the system lets a process have: open files and mapped ones."""
+"""The system's limits of a process: open files and memory maps."""
 
 import resource
 from collections.abc import Iterator
@@ -8,24 +8,24 @@ from pathlib import Path
 from .finding import Finding, ok, problem, warning
 
 FILES_MIN = 256
-"""Below this, a few clients and topics use up all of them."""
+"""Below this, a few clients and topics use up all files."""
 FILES_ENOUGH = 4096
 FILES_PER_SEGMENT = 1
-"""A log that was written to or read keeps the file open that it appends to."""
+"""A log that was written to or read keeps the file of its last segment open."""
 MAPS_PER_SEGMENT = 3
-"""At most: the records, the offset index, the time index."""
+"""The maximum: the records, the offset index and the time index."""
 _MAP_COUNT = Path("/proc/sys/vm/max_map_count")
 
 
 def check_limits(segments_count: int) -> Iterator[Finding]:
-    """Yield whether the limits will do for as many segments as a data directory has now."""
+    """Yield whether the limits suffice for the present number of segments."""
     yield judge_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1], segments_count)
     with suppress(OSError, ValueError):
         yield judge_maps(int(_MAP_COUNT.read_text()), segments_count)
 
 
 def judge_files(count_max: int, segments_count: int) -> Finding:
-    """Judge the hard limit: `serve` raises the soft one to it."""
+    """Check the hard limit; `serve` raises the soft limit to it."""
     if count_max == resource.RLIM_INFINITY:
         return ok("open files", "no limit")
     needed = FILES_ENOUGH + FILES_PER_SEGMENT * segments_count
@@ -41,7 +41,7 @@ def judge_files(count_max: int, segments_count: int) -> Finding:
 
 
 def judge_maps(count_max: int, segments_count: int) -> Finding:
-    """Judge ``vm.max_map_count``."""
+    """Check ``vm.max_map_count``."""
     needed = FILES_ENOUGH + MAPS_PER_SEGMENT * segments_count
     text = f"at most {count_max:,}"
     if count_max < needed:
@@ -51,7 +51,7 @@ def judge_maps(count_max: int, segments_count: int) -> Finding:
 
 
 def segments_of(directory: Path) -> int:
-    """Return how many segments the partitions of a data directory have; 0 if it cannot be read."""
+    """Return the number of segments in a data directory; 0 if it cannot be read."""
     with suppress(OSError):
         return sum(1 for _ in directory.glob("*/*.log"))
     return 0

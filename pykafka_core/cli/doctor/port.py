@@ -1,4 +1,4 @@
-"""What is wrong with a port that a broker is to listen at."""
+"""The checks of a port at which a broker is to listen."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def check_port(port: int) -> Iterator[Finding]:
-    """Yield whether a broker could listen there, and who does if not."""
+    """Yield whether a broker can listen at the port, and the process that listens there now."""
     found = listening(port)
     for one in found:
         if not one.is_loopback:
@@ -39,7 +39,7 @@ def check_port(port: int) -> Iterator[Finding]:
 
 
 def _refusal(port: int) -> OSError | None:
-    """Why the system does not let anybody listen there, as a broker would."""
+    """Return the system's error when a socket listens there as a broker does."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

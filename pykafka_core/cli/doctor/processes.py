@@ -1,4 +1,7 @@
-"""Which process has a file locked, or listens at a port: from Linux's /proc, nothing where there is none."""
+"""The processes that lock a file or listen at a port.
+
+They come from Linux's /proc; without it there are none.
+"""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ class Listening(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether this machine alone can reach it."""
+        """Return whether only this machine can reach it."""
         return ip_address(self.host).is_loopback
 
 
@@ -29,7 +32,8 @@ def lock_holder(path: Path) -> int | None:
         wanted = path.stat()
         for line in (_PROC / "locks").read_text().splitlines():
             fields = line.split()
-            # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; of who waits there is "->" behind the number.
+            # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; a waiting process has "->" after the
+            # number.
             if len(fields) == 8 and fields[1] == "POSIX":
                 major, minor, inode = fields[5].split(":")
                 device = os.makedev(int(major, 16), int(minor, 16))
@@ -39,7 +43,7 @@ def lock_holder(path: Path) -> int | None:
 
 
 def listening(port: int) -> list[Listening]:
-    """Return who listens at a TCP port of this machine."""
+    """Return the sockets that listen at a TCP port of this machine."""
     return [*_listening("tcp", port), *_listening("tcp6", port)]
 
 
@@ -55,7 +59,7 @@ def _listening(table: str, port: int) -> Iterator[Listening]:
 
 
 def _host(text: str) -> str:
-    """Each 32-bit word of the address is written in the machine's byte order."""
+    """Return the address; each of its 32-bit words is in the machine's byte order."""
     words = bytes.fromhex(text)
     packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
     address = ip_address(packed)
@@ -64,7 +68,7 @@ def _host(text: str) -> str:
 
 
 def socket_holder(inode: str) -> int | None:
-    """Return a process that has a socket; other users' processes cannot be seen into."""
+    """Return a process that has a socket open; processes of other users are not visible."""
     wanted = f"socket:[{inode}]"
     for process in _PROC.glob("[0-9]*"):
         if wanted in _open_files(process):
@@ -75,13 +79,14 @@ def socket_holder(inode: str) -> int | None:
 def _open_files(process: Path) -> Iterator[str]:
     with suppress(OSError):
         for one in (process / "fd").iterdir():
-            # A file may be closed after it was listed; among ours is the listed directory itself.
+            # A file may be closed after the listing; this process also has the listed directory
+            # open.
             with suppress(FileNotFoundError):
                 yield os.readlink(one)
 
 
 def command_of(process: int) -> str:
-    """Return how a process was started, shortened."""
+    """Return the command of a process, shortened."""
     with suppress(OSError):
         words = (_PROC / str(process) / "cmdline").read_bytes().split(b"\0")
         text = b" ".join(words).decode(errors="replace").strip()

@@ -1,6 +1,6 @@
-"""Headers of record batches in segment files, as docs/FORMAT.md lays them out; nothing is decoded.
+"""Headers of record batches in segment files, in the layout of docs/FORMAT.md.
 
-A message of format 0 or 1 counts as a batch.
+Nothing is decoded. A message of format 0 or 1 counts as a batch.
 """
 
 import struct
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 HEADER_SIZE = 61
-_OVERHEAD = 12  # base offset and length, which the length does not count
+_OVERHEAD = 12  # base offset and length; the length does not include them
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_MAGIC = 16  # where it stands in every format
+_MAGIC = 16  # its position in every format
 _PREFIX_SIZE = 17
 _MESSAGE = struct.Struct(">qiIbb")  # format 0; the timestamp of format 1 follows
 _MESSAGE_V1 = struct.Struct(">qiIbbq")
@@ -20,9 +20,9 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class BatchHeader(NamedTuple):
-    """One batch's header and its place; ``size`` is the whole batch in bytes.
+    """The header of one batch and its position; ``size`` is the whole batch in bytes.
 
-    Of a message of format 0 or 1, ``base_offset`` is the offset of the last record, and
+    In a message of format 0 or 1, ``base_offset`` is the offset of the last record, and
     ``records_count`` is 1.
     """
 
@@ -43,50 +43,53 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, inclusive."""
+        """Return the offset of the last record, inclusive."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; -1 without a producer id."""
+        """Return the sequence of the last record; -1 without a producer id."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
     @property
     def compression(self) -> str:
-        """Name of the codec."""
+        """Return the name of the codec."""
         code = self.attributes & 7
         return _CODECS[code] if code < len(_CODECS) else f"unknown({code})"
 
     @property
     def is_message_set(self) -> bool:
-        """Whether it is a compressed message of format 0 or 1, whose records hold the first offset."""
+        """Return whether it is a compressed message of format 0 or 1.
+
+        The records inside then have the first offset.
+        """
         return self.magic < 2 and bool(self.attributes & 7)
 
     @property
     def crc_start(self) -> int:
-        """Where the bytes begin that the CRC covers."""
+        """Return the position in the header at which the bytes of the CRC begin."""
         return 21 if self.magic == 2 else _MAGIC
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the broker gave the timestamp."""
+        """Return whether the broker set the timestamps."""
         return bool(self.attributes & 8)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """Return whether it belongs to a transaction."""
         return bool(self.attributes & 16)
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a marker instead of records."""
+        """Return whether it contains a marker instead of records."""
         return bool(self.attributes & 32)
 
 
 class TailError(ValueError):
-    """Bytes that are no batch; ``position`` is where they begin."""
+    """Bytes that are not a batch; ``position`` is their start."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"no batch at position {position}: {reason}")
@@ -94,7 +97,7 @@ class TailError(ValueError):
 
 
 class UnknownFormatError(TailError):
-    """A batch whose message format is not known.
+    """A batch of an unknown message format.
 
     Attributes:
         offset: Its first eight bytes, which are the offset in every known format.
@@ -108,9 +111,9 @@ class UnknownFormatError(TailError):
 
 
 def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
-    """Yield every batch of a segment file from ``position`` on, in order.
+    """Yield every batch of a segment file in order, starting at ``position``.
 
-    Zeros behind the last batch are space that a running broker allocated in advance, and the end.
+    Zeros after the last batch are preallocated by a running broker and count as the end.
 
     Raises:
         TailError: Something else follows the last batch.
@@ -126,7 +129,10 @@ def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
 
 
 def last_offset_behind(path: Path, position: int) -> int:
-    """The last offset at or behind ``position``, as far as headers of batches tell; -1 if none does."""
+    """Return the largest last offset of the batches from ``position`` on.
+
+    -1 if there is no batch.
+    """
     last = -1
     try:
         for header in batch_headers(path, position):
@@ -148,11 +154,11 @@ def _read(file: BinaryIO, position: int, file_size: int) -> BatchHeader | None:
 
 
 def parse_header(data: bytes, position: int) -> BatchHeader:
-    """Parse the header that up to `HEADER_SIZE` bytes begin with; the batch may be cut off.
+    """Parse the header at the start of up to `HEADER_SIZE` bytes; the batch may be cut off.
 
     Raises:
-        UnknownFormatError: A message format that is not known.
-        TailError: The header is cut off, or its length is below that of a header.
+        UnknownFormatError: The message format is unknown.
+        TailError: The header is cut off, or its length is too small.
     """
     magic = int.from_bytes(data[_MAGIC:_PREFIX_SIZE], signed=True)
     if len(data) >= _PREFIX_SIZE and magic not in (0, 1, 2):

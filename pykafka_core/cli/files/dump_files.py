@@ -1,7 +1,8 @@
-"""One reader for each kind of file of a log: rows of names and values, and faults between them.
+"""A reader for each kind of file in a log; it yields rows of names and values, and faults.
 
-Indexes are checked against the segment beside them: an offset index entry must point at the batch that holds its
-offset, a time index entry at the batch whose largest timestamp it tells, an aborted transaction at its marker.
+Indexes are checked against the segment next to them. An offset index entry must point at the batch
+that contains its offset. A time index entry must point at the batch that has its timestamp as the
+largest one. An aborted transaction must point at its marker.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +35,7 @@ _CONTROL_TYPES = {
 
 
 class Fault(NamedTuple):
-    """Something wrong with a file, in words."""
+    """A fault of a file, in words."""
 
     text: str
 
@@ -64,7 +65,7 @@ def _segment(path: Path, records: bool, contents: bool) -> Rows:
 
 
 def _opened(header: BatchHeader, data: bytes) -> BatchHeader:
-    """The header of a compressed message of format 0 or 1, with its first offset and its count."""
+    """Return the header of a compressed message, with its first offset and its count."""
     try:
         offsets = [record.offset for record in RecordBatchReader(data, check_crcs=False)]
     except (KafkaError, ProtocolError):
@@ -213,7 +214,7 @@ def _snapshot(path: Path, _records: bool, _contents: bool) -> Rows:
 
 
 def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, ...]]:
-    """Entries up to the zeros that an open index has been given in advance."""
+    """Return the entries, without the preallocated zeros at the end of an open index."""
     data = path.read_bytes()
     end = len(data) - len(data) % entry.size
     while end and not any(data[end - entry.size : end]):
@@ -228,10 +229,10 @@ def _ragged(path: Path, entry: Struct) -> Iterator[Fault]:
 
 
 def _headers_beside(path: Path) -> list[BatchHeader]:
-    """The batches of the segment, up to a fault, which is told where the segment is dumped."""
+    """Return the batches of the segment up to a fault; the segment's own dump shows the fault."""
     headers: list[BatchHeader] = []
     with suppress(TailError):
-        headers.extend(batch_headers(path.with_suffix(".log")))  # keeps what came before a fault
+        headers.extend(batch_headers(path.with_suffix(".log")))  # keeps the batches before a fault
     return headers
 
 
@@ -246,7 +247,7 @@ def _timestamp_type(header: BatchHeader) -> str:
 
 
 def _optional(value: int) -> str:
-    """As Java prints it; negative is none."""
+    """Return the text that Java prints; negative means no value."""
     return f"OptionalLong[{value}]" if value >= 0 else "OptionalLong.empty"
 
 
@@ -257,4 +258,6 @@ DUMPS: Mapping[str, Callable[[Path, bool, bool], Rows]] = {
     ".txnindex": _transaction_index,
     ".snapshot": _snapshot,
 }
-"""By the file's ending: path, whether records are wanted, whether their contents are."""
+"""The readers by file extension; they take a path, whether to show records, and whether to
+show their contents.
+"""

@@ -1,4 +1,4 @@
-"""``dump-log``: what a log's files hold, line by line in the words of Kafka's DumpLogSegments."""
+"""``dump-log``: print the content of a log's files in the format of Kafka's DumpLogSegments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +12,15 @@ from .dump_files import DUMPS, Fault, Rows
 def dump_log(
     paths: Sequence[Path], *, records: bool, contents: bool, verify: bool, as_json: bool
 ) -> None:
-    """Print each file as it is read; directories stand for the files in them.
+    """Print each file while it is read; a directory stands for its files.
 
     Args:
-        records: Each record's metadata, below its batch.
-        contents: Keys and values too.
-        verify: Faults only.
+        records: Print the metadata of each record below its batch.
+        contents: Also print keys and values.
+        verify: Only print faults.
 
     Raises:
-        CliError: A file cannot be read or is of an unknown kind; or, with ``verify``, has a fault.
+        CliError: A file cannot be read or has an unknown kind; or, with ``verify``, it has a fault.
     """
     faults = 0
     for path in _files(paths):
@@ -37,7 +37,7 @@ def dump_log(
 
 
 def _rows(path: Path, records: bool, contents: bool) -> Rows:
-    """What cannot be written is not of the file: errors of the output are not caught here."""
+    """Yield the rows of a file; its read errors name it, and errors of the output pass through."""
     try:
         yield from DUMPS[path.suffix](path, records, contents)
     except OSError as error:
@@ -72,7 +72,7 @@ def _print(path: Path, row: Mapping[str, object] | Fault, *, as_json: bool) -> N
     elif as_json:
         print_json({"file": str(path), **{name: _json(value) for name, value in row.items()}})
     else:
-        indent = "| " if "headerKeys" in row else ""  # a record, below its batch
+        indent = "| " if "headerKeys" in row else ""  # a record is below its batch
         print(indent + " ".join(f"{name}: {_text(value)}" for name, value in row.items()))
 
 

@@ -1,4 +1,4 @@
-"""``format``: a data directory for a node of a cluster of several, as ``kafka-storage format`` makes it."""
+"""``format``: create a data directory for a node of a cluster, as ``kafka-storage format`` does."""
 
 import os
 import re
@@ -32,13 +32,13 @@ def format_node(
     controllers: str | None,
     standalone: str | None = None,
 ) -> None:
-    """Format a directory; the same ``controllers`` go to every node that is one.
+    """Format a directory; every controller needs the same ``controllers``.
 
     Args:
-        standalone: ``HOST:PORT`` of the only one, this node.
+        standalone: ``HOST:PORT`` of this node, if it is the only voter.
 
     Raises:
-        CliError: What was asked makes no sense, or the directory is formatted already.
+        CliError: The arguments are invalid, or the directory is formatted already.
     """
     if standalone is not None:
         controllers = f"{node_id}@{standalone}:{id_text(random_id(os.urandom))}"

@@ -1,8 +1,8 @@
-"""``repair``: cut logs where they are damaged, as Apache Kafka does without asking.
+"""``repair``: cut logs where they are damaged, as Apache Kafka does without a question.
 
-A broker that finds valid batches behind a damaged one, or that synced records are gone, serves the log up to there and
-refuses writes. Here somebody decides: what would go is shown, then asked about, then cut. The directory stays locked
-all the while.
+A broker that finds valid batches after damage, or that misses synced records, serves the log up to
+that place and refuses writes. This command shows what a cut removes, waits for a confirmation, and
+then cuts. It keeps the directory locked until it ends.
 """
 
 import sys
@@ -31,15 +31,18 @@ from .batches import last_offset_behind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cut:
-    """What goes from one partition's log: all from ``position`` of ``segment`` on, and the segments behind it.
+    """The part of a partition's log that is cut: from ``position`` of ``segment`` to the end.
 
     Attributes:
-        offset: The log end offset that is left (exclusive).
-        last_offset: The last one that goes, as far as headers of batches can be found; -1 if there is none.
-        bytes: Without zeros at the ends of files.
-        log_start: Where the log begins again, if its checkpointed log start is above its end: no record goes.
-        gap_end: Where a gap ends (exclusive), if it is one: what is behind it may be kept.
-        damage: What is wrong, as a broker says it; None for a torn tail, which an open cuts by itself.
+        offset: The remaining log end offset (exclusive).
+        last_offset: The last removed offset, as far as batch headers can be found; -1 if there is
+        none.
+        bytes: The removed bytes, without zeros at the ends of files.
+        log_start: The new start of the log if its checkpointed log start is above its end; then no
+            record is removed.
+        gap_end: The end of a gap (exclusive), if the damage is a gap; records after it may be kept.
+        damage: The damage, in a broker's words; None for a torn tail, which any open of the log
+        cuts.
     """
 
     partition: Path
@@ -55,18 +58,20 @@ class Cut:
 
     @property
     def count(self) -> int:
-        """Offsets that go, as far as they are known."""
+        """Return the number of removed offsets, as far as it is known."""
         first = self.offset if self.gap_end is None else self.gap_end
         return max(0, self.last_offset + 1 - first)
 
 
 def repair(directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
-    """Show what would be cut, ask, and cut; with ``keep``, what is behind a gap stays.
+    """Show the cut, wait for a confirmation, and cut; ``keep`` keeps the records after gaps.
 
     Raises:
-        CliError: Somebody has the directory open, it cannot be read, the answer was no, or a second look finds damage.
+        CliError: Another process has the directory open, it cannot be read, the answer was no, or a
+            second check finds damage.
     """
-    # A partition's directory may be gone: its data directory tells what it held.
+    # A partition's directory may be missing: checkpoints of its data directory still contain its
+    # offsets.
     if not directory.is_dir() and not (directory.absolute().parent / "meta.properties").exists():
         raise CliError(f"{directory} is not a directory", exit_code=USAGE)
     try:
@@ -110,14 +115,14 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
 
 
 def _check_repaired(left: Sequence[Cut]) -> None:
-    """Raise if a second look finds damage: behind a gap that was kept there may be another one."""
+    """Raise if a second check finds damage; after a kept gap there may be another one."""
     if left:
         shown = "\n".join(f"{cut.partition} is not whole yet: {what_is_wrong(cut)}" for cut in left)
         raise CliError(shown, "run the command again")
 
 
 def look_at(core: Repair, partitions: Sequence[Path], compacted: frozenset[Path]) -> list[Cut]:
-    """Read every batch, and return what would be cut; changes nothing."""
+    """Read every batch, and return the necessary cuts; change nothing."""
     from rich.console import Console
     from rich.progress import track
 
@@ -199,7 +204,7 @@ def _warn_of_strays(strays: Sequence[str]) -> None:
 
 
 def what_is_wrong(cut: Cut) -> str:
-    """Return it in words."""
+    """Return the damage in words."""
     return f"damaged: {cut.damage}" if cut.damage else f"torn tail at offset {cut.offset}"
 
 
@@ -212,7 +217,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _answer(*, may_keep: bool) -> str:
-    """The first letter of yes, keep or no; no where nobody can be asked."""
+    """Return the first letter of yes, keep or no; no without a terminal."""
     if not is_terminal():
         return "n"
     choices = "[y/k/N; k keeps what is behind gaps]" if may_keep else "[y/N]"
@@ -250,7 +255,7 @@ def _name(segment: int) -> str:
 
 
 def _unknown(data: Path, image: MetadataImage) -> list[str]:
-    """The partitions' directories of which the metadata up to its cut knows nothing."""
+    """Return the directories of partitions that the metadata before its cut does not contain."""
     names = (path.name for path in data.iterdir() if path.is_dir())
     places = ((name, *name.rpartition("-")) for name in names if name != METADATA_DIRECTORY)
     partitions = ((name, topic, index) for name, topic, _, index in places if topic)
@@ -262,7 +267,10 @@ def _unknown(data: Path, image: MetadataImage) -> list[str]:
 
 
 def compacted_of(partitions: Sequence[Path], image: MetadataImage) -> frozenset[Path]:
-    """The partitions of compacted topics, whose logs may end with a gap and an empty segment."""
+    """Return the partitions of compacted topics.
+
+    Their logs may end with a gap and an empty segment.
+    """
     everywhere = image.configs.of(RESOURCE_BROKER, "").get("log.cleanup.policy", "delete")
 
     def policy(topic: str) -> str:
@@ -274,10 +282,10 @@ def compacted_of(partitions: Sequence[Path], image: MetadataImage) -> frozenset[
 
 
 class StoredMetadata(NamedTuple):
-    """The metadata of a data directory that no broker uses.
+    """The metadata of a data directory that no broker has open.
 
     Attributes:
-        image: The state up to the end of the log, or up to its damage.
+        image: The state at the end of the log, or at its damage.
         log: The metadata log, including the records that a snapshot replaces.
     """
 
@@ -287,7 +295,7 @@ class StoredMetadata(NamedTuple):
 
 @contextmanager
 def stored_metadata(data: Path) -> Iterator[StoredMetadata]:
-    """Read the metadata of a data directory, whose log is open inside the block."""
+    """Read the metadata of a data directory; its log is open while the block runs."""
     path = data / METADATA_DIRECTORY
     if not path.is_dir():
         yield StoredMetadata(_snapshot(data)[0].image(), MetadataLog(0, ()))
@@ -305,7 +313,7 @@ def _image(data: Path, log: Log) -> MetadataImage:
 
 
 def _snapshot(data: Path) -> tuple[Replay, int]:
-    """A replay of the newest snapshot, and the end offset of that snapshot."""
+    """Return a replay of the newest snapshot, and the end offset of that snapshot."""
     replay = Replay()
     snapshot = DataDirectory(data).latest_snapshot()
     if snapshot is None:

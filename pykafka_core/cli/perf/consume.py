@@ -1,4 +1,4 @@
-"""``perf consume``: how many records a second a consumer gets, and how long it waits for each set of them."""
+"""``perf consume``: measure the records per second of a consumer, and the time of its polls."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PerfConsumeOptions:
-    """What ``perf consume`` was asked; no ``records`` is all that there are."""
+    """The options of ``perf consume``; without ``records`` it reads to the end."""
 
     topic: str
     bootstrap: str | None
@@ -59,12 +59,12 @@ def _read(
     measured: Measured,
     show: Callable[[], None],
 ) -> None:
-    """Count records up to the end of every partition; its time is over with the last record."""
+    """Count records up to the end of every partition; the time ends with the last record."""
     began = time.perf_counter()
     ended: set[int | None] = set()
     while len(ended) < partitions_count:
         asked = time.perf_counter()
-        # `consume` waits until it has a whole batch: only `poll` returns as soon as there is something.
+        # `consume` waits until a batch is full; only `poll` returns with the first record.
         first = client.poll(_POLL_S)
         found = () if first is None else (first, *client.consume(_BATCH - 1, 0))
         if _count(found, records_max, measured, ended):
@@ -82,7 +82,7 @@ def _count(
     measured: Measured,
     ended: set[int | None],
 ) -> int:
-    """Take in what a poll returned; how many records there were."""
+    """Count the records of a poll, and return their number."""
     from confluent_kafka import KafkaError, KafkaException
 
     before = measured.records

@@ -1,4 +1,7 @@
-"""``perf latency``: how long one record takes from a producer through the broker to a consumer, one after the other."""
+"""``perf latency``: measure the time of one record from a producer to a consumer.
+
+The records are sent one after the other.
+"""
 
 import time
 from collections.abc import Callable
@@ -26,7 +29,7 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PerfLatencyOptions:
-    """What ``perf latency`` was asked; ``size`` is of a value in bytes."""
+    """The options of ``perf latency``; ``size`` is the size of a value in bytes."""
 
     topic: str
     bootstrap: str | None
@@ -37,10 +40,10 @@ class PerfLatencyOptions:
 
 
 def perf_latency(options: PerfLatencyOptions) -> None:
-    """Send one record at a time to partition 0, and wait until it was read.
+    """Send one record at a time to partition 0, and wait until it is read.
 
     Raises:
-        CliError: The topic does not exist, or a record did not come back.
+        CliError: The topic does not exist, or a record was not read back.
     """
     check_topic(options.bootstrap, options.topic)
     sender = producer(options.bootstrap, {"acks": options.acks, "linger.ms": 0})
@@ -54,7 +57,7 @@ def perf_latency(options: PerfLatencyOptions) -> None:
             values = payloads(options.size)
             _round_trip(
                 sender, reader, options.topic, values[0]
-            )  # connections are made by the first
+            )  # the first round trip opens the connections
             began = time.perf_counter()
             for number in range(options.records):
                 sent = time.perf_counter()
@@ -72,7 +75,10 @@ def perf_latency(options: PerfLatencyOptions) -> None:
 
 
 def _assign_end(reader: "Consumer", topic: str) -> None:
-    """Read from the offset at which the next record will be; its number, or what is sent at once may be missed."""
+    """Read from the offset of the next record.
+
+    It is a number, because with "latest" a record sent at once may be missed.
+    """
     from confluent_kafka import TopicPartition
 
     place = TopicPartition(topic, _PARTITION)
@@ -81,7 +87,7 @@ def _assign_end(reader: "Consumer", topic: str) -> None:
 
 
 def _round_trip(sender: "Producer", reader: "Consumer", topic: str, value: bytes) -> None:
-    """Send, and read until it is there: records of others are passed over."""
+    """Send a record, and read until it arrives; records of other producers are skipped."""
     from confluent_kafka import KafkaError, KafkaException
 
     sender.produce(topic, value, partition=_PARTITION)

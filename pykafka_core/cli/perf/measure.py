@@ -1,4 +1,4 @@
-"""What every measurement shares: its clock, its progress bar, what it says at its end, and Ctrl-C."""
+"""The common parts of every measurement: its clock, its progress bar, its report and Ctrl-C."""
 
 import sys
 import time
@@ -23,12 +23,12 @@ SHOW_EVERY_S = 0.1
 
 @dataclass(kw_only=True, slots=True)
 class Measured:
-    """What one run came to.
+    """The result of one run.
 
     Attributes:
-        latency_of: What the latencies are of, in words.
-        seconds: From the first record on.
-        failed: How many records were not delivered.
+        latency_of: A description of what the latencies measure.
+        seconds: The time since the first record.
+        failed: The number of records that were not delivered.
     """
 
     kind: Kind
@@ -42,7 +42,7 @@ class Measured:
     error: str | None = None
 
     def add(self, size: int) -> None:
-        """Count one record that is done."""
+        """Count one finished record."""
         self.records += 1
         self.bytes += size
 
@@ -54,10 +54,13 @@ def measure(
     total: int | None,
     as_json: bool,
 ) -> None:
-    """Run ``work``, which counts into ``measured`` and calls what it is given now and then; say what was measured.
+    """Run ``work``, and report what it measured.
+
+    ``work`` counts in ``measured``, and calls its second argument now and then to show the
+    progress.
 
     Raises:
-        CliError: Records were not delivered, or Ctrl-C ended it; what was measured has been said.
+        CliError: Records were not delivered, or Ctrl-C ended the run; the result has been reported.
     """
     interrupted = False
     began = time.perf_counter()
@@ -88,10 +91,10 @@ def measure(
 
 
 def check_topic(bootstrap: str | None, topic: str) -> int:
-    """Return how many partitions it has.
+    """Return the number of partitions of a topic.
 
     Raises:
-        CliError: Nobody answers, or there is no such topic.
+        CliError: No broker answers, or there is no such topic.
     """
     topics = connect(bootstrap)[1].topics
     if utf8(topic) not in topics:
@@ -134,7 +137,7 @@ def _per_second(measured: Measured, count: int) -> float:
 
 
 def _progress(as_json: bool) -> "Progress":
-    """A progress bar on stderr, where somebody looks at it."""
+    """Return a progress bar on stderr; it is hidden without a terminal and with JSON."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

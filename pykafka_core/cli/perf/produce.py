@@ -1,4 +1,4 @@
-"""``perf produce``: how many records a second are taken, and how long each waits for its acknowledgement."""
+"""``perf produce``: measure the records per second, and the time until each acknowledgement."""
 
 import random
 from collections.abc import Callable
@@ -17,12 +17,12 @@ _POLL_EVERY = 100
 _FLUSH_S = 0.2
 _SEED = 1
 _PAYLOADS = 64
-"""Different values, so that a codec does not find one again and again."""
+"""The number of different values; a codec must not find the same value again and again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PerfProduceOptions:
-    """What ``perf produce`` was asked; ``size`` is of a value in bytes, no ``records`` is until Ctrl-C."""
+    """The options of ``perf produce``; ``size`` is the size of a value in bytes."""
 
     topic: str
     bootstrap: str | None
@@ -35,11 +35,7 @@ class PerfProduceOptions:
 
 
 def perf_produce(options: PerfProduceOptions) -> None:
-    """Produce as fast as possible.
-
-    Raises:
-        CliError: The topic does not exist, or records were not delivered.
-    """
+    """Produce as fast as possible."""
     check_topic(options.bootstrap, options.topic)
     client = producer(
         options.bootstrap,
@@ -56,14 +52,17 @@ def perf_produce(options: PerfProduceOptions) -> None:
         with kafka_errors(f"cannot produce to {options.topic}"):
             try:
                 _send(client, options, measured, show)
-            finally:  # also after Ctrl-C: what is not confirmed is not counted
+            finally:  # also after Ctrl-C: records without an acknowledgement do not count
                 client.flush(_FLUSH_S)
 
     measure(measured, work, total=options.records, as_json=options.as_json)
 
 
 def payloads(size: int) -> list[bytes]:
-    """Return values that are the same at every run: half of each is random, so that codecs have something to do."""
+    """Return values that are the same in every run.
+
+    Half of each value is random, so that it does not compress to almost nothing.
+    """
     numbers = random.Random(_SEED)
     half = size // 2
     return [numbers.randbytes(size - half) + b"x" * half for _ in range(_PAYLOADS)]
@@ -86,7 +85,7 @@ def _send(
         while True:
             try:
                 client.produce(options.topic, values[number % _PAYLOADS], on_delivery=on_delivery)
-            except BufferError:  # the queue is full: let some be delivered
+            except BufferError:  # the queue is full: some deliveries make room
                 client.poll(0.05)
                 show()
             else:
