@@ -1,6 +1,7 @@
-"""A process that copies one topic to another in transactions, by librdkafka, until it is killed.
+"""A process that copies one topic to another in transactions with librdkafka, until it is killed.
 
-Usage: copier_child.py BOOTSTRAP INPUT OUTPUT TRANSACTIONAL_ID TIMEOUT_MS; its group has the name of the input.
+Usage: copier_child.py BOOTSTRAP INPUT OUTPUT TRANSACTIONAL_ID TIMEOUT_MS. The group is named after
+the input topic.
 """
 
 import sys
@@ -15,7 +16,7 @@ QUICK = {
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.max.ms": 200,
     "log_level": 0,
-    # Else a transaction may wait for ever for a coordinator that was dropped: librdkafka's issue 5511.
+    # Without it, a transaction may wait forever for a dropped coordinator: librdkafka issue 5511.
     "metadata.recovery.strategy": "none",
 }
 
@@ -51,7 +52,7 @@ def producer_of(bootstrap: str, transactional_id: str, timeout_ms: int) -> Produ
 
 
 def copy(consumer: Consumer, producer: Producer, records: list[Any], output: str) -> None:
-    """One transaction; it raises where the records were not copied, or where nobody knows."""
+    """Copy in one transaction; raise if it failed or its outcome is unknown."""
     producer.begin_transaction()
     for record in records:
         producer.produce(output, record.value(), record.key(), partition=record.partition())
@@ -63,7 +64,7 @@ def copy(consumer: Consumer, producer: Producer, records: list[Any], output: str
 
 
 def go_back(consumer: Consumer) -> None:
-    """To what is committed: what was read since then is not copied."""
+    """Seek to the committed offsets: the records read since then were not copied."""
     for place in consumer.committed(consumer.assignment(), PATIENCE_S):
         consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
 

@@ -1,4 +1,4 @@
-"""Processes that copy topics in transactions, and what their topics hold."""
+"""Processes that copy topics in transactions, and readers of their topics."""
 
 import subprocess
 import sys
@@ -24,14 +24,14 @@ JVM = ("java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-
 
 
 class Copy(NamedTuple):
-    """From a topic to a topic of as many partitions."""
+    """A topic, and the topic with the same number of partitions to which it is copied."""
 
     source: str
     output: str
 
 
 class Copier:
-    """One process; it has the same transactional id, its name, each time it starts."""
+    """One process. Its name is also its transactional id, which every start uses."""
 
     def __init__(self, name: str, command: Iterable[str], log: Path) -> None:
         self.name, self._command, self._log = name, list(command), log
@@ -44,7 +44,7 @@ class Copier:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
     def is_running(self) -> bool:
-        """Also notes how it failed, if it ended by itself and not well."""
+        """Also store the failure of a process that ended itself with an error."""
         if self._process is None:
             return False
         code = self._process.poll()
@@ -55,7 +55,7 @@ class Copier:
         return code is None
 
     def kill(self) -> None:
-        """SIGKILL, if it runs."""
+        """Send SIGKILL, if it runs."""
         if self.is_running():
             assert self._process is not None
             self._process.kill()
@@ -66,7 +66,10 @@ class Copier:
 def java_copier(
     bootstrap: str, name: str, copy: Copy, timeout_ms: int, size: int, log: Path
 ) -> Copier:
-    """Kafka's own, in the group `copiers`. It ends when it has read what was there when it got its partitions."""
+    """Return Kafka's own copier, in the group `copiers`.
+
+    It ends when it has read the records that existed when it got its partitions.
+    """
     tool = "org.apache.kafka.tools.TransactionalMessageCopier"
     options = {
         "--broker-list": bootstrap,
@@ -89,7 +92,7 @@ def librdkafka_copier(bootstrap: str, name: str, copy: Copy, timeout_ms: int, lo
 
 
 class Feeder:
-    """Fills topics with keyed values, each of which is there once."""
+    """Fills topics with keyed values; each value is written once."""
 
     def __init__(self, bootstrap: str, keys: int) -> None:
         settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, **QUICK}
@@ -108,11 +111,11 @@ class Feeder:
 
 
 Values = dict[bytes, list[int]]
-"""The values of each key, in the order of their partition."""
+"""The values of each key, in the order of its partition."""
 
 
 class Watcher(threading.Thread):
-    """Reads what is committed in some topics, all the time, and counts it."""
+    """Continuously reads the committed records of some topics, and counts them."""
 
     def __init__(self, bootstrap: str, topics: Iterable[str], partitions: int) -> None:
         super().__init__(name="watcher")
@@ -146,7 +149,7 @@ class Watcher(threading.Thread):
 
 
 class Stall(NamedTuple):
-    """How long a partition's last stable offset stood still behind its high watermark."""
+    """How long a partition's last stable offset was stuck below its high watermark."""
 
     seconds: float
     topic: str
@@ -155,11 +158,11 @@ class Stall(NamedTuple):
 
 
 Ends = dict[tuple[str, int], int]
-"""By topic and partition."""
+"""End offsets by topic and partition."""
 
 
 class StableOffsets(threading.Thread):
-    """Asks again and again where partitions end, and keeps the longest stall."""
+    """Polls the end offsets of partitions, and stores the longest stall."""
 
     def __init__(self, bootstrap: str, partitions: dict[str, int]) -> None:
         super().__init__(name="stable offsets")
@@ -175,11 +178,11 @@ class StableOffsets(threading.Thread):
                 with Connection(self._address) as connection:
                     self._watch(connection)
             except (OSError, AssertionError):
-                continue  # The broker is down; the time runs on.
+                continue  # The broker is down; the stall continues.
 
     def _watch(self, connection: Connection) -> None:
         while not self.stopping.wait(POLL_S):
-            # The high watermark first: it never goes back, so what is behind it stays behind.
+            # First the high watermark: it never decreases, so a stable offset below it is lag.
             ends = self._ends(connection, isolation=0)
             self._compare(ends, self._ends(connection, isolation=1))
 

@@ -1,6 +1,6 @@
-"""What a broker tells of its groups, offsets, producers and transactions, to be compared with what it told before.
+"""The broker's descriptions of groups, offsets, producers and transactions, for comparisons.
 
-All in the order that was asked for: Kafka answers in any.
+Results are in the order of the request, because Kafka responds in any order.
 """
 
 import time
@@ -14,18 +14,18 @@ from tests.support.wire import Connection
 
 
 class Named(NamedTuple):
-    """What to ask for; offsets are those of partition 0 of a topic."""
+    """The names to describe; offsets are those of partition 0 of a topic."""
 
     classic: list[str]
     modern: list[str]
     topics: list[str]
     transactions: list[str]
     committed: list[tuple[str, str]]
-    """Group and topic."""
+    """Pairs of group and topic."""
 
 
 def described(connection: Connection, named: Named) -> dict[str, Any]:
-    """All that a broker tells, once its coordinators have loaded."""
+    """Return all descriptions, once the coordinators have loaded."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = {
@@ -42,7 +42,7 @@ def described(connection: Connection, named: Named) -> dict[str, Any]:
 
 
 def error_codes(found: Any) -> Iterator[int]:
-    """Those of all messages in it, on any level."""
+    """Yield the error codes of all messages in it, at any depth."""
     if isinstance(found, dict):
         found = found.values()
     elif not isinstance(found, list | tuple):
@@ -95,7 +95,7 @@ def describe_transactions(connection: Connection, names: list[str]) -> list[Any]
 
 
 def committed(connection: Connection, group: str, topic: str) -> Any:
-    """The row of partition 0; it is an error while a transaction may still change it."""
+    """Return the row of partition 0. It has an error while a transaction may still change it."""
     wanted = m.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])
     asked = m.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[wanted])
     request = m.OffsetFetchRequest(groups=[asked], require_stable=True)
@@ -104,7 +104,7 @@ def committed(connection: Connection, group: str, topic: str) -> Any:
 
 
 def ends(connection: Connection, topic: str) -> tuple[int, int]:
-    """The last stable offset and the high watermark of partition 0."""
+    """Return the last stable offset and the high watermark of partition 0."""
     found = []
     for isolation in (1, 0):
         partition = m.ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)

@@ -1,7 +1,7 @@
-"""What `test_disk_full` runs on a small tmpfs of its own: ``disk_full_child.py SCENARIO DIRECTORY``.
+"""The scenarios of `test_disk_full`, run on a small tmpfs.
 
-A scenario is a function of the mounted directory. A filler file beside the data takes the space up to
-the last byte, whenever a scenario says so.
+Usage: ``disk_full_child.py SCENARIO DIRECTORY``. A scenario is a function of the mounted directory. A filler file next to the data can take all the
+remaining space, to the last byte.
 """
 
 import os
@@ -21,15 +21,15 @@ from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
 SIZE = 24 << 20
 STORAGE_ERROR = 56
-# Compression must not make more room than the test wants to use up.
+# Compression must not save the space that the test wants to fill.
 VALUE_BYTES = 100_000
 TOPICS = 60
-"""Their records take more than one page of the metadata log."""
+"""The records of so many topics need more than one page of the metadata log."""
 AT_ONCE = {"file.delete.delay.ms": "0"}
 
 
 class Sender:
-    """Sends one record at a time, without retries, and keeps what was acknowledged."""
+    """Sends one record at a time, without retries, and stores the acknowledged ones."""
 
     def __init__(self, bootstrap: str) -> None:
         from confluent_kafka import Producer
@@ -40,7 +40,7 @@ class Sender:
         self.acknowledged: dict[str, list[bytes]] = {}
 
     def send(self, topic: str, value: bytes, key: bytes | None = None) -> int:
-        """The record's error code, 0 for none."""
+        """Return the record's error code, 0 if it was acknowledged."""
         codes: list[int] = []
         self._producer.produce(
             topic,
@@ -55,7 +55,7 @@ class Sender:
         return codes[0]
 
     def send_until_full(self, topic: str) -> int:
-        """The code that ended it."""
+        """Return the first error code."""
         for number in range(2 * SIZE // VALUE_BYTES):
             code = self.send(topic, f"{number:06}".encode() + bytes(VALUE_BYTES))
             if code != 0:
@@ -95,7 +95,7 @@ class Disk:
         self._filler = path / "filler"
 
     def fill(self) -> None:
-        """Take every byte that is left; a broker that writes a checkpoint meanwhile gives some back."""
+        """Fill the disk; repeat, because a broker that rewrites a checkpoint frees some bytes."""
 
         def is_full() -> bool:
             with open(self._filler, "ab", buffering=0) as file:
@@ -132,7 +132,7 @@ def producers(path: Path) -> None:
 
 
 def producers_resume(broker: Broker) -> None:
-    """A full disk is an error of producers alone, and passes when space returns."""
+    """A full disk fails only produce requests, and they succeed again when there is space."""
     for topic in ("ballast", "load", "other"):
         broker.create_topic(topic, config=AT_ONCE)
     sender = Sender(broker.bootstrap_servers)
@@ -141,7 +141,7 @@ def producers_resume(broker: Broker) -> None:
     assert sender.send_until_full("ballast") == STORAGE_ERROR
     assert sender.send_until_full("load") == STORAGE_ERROR
 
-    # Reading, metadata, and what has its space reserved already go on.
+    # Reads, metadata, and appends to space that is already reserved still work.
     for topic in ("other", "load", "ballast"):
         assert read(broker.bootstrap_servers, topic) == sender.acknowledged[topic]
     assert sender.send("other", b"small") in (0, STORAGE_ERROR)
@@ -155,7 +155,7 @@ def producers_resume(broker: Broker) -> None:
 
 
 def metadata(path: Path) -> None:
-    """Without a byte left topics are made and deleted, and a deleted one gives its space back."""
+    """On a full disk topics are created and deleted, and a deletion frees its space."""
     disk = Disk(path)
     with disk.broker() as broker:
         for number in range(TOPICS):
@@ -168,7 +168,7 @@ def metadata(path: Path) -> None:
         for number in range(TOPICS):
             broker.delete_topic(f"small-{number}")
             if number % 20 == 0:
-                disk.fill()  # others take what the reserve gives
+                disk.fill()  # take the space that the reserve frees
         for number in range(TOPICS):
             broker.create_topic(f"late-{number}")
         assert 0 < disk.reserve() < RESERVE_BYTES
@@ -185,11 +185,11 @@ def metadata(path: Path) -> None:
 
 
 TOPIC_BYTES_MIN = 256
-"""The records of a topic with ten partitions take more in the metadata log."""
+"""Lower bound: the metadata records of a topic with ten partitions are larger."""
 
 
 def created(broker: Broker, partitions: int) -> bool:
-    """Whether the disk had room for one more topic."""
+    """Create one more topic; return False if the disk is too full."""
     try:
         broker.create_topic(f"late-{len(broker.topics())}", partitions)
     except KafkaStorageError:
@@ -198,13 +198,15 @@ def created(broker: Broker, partitions: int) -> bool:
 
 
 def growth(path: Path) -> None:
-    """Topics that are created spend no more of the reserve than their share: topics can still be deleted, and a broker
-    starts."""
+    """Created topics use no more than their share of the reserve.
+
+    Topics can still be deleted, and a broker starts.
+    """
     disk = Disk(path)
     with disk.broker() as broker:
         broker.create_topic("first", 10)
         disk.fill()
-        # Bounded by a count: on a slow disk the many topics take minutes.
+        # The number is bounded, because on a slow disk the many topics take minutes.
         refused = any(not created(broker, 10) for _ in range(RESERVE_BYTES // TOPIC_BYTES_MIN))
         assert refused, "topics are created without end"
         assert disk.reserve() == Need.GROWTH
@@ -218,7 +220,7 @@ def growth(path: Path) -> None:
 
 
 def start(path: Path) -> None:
-    """A broker starts without a byte left, after a stop and after a kill."""
+    """A broker starts on a full disk, after a stop and after a kill."""
     disk = Disk(path)
     with disk.broker() as broker:
         broker.create_topic("kept")
@@ -235,14 +237,14 @@ def start(path: Path) -> None:
 
 
 def killed(path: Path) -> None:
-    """The middle of `start`."""
+    """The middle of `start`: create a topic and die."""
     with Disk(path).broker() as broker:
         broker.create_topic("before-kill")
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def removal(path: Path) -> None:
-    """Where space is short, what was deleted before the stop goes before anything is written."""
+    """If space is short, a start removes deleted partitions before it writes anything."""
     disk = Disk(path)
     disk.broker().close()
     (disk.data / RESERVE_FILE).unlink()
@@ -263,11 +265,11 @@ def removal(path: Path) -> None:
 
 
 def no_reserve(path: Path) -> None:
-    """Where the reserve is gone as well, the error says what to do, and changes nothing."""
+    """Without the reserve, too, the error contains advice, and nothing is changed."""
     disk = Disk(path)
     disk.broker().close()
     (disk.data / RESERVE_FILE).unlink()
-    (disk.data / CLEAN_SHUTDOWN).unlink()  # a start removes it: that would be space enough
+    (disk.data / CLEAN_SHUTDOWN).unlink()  # a start would remove it, which frees enough space
     disk.fill()
     for data in (disk.data, path / "new"):
         with pytest.raises(StorageError, match="free some space"):

@@ -1,7 +1,8 @@
-"""What clients did and saw, and what must hold of it: a checker of histories.
+"""A checker of histories: the actions and observations of clients, and the rules for them.
 
-A history is made of events with times of one clock. Values are unique, so a value says which write a read saw. Each
-check yields an `Anomaly` for whatever breaks its rule; a history without any is one that a broker may have.
+A history consists of events with times of one clock. Values are unique, so a value identifies the
+write that a read returned. Each check yields an `Anomaly` for every violation of its rule. A history
+without anomalies is one that a broker may produce.
 """
 
 from collections import defaultdict
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 
 class Outcome(Enum):
-    """What a client was told. `UNKNOWN`: nothing, so both are possible."""
+    """The outcome that a client observed. `UNKNOWN`: no response, so both are possible."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -20,7 +21,7 @@ class Outcome(Enum):
 
 
 class Write(NamedTuple):
-    """A record that was sent. ``transaction`` is None outside of one; then ``acknowledged`` decides alone."""
+    """A record that was sent. Outside of a transaction (None), ``acknowledged`` alone decides."""
 
     producer: str
     partition: int
@@ -30,7 +31,7 @@ class Write(NamedTuple):
 
 
 class End(NamedTuple):
-    """A transaction's end: asked for at ``began``, and told at ``ended``."""
+    """A transaction's end: requested at ``began``, with a response at ``ended``."""
 
     transaction: str
     outcome: Outcome
@@ -39,7 +40,7 @@ class End(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A record that a poll of ``consumer`` returned, in the order of its polls. ``at`` is when the poll returned."""
+    """A record returned by a poll of ``consumer``, in poll order. ``at``: time of the return."""
 
     consumer: str
     assignment: int
@@ -51,7 +52,7 @@ class Read(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """A member owned a partition in a generation, from its assignment until it gave it up (or was killed)."""
+    """A member's ownership of a partition, from the assignment until it was revoked or killed."""
 
     member: str
     generation: int
@@ -61,7 +62,7 @@ class Owned(NamedTuple):
 
 
 class OffsetCommitted(NamedTuple):
-    """A group's commit; one that was not acknowledged may count or not."""
+    """A group's commit; one that was not acknowledged may have succeeded."""
 
     partition: int
     offset: int
@@ -70,7 +71,7 @@ class OffsetCommitted(NamedTuple):
 
 
 class OffsetFetched(NamedTuple):
-    """What a group was told to begin with; -1 for nothing."""
+    """The committed offset that a group got; -1 if it had not committed."""
 
     partition: int
     offset: int
@@ -78,9 +79,10 @@ class OffsetFetched(NamedTuple):
 
 
 class History(NamedTuple):
-    """All of it. ``final`` is everything that a read_committed consumer finds when all is over.
+    """A whole history.
 
-    ``sent_again`` are values that their producer may have sent twice, as another one each time.
+    ``final`` has all records that a read_committed consumer finds at the end. ``sent_again`` has the
+    values that their producer may have sent twice, each time with another identity.
     """
 
     writes: Sequence[Write] = ()
@@ -94,14 +96,14 @@ class History(NamedTuple):
 
 
 class Anomaly(NamedTuple):
-    """What must not be."""
+    """A violation of a rule."""
 
     kind: str
     detail: str
 
 
 def check(history: History) -> list[Anomaly]:
-    """Everything that is wrong with a history."""
+    """Return all violations in a history."""
     checks = (
         lost_writes,
         duplicates,
@@ -118,7 +120,7 @@ def check(history: History) -> list[Anomaly]:
 
 
 def lost_writes(history: History) -> Iterator[Anomaly]:
-    """What was acknowledged, and committed if it is of a transaction, is there in the end."""
+    """Find lost records: acknowledged and, in a transaction, committed, but absent at the end."""
     outcomes, found = _outcomes(history), {read.value for read in history.final}
     for write in history.writes:
         if write.transaction is None:
@@ -130,7 +132,7 @@ def lost_writes(history: History) -> Iterator[Anomaly]:
 
 
 def duplicates(history: History) -> Iterator[Anomaly]:
-    """Nothing is there twice in the end, but what its producer sent as another one."""
+    """Find values that exist twice at the end, except those in ``sent_again``."""
     seen: set[str] = set()
     for read in history.final:
         if read.value in seen and read.value not in history.sent_again:
@@ -139,7 +141,7 @@ def duplicates(history: History) -> Iterator[Anomaly]:
 
 
 def torn_transactions(history: History) -> Iterator[Anomaly]:
-    """Of a transaction all is there in the end, or nothing."""
+    """Find transactions that are present only in part at the end."""
     found = {read.value for read in history.final}
     values: dict[str, list[bool]] = defaultdict(list)
     for write in history.writes:
@@ -151,7 +153,7 @@ def torn_transactions(history: History) -> Iterator[Anomaly]:
 
 
 def aborted_reads(history: History) -> Iterator[Anomaly]:
-    """Nobody who reads what is committed sees what was aborted."""
+    """Find aborted records that a read_committed consumer returned."""
     outcomes, transactions = _outcomes(history), _transactions(history)
     for read in (*history.reads, *history.final):
         transaction = transactions.get(read.value)
@@ -160,7 +162,7 @@ def aborted_reads(history: History) -> Iterator[Anomaly]:
 
 
 def dirty_reads(history: History) -> Iterator[Anomaly]:
-    """Nor what nobody had asked to commit yet."""
+    """Find records that a read_committed consumer returned before their commit was requested."""
     began = {end.transaction: end.began for end in history.ends}
     transactions = _transactions(history)
     for read in history.reads:
@@ -170,7 +172,7 @@ def dirty_reads(history: History) -> Iterator[Anomaly]:
 
 
 def non_monotonic_polls(history: History) -> Iterator[Anomaly]:
-    """Within one assignment a consumer's offsets grow."""
+    """Find offsets that do not increase within one assignment of a consumer."""
     polls: dict[tuple[str, int, int], list[int]] = defaultdict(list)
     for read in history.reads:
         polls[read.consumer, read.assignment, read.partition].append(read.offset)
@@ -182,7 +184,7 @@ def non_monotonic_polls(history: History) -> Iterator[Anomaly]:
 
 
 def inconsistent_offsets(history: History) -> Iterator[Anomaly]:
-    """An offset holds one record, whoever reads it."""
+    """Find offsets at which different reads returned different records."""
     values: dict[tuple[int, int], str] = {}
     for read in (*history.reads, *history.final):
         place = read.partition, read.offset
@@ -192,7 +194,7 @@ def inconsistent_offsets(history: History) -> Iterator[Anomaly]:
 
 
 def reordered_writes(history: History) -> Iterator[Anomaly]:
-    """A producer's records in a partition are in the order in which it sent them."""
+    """Find records of a producer that are not in the order in which it sent them to a partition."""
     offsets = {read.value: read.offset for read in history.final}
     sent: dict[tuple[str, int], list[str]] = defaultdict(list)
     for write in history.writes:
@@ -206,7 +208,7 @@ def reordered_writes(history: History) -> Iterator[Anomaly]:
 
 
 def two_owners(history: History) -> Iterator[Anomaly]:
-    """In a generation a partition has one owner; and nobody gets it before the owner of an earlier one is done."""
+    """Find partitions with two owners: in one generation, or before an earlier owner was done."""
     owners: dict[tuple[int, int], set[str]] = defaultdict(set)
     for owned in history.owned:
         owners[owned.generation, owned.partition].add(owned.member)
@@ -217,7 +219,7 @@ def two_owners(history: History) -> Iterator[Anomaly]:
 
 
 def lost_commits(history: History) -> Iterator[Anomaly]:
-    """A group begins at its last acknowledged commit, or at one that may have counted later."""
+    """Find starts of a group at neither its last acknowledged commit nor a possible later one."""
     for fetched in history.fetches:
         known = [one for one in history.commits if one.partition == fetched.partition]
         before = [one for one in known if one.acknowledged and one.ended <= fetched.began]
@@ -236,10 +238,10 @@ def _outcomes(history: History) -> dict[str, Outcome]:
 
 
 def _transactions(history: History) -> dict[str, str]:
-    """By value."""
+    """Return the transactions by value."""
     return {one.value: one.transaction for one in history.writes if one.transaction is not None}
 
 
 def final_of(values: Iterable[tuple[int, int, str]]) -> list[Read]:
-    """What was found in the end: partition, offset and value of each."""
+    """Return the final reads, from the partition, offset and value of each record."""
     return [Read("final", 0, partition, offset, value, 0.0) for partition, offset, value in values]

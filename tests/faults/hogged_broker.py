@@ -1,4 +1,4 @@
-"""A broker beside threads that only compute. It prints where it listens, and ends with its standard input."""
+"""A broker next to threads that only compute. It prints its address, and ends with its stdin."""
 
 import sys
 import threading

@@ -1,6 +1,6 @@
-"""An idempotent consumer that is to be killed: `python -m tests.faults.idempotent_child JSON`.
+"""An idempotent consumer to be killed: `python -m tests.faults.idempotent_child JSON`.
 
-It says ``batch N`` after each batch and ends with 0 when the marks have reached the number of records.
+It prints ``batch N`` after each batch, and exits with 0 when the marks reach the number of records.
 """
 
 import json
@@ -20,7 +20,7 @@ GROUP = "torture"
 
 
 class Rewound:
-    """A client that begins at offset 0 wherever it is told to begin, as one with lost offsets does."""
+    """A client that always starts at offset 0, like one whose offsets were lost."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -61,13 +61,13 @@ def main(bootstrap: str, database: str, records: int, rewound: bool, crash: dict
             with ledger.transaction(GROUP) as transaction:
                 done = sum(transaction.marks().values())
         except (ConsumerError, LedgerUnavailableError):
-            continue  # As a service does.
+            continue  # A service would continue, too.
     kafka.close()
     ledger.close()
 
 
 def _effect_of(place: Database) -> Any:
-    """Counts, which every repetition would falsify."""
+    """Return an effect that counts, so that every repetition makes the count wrong."""
     insert = f"INSERT INTO effects VALUES ({place.placeholder})"
 
     def effect(connection: Any, records: list[Any]) -> None:

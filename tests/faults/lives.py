@@ -1,7 +1,8 @@
-"""Members of groups as they live: they join, commit, leave, fall silent, and lose their connections at any moment.
+"""Group members with random behaviour: they join, commit, leave, pause, and lose their connections.
 
-A life is a loop of one member, in a thread of its own, by raw requests. Whatever it sends may be the last that its
-connection carries: then it goes on by another one, as a client does. What it was told is noted for the checker.
+A life is a loop of one member, in its own thread, with raw requests. Any request may be the last one
+of its connection. The member then continues on a new one, as a client does. Responses are recorded
+for the checker.
 """
 
 import random
@@ -27,11 +28,11 @@ SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", -1)
 
 
 class GoneError(Exception):
-    """The connection is over; what it carried last may have had its effect."""
+    """The connection ended; its last request may have had its effect."""
 
 
 class Noted:
-    """What all lives of one group were told. Offsets that are committed are never the same."""
+    """Responses to all lives of one group. Committed offsets are unique."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -48,14 +49,14 @@ class Noted:
 
 
 class Line:
-    """A connection that ends at any moment: before an answer was read, or because its broker is away."""
+    """A connection that can end at any time, before a response is read or with its broker."""
 
     def __init__(self, address: str, choice: random.Random, cuts: float) -> None:
         self._address, self._choice, self._cuts = address, choice, cuts
         self._connection: Connection | None = None
 
     def open(self) -> Connection:
-        """A new connection to whoever is asked."""
+        """Return a new connection to the right node."""
         return Connection(self._address)
 
     def ask(self, api_key: int, version: int, request: Any) -> Any:
@@ -77,11 +78,11 @@ class Line:
 
 
 class Life(ABC):
-    """One member, from its first request until all are told to stop.
+    """One member, from its first request until `stopping` is set.
 
     Args:
-        cuts: How often a request is the last one of its connection.
-        line: What makes its connections.
+        cuts: Probability that a request is the last one of its connection.
+        line: Factory of its connections.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Life(ABC):
         self.member_id, self.generation = "", -1
         self.partitions: list[int] = []
         self.is_calm = Event()
-        """Set when the member shall do nothing but what keeps it in its group."""
+        """While it is set, the member only sends the requests that keep it in its group."""
 
     def run(self, stopping: Event) -> None:
         while not stopping.is_set():
@@ -111,7 +112,7 @@ class Life(ABC):
         self._line.cut()
 
     def cut(self) -> None:
-        """End its connection; it goes on by another one."""
+        """Close its connection; the next request opens a new one."""
         self._line.cut()
 
     def _live(self, stopping: Event) -> None:
@@ -167,7 +168,7 @@ class Life(ABC):
                 self._noted.commits.append(done)
 
     def fetch(self) -> None:
-        """Ask what the group has committed, and note it."""
+        """Fetch the committed offsets of the group, and record them."""
         wanted = m.OffsetFetchRequest.OffsetFetchRequestTopics(
             name="orders", partition_indexes=[0, 1, 2, 3, 4, 5]
         )
@@ -187,14 +188,14 @@ class Life(ABC):
 
     @abstractmethod
     def _beat(self) -> bool:
-        """Whether it is still in the group, in this generation."""
+        """Return whether it is still in the group, in this generation."""
 
     @abstractmethod
     def _leave(self) -> None: ...
 
 
 class ClassicLife(Life):
-    """A member that joins, syncs and beats. The leader gives each member its share of six partitions."""
+    """A member that joins, syncs and sends heartbeats. The leader assigns the six partitions."""
 
     def _join(self, stopping: Event) -> None:
         self.partitions = []
@@ -274,7 +275,7 @@ class ClassicLife(Life):
 
 
 class ConsumerLife(Life):
-    """A member of KIP-848. It gives back what it is told to, and owns nothing once it may have been fenced."""
+    """A KIP-848 member. It returns revoked partitions, and owns none once it may be fenced."""
 
     def __init__(
         self,
@@ -318,7 +319,7 @@ class ConsumerLife(Life):
         for one in assigned:
             self._topic_id = one.topic_id
         now = time.monotonic()
-        # It gives them back with its next heartbeat.
+        # The next heartbeat returns them.
         self._give_up([index for index in self._since if index not in partitions], now)
         for index in partitions:
             self._since.setdefault(index, now)
@@ -349,7 +350,7 @@ class ConsumerLife(Life):
 
 
 def overlaps(owned: list[Owned]) -> list[Anomaly]:
-    """Partitions that two members had at one time."""
+    """Return the partitions that two members owned at the same time."""
     found = []
     by_partition: dict[int, list[Owned]] = {}
     for one in owned:

@@ -1,7 +1,7 @@
-"""What `test_mapped_append` does to a log, each in a process of its own: only there a signal can be seen.
+"""Scenarios of `test_mapped_append`, each in a separate process, so that a signal can be observed.
 
-Usage: ``mapped_append_child.py SCENARIO DIRECTORY``. Every log here is ``os``, so that small batches go through the
-mapped window; an assertion that fails is exit code 1, a signal a negative one.
+Usage: ``mapped_append_child.py SCENARIO DIRECTORY``. Every log has the durability ``os``, so that
+small batches use the mapped window. A failed assertion is exit code 1, a signal a negative code.
 """
 
 import os
@@ -31,7 +31,7 @@ def append(log: Log, count: int) -> None:
 
 
 def check(log: Log) -> None:
-    """Every record is there, at its offset."""
+    """Check that every record is present, at its offset."""
     offsets = [int(record.key or b"-1") for record in log if record.value == KIB]
     assert offsets == list(range(log.log_start_offset, log.log_end_offset))
 
@@ -45,7 +45,7 @@ def fill(ballast: Path, *, leave_bytes: int) -> None:
 
 
 def full_disk(directory: Path) -> None:
-    """Appends fail by a typed error when the space ends, in any place of a window, and go on when it returns."""
+    """Appends fail with a typed error when space ends, anywhere in a window, and resume later."""
     ballast = directory / "ballast"
     log = open_log(directory)
     append(log, 100)
@@ -68,7 +68,7 @@ def full_disk(directory: Path) -> None:
 
 
 def foreign_truncate(directory: Path) -> None:
-    """A stranger cuts the file under the open window: the next append is an error, not a signal."""
+    """Another process truncates the file of the window: the next append fails, without a signal."""
     log = open_log(directory)
     append(log, 100)  # more than a young file's 64 KiB, which are written without a window
     os.truncate(directory / "events-0" / f"{0:020}.log", 4096)
@@ -79,7 +79,7 @@ def foreign_truncate(directory: Path) -> None:
     else:
         raise AssertionError("appended to a file that a stranger cut")
     with suppress(KafkaError, StorageError):
-        list(log)  # what the stranger left
+        list(log)  # the remaining part
     with suppress(StorageError):
         log.close()
     with open_log(directory) as again:
@@ -89,7 +89,7 @@ def foreign_truncate(directory: Path) -> None:
 
 
 def truncate_with_live_arrow(directory: Path) -> None:
-    """Columns outlive what the log does to their segments: truncation, deletion, new records, close."""
+    """Arrow columns outlive changes of their segments: truncation, deletion, new records, close."""
     log = open_log(directory)
     append(log, 3000)
     kept = [pyarrow.record_batch(batch) for batch in log.to_arrow()]
@@ -105,7 +105,7 @@ def truncate_with_live_arrow(directory: Path) -> None:
 
 
 def forked_reader(directory: Path) -> None:
-    """A child reads while its parent appends, truncates, rolls and closes; what it inherited refuses."""
+    """A child reads while its parent changes the log; the log that the child inherited refuses."""
     log = open_log(directory)
     append(log, 200)
     alive, done = os.pipe()

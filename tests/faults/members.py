@@ -1,4 +1,4 @@
-"""Members of groups by raw requests, who keep their ids and go on after their broker has started again."""
+"""Group members by raw requests. They keep their ids and continue after a restart of the broker."""
 
 import struct
 import time
@@ -12,12 +12,12 @@ from tests.support.wire import Connection
 
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
 MODERN = "modern-member"
-# To one topic, without user data; in version 0 of the protocol of consumers.
+# A subscription to one topic, without user data, in version 0 of the consumer protocol.
 SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", -1)
 
 
 class ClassicGroup:
-    """A group of a static and of a dynamic member, each with an assignment that only its bytes tell."""
+    """A group with a static and a dynamic member, each with an assignment of unique bytes."""
 
     def __init__(self, address: str, name: str) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class ClassicGroup:
             self._join(first, second)
 
     def _join(self, first: Connection, second: Connection) -> None:
-        """The static member alone, and again with the dynamic one, who waits for it."""
+        """Join the static member, then both members; the dynamic one waits for the static one."""
         alone = self._ask_to_join(first, instance="s")
         self.static = alone.member_id
         self._sync(first, alone, instance="s")
@@ -94,19 +94,19 @@ class ClassicGroup:
         return int(connection.ask(Keys.HEARTBEAT, 4, request).error_code)
 
     def beats(self, connection: Connection) -> list[int]:
-        """Error codes: of the static member, of the dynamic one, and of who was the static one before."""
+        """Return the error codes of the static, the dynamic, and the replaced static member."""
         before = [self._beat(connection, self.fenced, "s")] if self.fenced else []
         now = [self._beat(connection, self.static, "s"), self._beat(connection, self.dynamic)]
         return now + before
 
     def replace_the_static_member(self, connection: Connection) -> None:
-        """By one with the same instance id; the group stays stable."""
+        """Replace it with one of the same instance id; the group stays stable."""
         joined = self._ask_to_join(connection, instance="s")
         assert joined.generation_id == self.generation
         self.fenced, self.static = self.static, joined.member_id
 
     def commit(self, connection: Connection, topic: str, offset: int) -> int:
-        """By the static member; the error code."""
+        """Commit by the static member; return the error code."""
         member = self.generation, self.static
         return commit(connection, self._name, topic, offset, *member, instance="s")
 
@@ -135,7 +135,7 @@ class ConsumerGroup:
         return connection.ask(Keys.CONSUMER_GROUP_HEARTBEAT, 1, request)
 
     def subscribe(self, connection: Connection, topics: list[str]) -> None:
-        """And own what that brings."""
+        """Subscribe, and wait for the resulting partitions."""
         self._topics, before = topics, self.epoch
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -162,7 +162,7 @@ def commit(
     member_id: str = "",
     instance: str | None = None,
 ) -> int:
-    """An offset with metadata that tells it too; the error code."""
+    """Commit an offset, with metadata that contains it too; return the error code."""
     row = m.OffsetCommitRequest.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=offset, committed_metadata=f"at {offset}"
     )

@@ -1,4 +1,4 @@
-"""What every raw request here needs: numbers, topics and coordinators."""
+"""Helpers of the raw requests in this folder: API keys, topics and coordinators."""
 
 import time
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from tests.support.wire import Connection
 
 NONE = 0
 LOADING = frozenset((14, 15, 16))
-"""What a broker answers whose coordinators are not ready: still loading, not there yet, not here yet."""
+"""Errors of coordinators that are not ready: still loading, not available, or on another node."""
 BEING_ENDED = 51
-"""What a transactional producer is answered whose last transaction is not over."""
+"""CONCURRENT_TRANSACTIONS: the producer's last transaction has not ended yet."""
 
 
 class Keys:
-    """Numbers of the APIs that are asked here."""
+    """Keys of the APIs that these tests use."""
 
     PRODUCE, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 2, 8, 9, 10
     JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
@@ -26,7 +26,7 @@ class Keys:
 
 
 def find_coordinator(connection: Connection, kind: int, name: str) -> None:
-    """Have the coordinators' topic made: 0 for groups, 1 for transactions."""
+    """Make the broker create the coordinators' topic: kind 0 for groups, 1 for transactions."""
     request = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
     deadline = time.monotonic() + PATIENCE_S
     while connection.ask(Keys.FIND_COORDINATOR, 4, request).coordinators[0].error_code != NONE:

@@ -1,4 +1,4 @@
-"""Offset and time indexes of a topic: as they are stored, and as they are rebuilt from the batches alone."""
+"""Offset and time indexes of a topic: as stored, and as rebuilt from the batches."""
 
 import shutil
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 from pykafka_core.log import Log, LogConfig
 
 Indexes = dict[str, list[bytes]]
-"""The entries, as stored, of each index file by its path in the data directory."""
+"""The stored entries of each index file, by its path in the data directory."""
 
 ENTRY_BYTES = {".index": 8, ".timeindex": 12}
 
 
 def stored(data: Path, topic: str) -> Indexes:
-    """What is in the index files of a data directory that nobody has open."""
+    """Return the contents of the index files of a data directory that no process has open."""
     paths = [path for path in data.glob(f"{topic}-*/*") if path.suffix in ENTRY_BYTES]
     return {str(path.relative_to(data)): _entries(path) for path in paths}
 
@@ -24,9 +24,10 @@ def _entries(path: Path) -> list[bytes]:
 
 
 def reopened(data: Path, topic: str, interval: int, *, without_indexes: bool = False) -> Indexes:
-    """The same in a copy in which each of the topic's logs was opened, recovered as far as need be, and closed.
+    """Return the indexes of a copy whose logs were opened, recovered as needed, and closed.
 
-    Without their index files every batch is read, and both indexes are rebuilt.
+    ``without_indexes``: remove the index files first, so that every batch is read and both indexes
+    are rebuilt.
     """
     left_out = ["*.index", "*.timeindex"] if without_indexes else []
     copy = data.with_name("reopened")

@@ -1,4 +1,4 @@
-"""kill -9 while a topic is compacted beside transactions and readers: the last committed value of each key stays.
+"""kill -9 during compaction, transactions and reads: each key keeps its last committed value.
 
 `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about three seconds each.
 """
@@ -42,18 +42,18 @@ CONFIG = {
 }
 
 Values = dict[str, int | None]
-"""The last value of each key, `None` where it was deleted."""
+"""The last value of each key; None if it was deleted."""
 
 
 class Updates(Transfers):
-    """Writes numbers that grow to keys of its own. Every second key is deleted now and then, the others never."""
+    """Writes increasing numbers to its own keys. Every second key is sometimes deleted."""
 
     def __init__(self, bootstrap: str, name: str, seed: int) -> None:
         super().__init__(bootstrap, name, seed)
         self.lasting: Values = {}
-        """What was committed to keys that are never deleted."""
+        """The committed values of keys that are never deleted."""
         self.allowed: dict[str, set[int | None]] = {}
-        """What each key may have: more than one value where the end of a transaction is not known."""
+        """The possible values of each key: more than one if the end of a transaction is unknown."""
         self._pending: Values = {}
 
     def _transact(self, producer: Producer) -> bool:
@@ -88,7 +88,7 @@ def is_deleted_at_times(key: str) -> bool:
 
 
 class Readers(threading.Thread):
-    """Reads all of the topic, again and again."""
+    """Reads the whole topic repeatedly."""
 
     def __init__(self, bootstrap: str, writers: list[Updates]) -> None:
         super().__init__(name="readers")
@@ -109,7 +109,7 @@ class Readers(threading.Thread):
 
 
 def log_ends(bootstrap: str) -> dict[int, int]:
-    """Where each partition ends now, whatever is still open."""
+    """Return the current end of each partition, including open transactions."""
     admin = AdminClient({"bootstrap.servers": bootstrap, **QUICK})
     asked = {TopicPartition(TOPIC, index): OffsetSpec.latest() for index in range(PARTITIONS)}
     deadline = time.monotonic() + PATIENCE_S
@@ -122,9 +122,9 @@ def log_ends(bootstrap: str) -> dict[int, int]:
 
 
 def committed_records(bootstrap: str) -> list[Any]:
-    """All records that a reader of committed ones gets, from the first to where the logs end now.
+    """Return all committed records, from the first one to the current ends of the logs.
 
-    An open transaction holds readers back from what others have committed behind its first record.
+    An open transaction hides all records after its first one, also committed ones.
     """
     ends = log_ends(bootstrap)
     consumer = Consumer(
@@ -151,7 +151,7 @@ def committed_records(bootstrap: str) -> list[Any]:
 
 
 def last_values(records: list[Any], faults: list[str]) -> Values:
-    """Also notes what is wrong with the order of records."""
+    """Return the last values; add violations of the order of records to ``faults``."""
     values: Values = {}
     numbers: dict[str, int] = {}
     offsets: dict[int, int] = {}
@@ -173,7 +173,7 @@ def wait_for_ends(writers: list[Updates], count: int) -> None:
 
 
 def run_and_kill(server: Server, writers: list[Updates], readers: Readers) -> None:
-    """Kill the broker after a while, each round."""
+    """Kill and restart the broker in each round, after some more transactions."""
     chance = random.Random(1)
     for _ in range(ROUNDS):
         more = max(len(one.ends) for one in writers) + chance.randrange(30, 90)

@@ -1,8 +1,9 @@
-"""kill -9 of programs that copy in transactions, and of their broker: each record is copied once, each key's in order.
+"""kill -9 of transactional copiers and their broker: each record is copied once, in order per key.
 
-Three of Kafka's TransactionalMessageCopier share a group, with transactions of version 2; beside them one of librdkafka
-copies with version 1. `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about eight seconds each: a Java
-member that was killed is missed after its session of ten seconds, which its program fixes.
+Three of Kafka's TransactionalMessageCopier share a group, with transactions of version 2. Another
+copier, of librdkafka, uses version 1. `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of
+about eight seconds each: the group notices a killed Java member after its session of ten seconds,
+which its program fixes.
 """
 
 import os
@@ -36,11 +37,11 @@ pytestmark = [pytest.mark.jvm, pytest.mark.kill]
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 PARTITIONS, KEYS = 6, 30
 JAVA, LIBRDKAFKA = Copy("orders", "copied-orders"), Copy("bills", "copied-bills")
-# What lies before the copiers of a topic. The Java ones end when they run dry; the other one only waits.
+# Records ahead of the copiers. The Java ones end without input; the other one only waits.
 BACKLOG = {JAVA: 6000, LIBRDKAFKA: 60}
 MORE = {JAVA: (100, 800), LIBRDKAFKA: (60, 300)}
 TRANSACTION_SIZE, TIMEOUT_MS = 20, 10_000
-# Rounds in which nobody waits for a timeout.
+# Rounds without a wait for a timeout.
 QUICK_ROUNDS = 2
 OPTIONS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -49,12 +50,12 @@ OPTIONS = {
     "transaction.state.log.num.partitions": 3,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
-# A timed out transaction is found by the next look for such, and a broker that was killed starts first.
+# A transaction ends at the first check after its timeout; a killed broker must restart first.
 STALL_S_MAX = exactly(TIMEOUT_MS / 1000, "the timeout of a transaction") + ATTEMPT_S
 
 
 class Run:
-    """The copiers of one broker, their input and their output."""
+    """The copiers of one broker, with their input and output."""
 
     def __init__(self, server: Server, folder: Path, seed: int) -> None:
         self._server, self._chance = server, random.Random(seed)
@@ -95,7 +96,7 @@ class Run:
                 self.feeder.feed(copy.source, backlog - waiting)
 
     def kill_some(self, *, broker: bool) -> list[Copier]:
-        """Some copiers, and the broker before or after them."""
+        """Kill some copiers and, before, between or after them, the broker."""
         victims = self._chance.sample(self._java, self._chance.randint(1, 2))
         if self._chance.random() < 0.7:
             victims.append(self._librdkafka)
@@ -109,7 +110,10 @@ class Run:
         return victims
 
     def leave_one_away(self, victims: list[Copier]) -> None:
-        """Half the times a Java one with an open transaction: that is left to its timeout, what it read to others."""
+        """In half of the cases, do not restart a Java copier with an open transaction yet.
+
+        The transaction ends at its timeout, and other members get the copier's partitions.
+        """
         with Connection(self._server.address) as connection:
             states = describe_transactions(connection, [one.name for one in victims])
         for victim, state in zip(victims, states, strict=True):
@@ -129,7 +133,7 @@ class Run:
         return self.watcher.counts[copy.output]
 
     def wait_for_progress(self) -> None:
-        """Until each has copied some more since it was killed."""
+        """Wait until each kind has copied more since the kill."""
         goals = {
             copy: self.copied(copy) + self._chance.randint(*more) for copy, more in MORE.items()
         }
@@ -141,7 +145,10 @@ class Run:
             time.sleep(0.01)
 
     def wait_for_the_rest(self) -> None:
-        """Nothing more is fed. A Java copier without anything to copy ends, so they start again only together."""
+        """Wait for the copies without further input.
+
+        A Java copier ends if it has nothing to copy, so these copiers are restarted together.
+        """
         self.feeder.flush()
         deadline = time.monotonic() + PATIENCE_S
         while any(self.copied(copy) < self.feeder.fed[copy.source] for copy in BACKLOG):
@@ -150,7 +157,7 @@ class Run:
             time.sleep(0.01)
 
     def _situation(self) -> tuple[object, ...]:
-        """For those who read why the test failed."""
+        """Return details for the message of a failed assertion."""
         failures = [copier.failures for copier in self.copiers if not copier.is_running()]
         return self.feeder.fed, self.watcher.counts, failures
 
@@ -160,7 +167,10 @@ class Run:
 
 
 def assert_versions(run: Run, address: str) -> None:
-    """Nobody was killed yet. With version 2 each transaction has an epoch of its own, with version 1 a producer has."""
+    """Check the transaction versions, before any kill.
+
+    With version 2 each transaction gets a new epoch; with version 1 the producer keeps its epoch.
+    """
     with Connection(address) as connection:
         *java, librdkafka = describe_transactions(connection, ["j0", "j1", "j2", "c0"])
     assert sum(one.producer_epoch for one in java) >= run.copied(JAVA) / TRANSACTION_SIZE
@@ -182,7 +192,7 @@ def rounds(run: Run, address: str) -> None:
 
 
 def read_all(bootstrap: str, before: Watcher) -> dict[str, Values]:
-    """What a new reader finds, who stops when he has as much as the one before."""
+    """Return the values that a new reader finds; it stops at the count of the reader ``before``."""
     reader = Watcher(bootstrap, [*JAVA, *LIBRDKAFKA], PARTITIONS)
     reader.start()
     deadline = time.monotonic() + PATIENCE_S
@@ -206,7 +216,7 @@ def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> N
         assert [copier.failures for copier in run.copiers] == [[]] * 4
         left = read_all(server.address, run.watcher)
     for copy in BACKLOG:
-        # Of each key, hence also the whole of it: nothing is lost, and nothing there twice.
+        # The values of each key are complete and in order: nothing is lost or duplicated.
         assert run.watcher.values[copy.output] == run.watcher.values[copy.source]
         assert run.watcher.counts[copy.source] == run.feeder.fed[copy.source]
     assert left == run.watcher.values

@@ -1,6 +1,7 @@
-"""A full disk: producers get KAFKA_STORAGE_ERROR, everything else goes on, and so do they when space returns.
+"""A full disk: producers get KAFKA_STORAGE_ERROR until space returns; everything else works.
 
-On a tmpfs of 24 MiB in a process of its own (`disk_full_child`), and on a broker whose logs have as little memory.
+The tests run on a tmpfs of 24 MiB in a separate process (`disk_full_child`), and on a broker whose
+logs are limited to as little memory.
 """
 
 import subprocess

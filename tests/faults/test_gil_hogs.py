@@ -1,6 +1,6 @@
-"""Threads that hog the GIL in the broker's process make no group rebalance.
+"""Threads that hold the GIL in the broker's process do not cause a group rebalance.
 
-`HOG_SECONDS` sets the time (`make torture`: 600).
+`HOG_SECONDS` sets the duration (`make torture`: 600).
 """
 
 import os
@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("HOG_SECONDS", "8"))
 HOGS, MEMBERS = 4, 200
 SESSION_TIMEOUT_MS = 6_000
 INTERVAL_S = exactly(SESSION_TIMEOUT_MS / 3000, "a time between heartbeats bounds no wait")
-"""As clients are told to set it: a third of their session."""
+"""A third of the session, as Kafka recommends to clients."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -47,7 +47,7 @@ def test_200_members_stay_beside_threads_that_hog_the_gil() -> None:
 
 
 def beat(members: list[Member], end: float) -> Counter[int]:
-    """All members' heartbeats, again and again; how often each error code came."""
+    """Send heartbeats of all members until ``end``; return the number of each error code."""
     codes: Counter[int] = Counter()
     while time.monotonic() < end:
         begun = time.monotonic()

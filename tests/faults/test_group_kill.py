@@ -1,4 +1,4 @@
-"""kill -9 while a group consumes: what was committed is back, and the group goes on without losing a record.
+"""kill -9 while a group consumes: commits survive, and the group continues without losing a record.
 
 `TORTURE_ROUNDS` sets the rounds (`make torture`: 50).
 """
@@ -30,7 +30,7 @@ def write(bootstrap: str, topic: str, first: int) -> None:
 
 
 def consume_and_commit(consumer: Consumer, seen: set[int], count: int) -> None:
-    """Until that many records were seen; each commit is acknowledged."""
+    """Consume until ``count`` records were seen; wait for the acknowledgement of each commit."""
     deadline = time.monotonic() + PATIENCE_S
     while len(seen) < count:
         assert time.monotonic() < deadline, f"{len(seen)} of {count} records"

@@ -1,4 +1,4 @@
-"""The checker of histories finds each anomaly in a history that has it, and none in one that a broker may have."""
+"""The checker finds each anomaly in a history that has it, and none in a correct history."""
 
 import pytest
 

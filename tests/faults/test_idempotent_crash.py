@@ -1,7 +1,8 @@
-"""Consumers killed at every point of a transaction, brokers and databases restarted: each message counts once.
+"""Consumers are killed at every point of a transaction: each message counts once.
 
-Each round adds messages, a third of them retries, and lets one thing die. `TORTURE_ROUNDS` is the number of
-rounds for both databases together (`make torture`: 200); every case has at least one.
+Brokers and databases are restarted as well. Each round adds messages, a third of them retries, and
+ends one process. `TORTURE_ROUNDS` is the number of rounds for both databases together
+(`make torture`: 200); every case runs at least once.
 """
 
 import json
@@ -39,7 +40,7 @@ PARTITIONS = 2
 
 
 class Torture:
-    """A topic that grows by a third of retries each round, and the one database that counts it."""
+    """A topic to which each round adds messages, a third of them retries, and the database."""
 
     def __init__(self, server: Server, database: Database, seed: int) -> None:
         self.server, self.database, self.random = server, database, random.Random(seed)
@@ -49,7 +50,7 @@ class Torture:
         make_topic(server.address, "load", PARTITIONS)
 
     def produce(self) -> None:
-        """Retries have the id of any earlier message and may go to the other partition."""
+        """Write messages. A retry has the id of any earlier message, maybe in another partition."""
         producer = Producer({"bootstrap.servers": self.server.address, **QUIET})
         for number in range(RECORDS):
             value = f"m{self.records + number}"
@@ -62,7 +63,7 @@ class Torture:
         self.records += RECORDS
 
     def start(self, *, rewound: bool = False, crash: dict[str, Any] | None = None) -> Any:
-        """A consumer in a process of its own."""
+        """Start a consumer in a separate process."""
         what = {
             "bootstrap": self.server.address,
             "database": self.database.address,
@@ -78,7 +79,7 @@ class Torture:
         return {"point": point, "nth": nth, "spin": spin}
 
     def finish(self, child: Any) -> None:
-        """It comes to its end by itself."""
+        """Wait until it ends without help."""
         child.communicate(timeout=PATIENCE_S)
         assert child.returncode == 0
 

@@ -1,8 +1,9 @@
-"""kill -9 under load: nothing acknowledged is missing or stands twice, offsets never regress (docs/DURABILITY.md).
+"""kill -9 under load: no acknowledged record is lost or duplicated, offsets never decrease.
 
-And indexes equal rebuilt ones, entry by entry. The one thing that batches alone do not tell is when a log was closed or
-recovered: Kafka then forces the largest timestamp so far into the active segment's time index (`LogSegment.close` and
-`recover` call `maybeAppend`), and so do we. What is forced after a kill is read off a copy of the killed directory.
+This proves docs/DURABILITY.md. Indexes equal rebuilt ones, entry by entry, with one exception: the
+batches do not show when a log was closed or recovered. Kafka then writes the largest timestamp so
+far to the active segment's time index (`LogSegment.close` and `recover` call `maybeAppend`), and so
+do we. The entries written after a kill are taken from a copy of the killed directory.
 
 `TORTURE_ROUNDS` sets the rounds for each durability (`make torture`: 50).
 """
@@ -25,8 +26,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.kill]
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3
-# Small segments, so that rolls, indexes and snapshots are among what the kill interrupts. Compressed batches are
-# smaller than the interval, others are larger.
+# Small segments, so that the kill also interrupts rolls and writes of indexes and snapshots.
+# Compressed batches are smaller than the interval, others are larger.
 INDEX_INTERVAL_BYTES = 2048
 TOPIC_CONFIG = {
     "internal.segment.bytes": "65536",
@@ -37,7 +38,7 @@ Place = tuple[int, int]
 
 
 class Load:
-    """An idempotent producer in a thread of its own that numbers its records and notes each acknowledgement."""
+    """An idempotent producer in a thread. It numbers its records and stores acknowledgements."""
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         from confluent_kafka import Producer
@@ -55,7 +56,7 @@ class Load:
                 "compression.type": self._random.choice(["none", "lz4", "zstd", "gzip", "snappy"]),
                 "linger.ms": 1,
                 "batch.num.messages": 50,
-                # What piles up while the broker is away must not become the longest part of the test.
+                # Bounded, so that the backlog of a stopped broker does not dominate the duration.
                 "queue.buffering.max.messages": 1000,
                 "reconnect.backoff.max.ms": 200,
                 "retry.backoff.max.ms": 200,
@@ -97,22 +98,22 @@ class Load:
         assert self._enough.wait(PATIENCE_S), "too few acknowledgements"
 
     def finish(self) -> None:
-        """Stop sending and wait until every record is acknowledged, retries over the restart included."""
+        """Stop sending and wait until every record is acknowledged, including retries."""
         self._stop.set()
         self._thread.join()
         assert self._producer.flush(PATIENCE_S) == 0
         assert not self.failed, self.failed[:3]
 
     def close(self) -> None:
-        """Let go of the producer, which would look for the broker for ever."""
+        """Release the producer, which would otherwise search for the broker forever."""
         del self._producer
 
 
 def read_all(bootstrap: str) -> list[list[tuple[int, bytes]]]:
-    """Every partition's (offset, value), to the end at the time of asking."""
+    """Return the offsets and values of each partition, up to its current end."""
     from confluent_kafka import Consumer, TopicPartition
 
-    # Without auto-commit closing does not wait for a coordinator.
+    # Without auto-commit, closing does not wait for a coordinator.
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
@@ -123,7 +124,7 @@ def read_all(bootstrap: str) -> list[list[tuple[int, bytes]]]:
     read: list[list[tuple[int, bytes]]] = [[] for _ in range(PARTITIONS)]
     consumer.assign([TopicPartition("load", p, 0) for p in range(PARTITIONS)])
     while any(len(rows) < end for rows, end in zip(read, ends, strict=True)):
-        # It returns when it has as many or at the timeout, not when it is at the end.
+        # `consume` returns at this count or at the timeout, not at the end of a partition.
         for record in consumer.consume(1000, timeout=POLL_S):
             assert record.error() is None, record.error()
             read[record.partition()].append((record.offset(), record.value()))
@@ -142,14 +143,14 @@ def assert_nothing_lost(
 
 
 def recovered_indexes(killed: Path) -> Indexes:
-    """What recovery leaves of a killed directory: the same as when it finds no index there."""
+    """Return the indexes after recovery; they are the same if recovery finds no index."""
     found = reopened(killed, "load", INDEX_INTERVAL_BYTES)
     assert found == reopened(killed, "load", INDEX_INTERVAL_BYTES, without_indexes=True)
     return found
 
 
 def assert_indexes_equal_rebuilt_ones(data: Path, after_kill: Indexes) -> None:
-    """In the directory of a server that stopped cleanly, and that began with the indexes ``after_kill``."""
+    """Check a directory after a clean stop of a server that started with ``after_kill``."""
     found = stored(data, "load")
     rebuilt = reopened(data, "load", INDEX_INTERVAL_BYTES, without_indexes=True)
     assert found.keys() == rebuilt.keys()
@@ -183,7 +184,7 @@ def test_kill_9_under_load_loses_nothing_acknowledged(durability: str, tmp_path:
             load.finish()
             read = read_all(server.address)
             assert_nothing_lost(load.acknowledged, read)
-            # Idempotence over the restart: what was retried stands once, in the order sent.
+            # Idempotence across the restart: retried records exist once, in the order sent.
             assert [[value for _, value in rows] for rows in read] == load.sent
             load.close()
             assert server.stop() == 0

@@ -1,6 +1,7 @@
-"""Members of groups and transactional producers that live at random, on a broker that is killed and stopped meanwhile.
+"""Group members and transactional producers act at random while their broker is killed and stopped.
 
-`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about six seconds each; every second one restarts the broker.
+`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about six seconds each. Every second round
+restarts the broker.
 """
 
 import os
@@ -47,7 +48,7 @@ class Lives(Protocol):
 
 
 class Threads:
-    """A thread for each life, until all are told to stop."""
+    """Runs each life in a thread, until all are stopped."""
 
     def __init__(self, lives: Sequence[Lives]) -> None:
         self.failures: list[BaseException] = []
@@ -71,7 +72,7 @@ class Threads:
 
 
 class Group:
-    """Its members, each in its thread."""
+    """The members of a group, each in a thread."""
 
     def __init__(self, address: str, kind: Kind, name: str, seed: int) -> None:
         self.noted = Noted(name)
@@ -81,7 +82,7 @@ class Group:
         self.threads = Threads(self.lives)
 
     def assert_it_settles(self) -> None:
-        """All of them are in, and have all partitions, each one its own."""
+        """Wait until all are members and own all partitions, without overlap."""
         for life in self.lives:
             life.is_calm.set()
         deadline = time.monotonic() + PATIENCE_S
@@ -148,7 +149,7 @@ def test_members_that_live_at_random_share_and_settle_and_lose_no_commit(
 
 
 class Reader:
-    """Reads what is committed, all the time; a topic is a partition of the history."""
+    """Continuously reads committed records; a topic is a partition of the history."""
 
     def __init__(self, address: str) -> None:
         self.reads: list[Read] = []
@@ -172,7 +173,7 @@ class Reader:
         consumer.close()
 
     def read_all(self) -> list[Read]:
-        """What is there in the end, when nothing is open."""
+        """Return the records at the end, when no transaction is open."""
         consumer = self._consumer(**{"enable.partition.eof": True})
         found: list[Read] = []
         ended: set[str] = set()

@@ -1,7 +1,8 @@
-"""Mapped appends tortured: a full disk, truncation, strangers and forks give errors or old data, never a signal.
+"""Mapped appends under faults give errors or old data, never a signal.
 
-Each scenario runs in a process of its own, the full disk on a small tmpfs; `torture_ext4.py` is its twin for ext4. What
-is promised and what is not is in docs/design/0003-mapped-appends.md.
+The faults are a full disk, truncation, changes by other processes, and forks. Each scenario runs in
+a separate process, the full disk on a small tmpfs; `torture_ext4.py` is the version for ext4.
+docs/design/0003-mapped-appends.md lists the promises.
 """
 
 import subprocess

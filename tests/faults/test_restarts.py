@@ -1,6 +1,7 @@
-"""A broker that was stopped, or killed with -9, has its groups, offsets, producers and open transactions back.
+"""A stopped or killed (-9) broker restores its groups, offsets, producers and open transactions.
 
-`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about four seconds each; every second one kills.
+`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about four seconds each. Every second round
+kills the broker.
 """
 
 import os
@@ -25,7 +26,7 @@ ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 OUT_OF_ORDER_SEQUENCE, INVALID_TXN_STATE, GROUP_ID_NOT_FOUND = 45, 48, 69
 FENCED_INSTANCE_ID, UNSTABLE_OFFSET_COMMIT = 82, 88
 TOPICS = ["orders", "bills", "numbered", "tv1", "tv2"]
-# Apart from the rest: it changes by itself, also while the broker is away.
+# Kept apart, because it changes without a client, also while the broker is down.
 ABANDONED, ABANDONED_MS = "abandoned", 2000
 OPTIONS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -34,7 +35,7 @@ OPTIONS = {
 
 
 class Clients:
-    """All that one broker knows of, and what its clients were told of it."""
+    """The state of one broker, and the responses that its clients got."""
 
     def __init__(self, address: str) -> None:
         with Connection(address) as connection:
@@ -54,7 +55,7 @@ class Clients:
         self.offsets: dict[str, int] = {one.topic: -1 for one in self.transactions}
 
     def named(self, number: int) -> Named:
-        """What is compared; of the groups that live for one round, the one of this and the one before."""
+        """Return the names to compare; of one-round groups, those of this and the last round."""
         groups = ["classic", "simple", "modern"]
         pending = [(f"of {one.topic}", one.topic) for one in self.transactions]
         return Named(
@@ -66,7 +67,7 @@ class Clients:
         )
 
     def change(self, connection: Connection, number: int) -> None:
-        """Let nothing be as it was, and all of it be acknowledged."""
+        """Change all of the state, and check that each change is acknowledged."""
         self.classic.replace_the_static_member(connection)
         self.modern.subscribe(connection, ["orders", "bills"][: 1 + number % 2])
         codes = [
@@ -83,7 +84,7 @@ class Clients:
             one.open(connection, f"of {one.topic}", number)
 
     def go_on(self, connection: Connection, number: int) -> None:
-        """As if nothing had happened."""
+        """Continue on the restarted broker without recovery by the clients."""
         assert self.classic.beats(connection) == [NONE, NONE, FENCED_INSTANCE_ID]
         answer = self.modern.beat(connection)
         assert (answer.error_code, answer.member_epoch) == (NONE, self.modern.epoch)
@@ -92,7 +93,7 @@ class Clients:
             self._end(connection, one, number)
 
     def _write_on(self, connection: Connection) -> None:
-        """The last batch again, one that leaves a gap, and the next."""
+        """Write the last batch again, a batch after a gap, and the next batch."""
         before = self.numbered.sequence
         assert self.numbered.append(connection, 2, before - 2) == self.appended
         too_far = self.numbered.append(connection, 2, before + 1)
@@ -101,7 +102,7 @@ class Clients:
         assert following == Appended(NONE, self.appended.base_offset + 2)
 
     def _end(self, connection: Connection, one: Transactions, number: int) -> None:
-        """Commit what the one began before, abort what the other did, and the other way round next time."""
+        """Commit one producer's transaction, abort the other's; swap them in the next round."""
         commits = (number + one.version) % 2 == 0
         assert one.end(connection, commits=commits) == NONE
         wait_for_state(connection, one.topic, "CompleteCommit" if commits else "CompleteAbort")
@@ -115,7 +116,7 @@ class Clients:
 
 
 class Abandoned:
-    """A transaction that nobody ends."""
+    """A transaction that its producer does not end."""
 
     def __init__(self, connection: Connection, number: int) -> None:
         self._producer = Transactions(connection, ABANDONED, 2, ABANDONED_MS)
@@ -126,14 +127,14 @@ class Abandoned:
         return 1000 * (time.monotonic() - self._began)
 
     def assert_its_timeout_decides(self, connection: Connection) -> None:
-        """Open until then, although the broker was away; aborted after it."""
+        """It is open until its timeout, although the broker was down, and then aborted."""
         while (state := state_of(connection, ABANDONED)).transaction_state == "Ongoing":
             assert self._age_ms() < 1000 * PATIENCE_S, "it is never aborted"
             time.sleep(0.01)
         assert self._age_ms() >= ABANDONED_MS
         wait_for_state(connection, ABANDONED, "CompleteAbort")
         assert state.producer_id == self._producer.id
-        # As to one who asks again for an end that was another: it is one epoch behind.
+        # The producer has the epoch before, so this is a retry of an end with another outcome.
         assert self._producer.end(connection, commits=True) == INVALID_TXN_STATE
         assert committed(connection, f"of {ABANDONED}", ABANDONED).committed_offset == -1
         stable, end = ends(connection, ABANDONED)
@@ -151,7 +152,7 @@ def wait_for_state(connection: Connection, name: str, wanted: str) -> None:
 
 
 def assert_all_is_there(found: dict[str, Any], number: int) -> None:
-    """The comparison is of something: nobody may compare what is not there with what is not there either."""
+    """Check that the compared state exists, so that the comparison does not compare nothing."""
     groups = [(one.error_code, one.group_state, len(one.members)) for one in found["groups"]]
     gone = (GROUP_ID_NOT_FOUND, "Dead", 0)
     assert groups == [(NONE, "Stable", 2), (NONE, "Empty", 0), (NONE, "Empty", 0), gone], groups

@@ -1,4 +1,4 @@
-"""kill -9 while transactions commit and abort and others read what is committed: no history with an anomaly.
+"""kill -9 during commits, aborts and read_committed reads: the history has no anomaly.
 
 `TORTURE_ROUNDS` sets the rounds (`make torture`: 50).
 """
@@ -31,7 +31,7 @@ QUICK = {"reconnect.backoff.max.ms": 200, "retry.backoff.max.ms": 200, "log_leve
 
 
 class Transfers(threading.Thread):
-    """One transactional producer: transaction after transaction until it is told to stop."""
+    """One transactional producer that runs transactions until it is stopped."""
 
     def __init__(self, bootstrap: str, name: str, seed: int) -> None:
         super().__init__(name=name)
@@ -58,7 +58,7 @@ class Transfers(threading.Thread):
         return producer
 
     def _transact(self, producer: Producer) -> bool:
-        """Whether the producer can go on."""
+        """Return whether the producer can continue."""
         name = f"{self.name}-{len(self.ends)}"
         first, commits = len(self.writes), self._random.random() < 0.7
         began = time.monotonic()
@@ -99,12 +99,12 @@ class Transfers(threading.Thread):
         return Outcome.UNKNOWN if commits else Outcome.ABORTED
 
     def _forget(self, first: int) -> None:
-        """What became of these records is not known."""
+        """Mark these records as unacknowledged, because their outcome is unknown."""
         self.writes[first:] = [one._replace(acknowledged=False) for one in self.writes[first:]]
 
 
 class Watcher(threading.Thread):
-    """Reads what is committed, all the time."""
+    """Continuously reads committed records."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="watcher")
@@ -141,7 +141,7 @@ def read_of(consumer: str, message: Any) -> Read:
 
 
 def read_all(bootstrap: str) -> list[Read]:
-    """Everything committed, once nothing is open: the last stable offset has reached the end."""
+    """Return all committed records, after the last stable offset has reached the end."""
     consumer = reader(bootstrap, **{"enable.partition.eof": True})
     found: list[Read] = []
     deadline, ended = time.monotonic() + PATIENCE_S, set[int]()

@@ -1,4 +1,4 @@
-"""The full disk of `test_mapped_append` on small ext2 and ext4: `make torture` runs it, as only root may mount them."""
+"""The full disk of `test_mapped_append` on small ext2 and ext4; run by `make torture`, as root."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.support.processes.mounts import mounted
 def test_a_full_ext_is_a_typed_error_and_appends_resume(
     kind: str, options: list[str], tmp_path: Path
 ) -> None:
-    """ext2 and ext3 reserve nothing ahead: a mapped write there met the full disk as SIGBUS."""
+    """ext2 and ext3 reserve nothing ahead: there, a mapped write to a full disk caused SIGBUS."""
     image, directory = tmp_path / "ext.img", tmp_path / "disk"
     directory.mkdir()
     with image.open("wb") as file:

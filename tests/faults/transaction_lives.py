@@ -1,4 +1,4 @@
-"""Transactional producers whose connections end at any moment: between two requests, and in each of them."""
+"""Transactional producers whose connections end at any time, between requests and during them."""
 
 import random
 import time
@@ -11,16 +11,18 @@ from tests.faults.raw import BEING_ENDED, LOADING, NONE
 from tests.faults.writers import Transactions
 
 NOT_ENOUGH_REPLICAS = 19
-"""Also of a transaction that cannot be verified while its coordinator loads."""
+"""Also the error of a transaction that cannot be verified while its coordinator loads."""
 RETRIED = LOADING | {BEING_ENDED, NOT_ENOUGH_REPLICAS}
 
 
 class TransactionLife:
-    """One transactional id: transaction after transaction; after a cut it begins anew, which ends what it had open.
+    """One transactional id that runs transactions.
+
+    After a cut it initialises its producer again, which ends its open transaction.
 
     Args:
-        version: Of transactions, 1 or 2 (KIP-890).
-        cuts: How often a request is the last one of its connection.
+        version: The transaction version, 1 or 2 (KIP-890).
+        cuts: Probability that a request is the last one of its connection.
     """
 
     def __init__(self, address: str, name: str, version: int, seed: int, cuts: float) -> None:

@@ -1,4 +1,4 @@
-"""Producers by raw requests, who keep their id, epoch and sequence and go on after their broker has started again."""
+"""Raw producers that keep their id, epoch and sequence across a restart of the broker."""
 
 import time
 from typing import Any, NamedTuple, Protocol
@@ -10,7 +10,7 @@ from tests.support.patience import PATIENCE_S
 
 
 class Asked(Protocol):
-    """A connection, or what stands for one."""
+    """A connection, or an object with the same method."""
 
     def ask(self, api_key: int, version: int, request: Any) -> Any: ...
 
@@ -21,7 +21,7 @@ class Appended(NamedTuple):
 
 
 class Writer:
-    """A producer of partition 0 of a topic that numbers its records; with a name it is a transactional one."""
+    """A producer of numbered records for partition 0 of a topic; transactional if it has a name."""
 
     def __init__(
         self, connection: Asked, topic: str, name: str | None = None, timeout_ms: int = 60_000
@@ -45,7 +45,7 @@ class Writer:
         return done
 
     def append(self, connection: Asked, count: int, sequence: int, version: int = 12) -> Appended:
-        """At a sequence that may be wrong; nothing is noted."""
+        """Append at a sequence that may be wrong; the writer's state does not change."""
         key = (self.name or "idempotent").encode()
         numbers = range(self.written, self.written + count)
         batch = build_batch(
@@ -54,7 +54,7 @@ class Writer:
             producer_epoch=self.epoch,
             base_sequence=sequence,
             transactional=self.name is not None,
-            # Without a time the producer would be an expired one.
+            # Without a timestamp the producer would count as expired.
             timestamp_default=time.time_ns() // 1_000_000,
         )
         partition = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
@@ -67,7 +67,7 @@ class Writer:
 
 
 class Transactions(Writer):
-    """Transactions of one id; ``version`` is that of KIP-890: 1 names the partitions first, 2 does not."""
+    """Transactions of one id. ``version`` (KIP-890): 1 adds partitions first, 2 does not."""
 
     def __init__(
         self, connection: Asked, name: str, version: int, timeout_ms: int = 60_000
@@ -76,7 +76,7 @@ class Transactions(Writer):
         self.version, self.opened = version, 0
 
     def open(self, connection: Asked, group: str, offset: int) -> None:
-        """Write records, and commit an offset for a group."""
+        """Write records, and commit an offset of a group."""
         if self.version == 1:
             assert self.name_the_partition(connection) == NONE
         self.opened = 3
@@ -94,7 +94,7 @@ class Transactions(Writer):
         }
 
     def name_the_partition(self, connection: Asked) -> int:
-        """Of version 1, before the first record: the error code."""
+        """Add the partition, before the first record (version 1); return the error code."""
         topic = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self.topic, partitions=[0])
         request = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.name or "",
@@ -107,12 +107,12 @@ class Transactions(Writer):
         return int(row.partition_error_code)
 
     def name_the_group(self, connection: Asked, group: str) -> int:
-        """Of version 1, before the first offset: the error code."""
+        """Add the group, before the first offset (version 1); return the error code."""
         request = m.AddOffsetsToTxnRequest(group_id=group, **self._own())
         return int(connection.ask(Keys.ADD_OFFSETS, 3, request).error_code)
 
     def commit_offset(self, connection: Asked, group: str, offset: int) -> int:
-        """Of partition 0, as part of the transaction: the error code."""
+        """Commit an offset of partition 0 in the transaction; return the error code."""
         row = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=f"at {offset}"
         )
@@ -124,7 +124,7 @@ class Transactions(Writer):
         return int(answer.topics[0].partitions[0].error_code)
 
     def end(self, connection: Asked, *, commits: bool) -> int:
-        """The error code. With version 2 the producer has another epoch then."""
+        """End the transaction; return the error code. Version 2 gives the producer a new epoch."""
         request = m.EndTxnRequest(committed=commits, **self._own())
         answer = connection.ask(Keys.END_TXN, 4 if self.version == 1 else 5, request)
         if answer.error_code == NONE and self.version == 2:
