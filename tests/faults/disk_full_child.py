@@ -1,7 +1,7 @@
 """The scenarios of `test_disk_full`, run on a small tmpfs.
 
-Usage: ``disk_full_child.py SCENARIO DIRECTORY``. A scenario is a function of the mounted directory. A filler file next to the data can take all the
-remaining space, to the last byte.
+Usage: ``disk_full_child.py SCENARIO DIRECTORY``. A scenario is a function of the mounted directory.
+A filler file next to the data can take all the remaining space, to the last byte.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What an administrator asks of a cluster under load, by raw requests: replicas, leaders, one broker less."""
+"""Administration of a cluster under load, by raw requests: replicas, leaders and brokers."""
 
 import time
 from collections import defaultdict
@@ -18,10 +18,10 @@ PREFERRED = 0
 
 
 def reassign(cluster: Cluster, replicas: Sequence[int]) -> None:
-    """Have all partitions on these nodes, the first of which is their preferred leader; return once that is decided.
+    """Move all partitions to these nodes, the first as preferred leader; return once it is decided.
 
     Raises:
-        NotBackError: No node takes it within `PATIENCE_S`.
+        NotBackError: No node accepts the request within `PATIENCE_S`.
     """
 
     def taken(connection: Connection, address: str) -> int:
@@ -32,28 +32,28 @@ def reassign(cluster: Cluster, replicas: Sequence[int]) -> None:
 
 
 def reassign_each(cluster: Cluster, wanted: Mapping[str, Sequence[int]]) -> None:
-    """Put each partition, by the name of its directory, on its nodes; return once that is decided.
+    """Move each partition, named by its directory, to its nodes; return once that is decided.
 
     Raises:
-        NotBackError: As of `reassign`.
+        NotBackError: As for `reassign`.
     """
     _until_taken(cluster, lambda connection, _: _reassigned(connection, wanted.items()))
 
 
 def elect_preferred(cluster: Cluster) -> None:
-    """Have each partition led by its preferred leader, if that is in sync.
+    """Elect the preferred leader of each partition, if it is in sync.
 
     Raises:
-        NotBackError: As of `reassign`.
+        NotBackError: As for `reassign`.
     """
     _until_taken(cluster, _elected)
 
 
 def unregister(cluster: Cluster, broker: int) -> None:
-    """Have a broker that has stopped not be one of the cluster any more.
+    """Unregister a broker that has stopped.
 
     Raises:
-        NotBackError: As of `reassign`.
+        NotBackError: As for `reassign`.
     """
     _until_taken(cluster, lambda connection, _: _unregistered(connection, broker))
 
@@ -91,7 +91,7 @@ def _reassigned(connection: Connection, wanted: Iterable[tuple[str, Sequence[int
 
 
 def _elected(connection: Connection, _: str) -> int:
-    """Which of them change is no matter: some are led by it already, or it is out of sync."""
+    """Ignore which partitions change: some have that leader already, or it is out of sync."""
     request = m.ElectLeadersRequest(
         election_type=PREFERRED, topic_partitions=None, timeout_ms=int(1000 * ATTEMPT_S)
     )
@@ -99,7 +99,7 @@ def _elected(connection: Connection, _: str) -> int:
 
 
 def _unregistered(connection: Connection, broker: int) -> int:
-    """A request that had no answer may have been carried out."""
+    """Return the error code, NONE if an earlier attempt without a response has succeeded."""
     request = m.UnregisterBrokerRequest(broker_id=broker)
     code = int(connection.ask(UNREGISTER_BROKER, 0, request).error_code)
     return NONE if code == BROKER_ID_NOT_REGISTERED else code

@@ -26,10 +26,11 @@ PAUSE_S = exactly(0.002, "the pause between two records: the load stays small")
 
 
 class NumberedProducer:
-    """An idempotent producer with acks=all; after a fatal error it goes on as another one.
+    """An idempotent producer with acks=all; a new producer replaces it after a fatal error.
 
-    Such an error is none of the cluster's: a leader that stopped cleanly has forgotten all batches of a producer but
-    the last, as its snapshot does (Apache Kafka's, too), so one before it that comes again is out of order.
+    The cluster does not cause such an error: a leader that stopped cleanly keeps only the last batch
+    of a producer, because its snapshot does (Apache Kafka's, too). So a retry of an earlier batch is
+    out of order.
     """
 
     def __init__(self, workload: Workload, name: str) -> None:
@@ -65,7 +66,7 @@ class NumberedProducer:
             with fatal_errors():
                 self._send(partition, value)
         except KafkaException as error:
-            # `produce` says only that there was one before; `poll` says which.
+            # `produce` reports only that an error happened before; `poll` reports the error.
             if not error.args[0].fatal() and error.args[0].code() != KafkaError._FATAL:
                 raise
             self._producer.purge()
@@ -106,7 +107,7 @@ class NumberedProducer:
 
 
 class AppendList(Workload):
-    """`PRODUCERS` producers, a reader that follows them, and one that begins elsewhere every few seconds."""
+    """`PRODUCERS` producers, a reader that follows them, and one that seeks every few seconds."""
 
     topic = "list"
 

@@ -1,11 +1,12 @@
-"""What must hold of a cluster: of what its clients did and saw, and of what all replicas hold in the end.
+"""Rules for the histories of a cluster, and for the final contents of all replicas.
 
-`tests/faults/history.py` judges what one broker's clients saw, and all of that holds of a cluster, too. What is added
-here is what several nodes can get wrong: an offset that was acknowledged, or read, and holds another record after a
-change of leader; records that a reader passed over; replicas whose logs differ; transactions that no leader ends.
+The rules for the clients of one broker (`tests/faults/history.py`) apply to a cluster, too. This
+module adds the errors that several nodes can make: an acknowledged or read offset that holds another
+record after a change of leader; records that a reader skipped; replicas whose logs differ;
+transactions that no leader ends.
 
-A history is taken when all faults are over, every replica is in sync and no client writes. It is pure data: a planted
-anomaly is a history with one value changed (`test_checker.py`).
+A history is taken when all faults are over, every replica is in sync and no client writes. It is
+pure data: a planted anomaly is a history with one changed value (`test_checker.py`).
 """
 
 from collections import defaultdict
@@ -17,7 +18,7 @@ from tests.faults.history import Anomaly, History, Read
 
 
 class Acknowledged(NamedTuple):
-    """Where a producer was told that its record is; no offset where only a later record of its was answered."""
+    """An acknowledged position; the offset is None if only a later record was acknowledged."""
 
     producer: str
     partition: int
@@ -26,7 +27,7 @@ class Acknowledged(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """What a node's disk holds of a partition: its record batches, one after the other, as Kafka stores them."""
+    """The record batches of a partition on a node's disk, concatenated as Kafka stores them."""
 
     node: int
     partition: str
@@ -34,7 +35,7 @@ class Replica(NamedTuple):
 
 
 class Stable(NamedTuple):
-    """The ends that a partition's leader names once no transaction should be open; both are exclusive."""
+    """The ends that a leader reports when no transaction should be open; both are exclusive."""
 
     partition: str
     last_stable_offset: int
@@ -42,13 +43,14 @@ class Stable(NamedTuple):
 
 
 class ClusterHistory(NamedTuple):
-    """What clients did to one topic, and what is left of it.
+    """The actions of clients on one topic, and the final state.
 
     Attributes:
-        clients: What they wrote, read and committed; ``final`` is a read from the first offset, after all faults.
-        acknowledged: As far as producers were told offsets.
-        replicas: Of the partitions of any topics, each on all of its nodes.
-        stable: Of partitions in which transactions were.
+        clients: Their writes, reads and commits; ``final`` is a read from the first offset, after
+            all faults.
+        acknowledged: Positions from acknowledgements with an offset.
+        replicas: Partitions of any topics, each on all of its nodes.
+        stable: Partitions that had transactions.
     """
 
     clients: History = History()
@@ -58,7 +60,7 @@ class ClusterHistory(NamedTuple):
 
 
 def check(history: ClusterHistory) -> list[Anomaly]:
-    """Everything that is wrong with a history."""
+    """Return all violations in a history."""
     checks = (
         reused_offsets,
         vanished_reads,
@@ -71,7 +73,7 @@ def check(history: ClusterHistory) -> list[Anomaly]:
 
 
 def reused_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
-    """An acknowledged offset holds the record that was acknowledged, and no reader saw another one there."""
+    """Find acknowledged offsets at which a reader found another record."""
     values: dict[tuple[int, int | None], str] = {
         (read.partition, read.offset): read.value
         for read in (*history.clients.reads, *history.clients.final)
@@ -86,7 +88,10 @@ def reused_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def vanished_reads(history: ClusterHistory) -> Iterator[Anomaly]:
-    """What was read outside of a transaction is still there: nobody reads beyond what is committed."""
+    """Find non-transactional records that were read and are missing at the end.
+
+    Readers see only records below the high watermark, and these must not disappear.
+    """
     transactional = {one.value for one in history.clients.writes if one.transaction is not None}
     left = {(read.partition, read.offset, read.value) for read in history.clients.final}
     for read in history.clients.reads:
@@ -97,7 +102,7 @@ def vanished_reads(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def skipped_records(history: ClusterHistory) -> Iterator[Anomaly]:
-    """Between the first and the last record that an assignment returned of a partition it returned all."""
+    """Find gaps between the first and the last record of a partition, by assignment."""
     left: dict[int, set[int]] = defaultdict(set)
     for read in history.clients.final:
         left[read.partition].add(read.offset)
@@ -113,7 +118,7 @@ def skipped_records(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def divergent_replicas(history: ClusterHistory) -> Iterator[Anomaly]:
-    """All replicas of a partition hold the same bytes."""
+    """Find partitions whose replicas hold different bytes."""
     by_partition: dict[str, list[Replica]] = defaultdict(list)
     for replica in history.replicas:
         by_partition[replica.partition].append(replica)
@@ -125,7 +130,7 @@ def divergent_replicas(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def first_difference(one: Replica, other: Replica) -> str:
-    """The first batch in which two replicas differ, as each has it."""
+    """Return the first batch in which two replicas differ, as each of them has it."""
     for own, theirs in zip(_described(one.batches), _described(other.batches), strict=False):
         if own != theirs:
             return f"node {one.node} has {own}, node {other.node} has {theirs}"
@@ -148,7 +153,7 @@ def _described(batches: bytes) -> Iterator[str]:
 
 
 def split(segment: bytes) -> Iterator[bytes]:
-    """Yield the whole batches of a segment, up to the zeros that are reserved behind them or to a torn one."""
+    """Yield the whole batches of a segment, up to preallocated zeros or a torn batch."""
     at = 0
     while size := int.from_bytes(segment[at + 8 : at + 12], "big"):
         batch = segment[at : at + 12 + size]
@@ -159,7 +164,7 @@ def split(segment: bytes) -> Iterator[bytes]:
 
 
 def stuck_stable_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
-    """The last stable offset is the high watermark once all transactions are over."""
+    """Find last stable offsets below the high watermark, after the end of all transactions."""
     for one in history.stable:
         if one.last_stable_offset != one.high_watermark:
             detail = f"{one.partition}: {one.last_stable_offset} of {one.high_watermark}"
@@ -167,7 +172,7 @@ def stuck_stable_offsets(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def unread_records(history: ClusterHistory) -> Iterator[Anomaly]:
-    """What was acknowledged was read by somebody: for a group that has read to the end."""
+    """Find acknowledged records that no member of a group read, if it has read to the end."""
     seen = {read.value for read in history.clients.reads}
     for write in history.clients.writes:
         if write.acknowledged and write.transaction is None and write.value not in seen:
@@ -175,7 +180,7 @@ def unread_records(history: ClusterHistory) -> Iterator[Anomaly]:
 
 
 def wrong_copies(originals: Sequence[Read], copies: Sequence[Read]) -> Iterator[Anomaly]:
-    """Each partition's copies are its originals, each once and in order: of who copies in transactions."""
+    """Find partitions whose transactional copies are not the originals, once each and in order."""
     copied = _values(copies)
     for partition, wanted in _values(originals).items():
         found = copied[partition]

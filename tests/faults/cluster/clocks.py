@@ -1,7 +1,8 @@
-"""Wall clocks of nodes that jump while they run; their monotonic clocks do not, as after a correction by hand.
+"""Wall clocks of running nodes that jump, as after a manual correction; monotonic clocks do not.
 
-A process gets its own by a library that is loaded before libc (`shifted_clock.c`, compiled here): it adds what a file
-holds at that moment. Python, Rust's standard library and the JVM all ask libc.
+Each process gets its own clock from a library that is loaded before libc (`shifted_clock.c`,
+compiled here): it adds the current number in a file. Python, Rust's standard library and the JVM all
+use libc.
 """
 
 import os
@@ -11,16 +12,19 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("shifted_clock.c")
 JUMP_S = 2700
-"""Below the hour by which a record's timestamp may be ahead of a broker (``message.timestamp.after.max.ms``)."""
+"""Less than the hour that a record may be ahead of a broker's clock.
+
+The limit is ``message.timestamp.after.max.ms``.
+"""
 NS_PER_S = 1_000_000_000
 
 
 class Clocks:
-    """One for each node.
+    """One clock for each node.
 
     Args:
-        folder: Where the library and the files go.
-        nodes: Those that there are.
+        folder: For the library and the files.
+        nodes: All nodes.
     """
 
     def __init__(self, folder: Path, nodes: tuple[int, ...]) -> None:
@@ -32,13 +36,13 @@ class Clocks:
             self.shift(node, 0)
 
     def environment(self, node: int) -> Mapping[str, str]:
-        """What its process is started with."""
+        """Return the environment variables of the node's process."""
         return {"LD_PRELOAD": str(self._library), "FAULTS_CLOCK": str(self._files[node])}
 
     def shift(self, node: int, seconds: float) -> None:
-        """Have a node's clock be off by this from now on, whether it runs or not."""
+        """Shift a node's clock by this from now on, whether the node runs or not."""
         shift = int(seconds * NS_PER_S).to_bytes(8, "little", signed=True)
-        # Written in place, as it is mapped; eight bytes at once.
+        # Written in place, because the file is mapped; eight bytes at once.
         file = os.open(self._files[node], os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.pwrite(file, shift, 0)

@@ -1,10 +1,10 @@
-"""Three nodes, each broker and controller in a process of its own: ours or Apache Kafka's, behind one interface.
+"""Three nodes, each broker and controller in its own process, with one interface for both kinds.
 
-A fourth one, a broker without a vote, may join for a time and go (`Cluster.join`).
-
-Clients reach each node directly; what nodes say to each other goes through `Network`, by the listeners that they
-advertise to each other. All nodes listen on 127.0.0.1. Replication factor 3, ``min.insync.replicas`` 2, no unclean
-elections; sessions and lags are short, so that a fault is over in seconds.
+The nodes are ours or Apache Kafka's. A fourth one, a broker without a vote, may join and leave
+(`Cluster.join`). Clients connect to each node directly. Connections between nodes pass through
+`Network`, because nodes advertise its listeners to each other. All nodes listen on 127.0.0.1.
+Replication factor 3, ``min.insync.replicas`` 2, no unclean elections; sessions and lags are short,
+so that a fault takes seconds.
 """
 
 import os
@@ -38,14 +38,16 @@ from tests.support.patience import ATTEMPT_S, PATIENCE_S
 
 NODES = (1, 2, 3)
 GUEST = 4
-"""The broker that joins for a time."""
+"""The broker that joins temporarily."""
 EVER = (*NODES, GUEST)
 SESSION_S = 6.0
-"""While all brokers are fenced, Metadata names none, and some clients of librdkafka never connect again: a busy machine
-must not be taken for dead nodes."""
+"""Long enough that a busy machine does not fence live nodes.
+
+While all brokers are fenced, Metadata lists none, and some librdkafka clients never reconnect.
+"""
 METADATA_LOG = "__cluster_metadata-0"
 PARTITION = re.compile(r"[A-Za-z0-9_]+-[0-9]+")
-"""A partition's directory, and none that is to be deleted or belongs to nobody."""
+"""Matches a partition's directory, but not one that is deleted or stray."""
 SETTINGS: Mapping[str, object] = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
@@ -76,22 +78,22 @@ QUIET: Mapping[str, object] = {
     "reconnect.backoff.max.ms": 500,
     "retry.backoff.max.ms": 500,
 }
-"""Of every client: a cluster's faults are no news, and no reason to wait for long."""
+"""Settings of every client: faults are expected, so they are not logged, and retries are fast."""
 
 
 class NotBackError(Exception):
-    """A node did not join, or ended by itself."""
+    """A node did not join, or ended without a request."""
 
 
 class Need(Enum):
-    """What a fault takes that a cluster does not have by itself."""
+    """A requirement of a fault that a cluster does not fulfil by default."""
 
     DISKS = "a disk for each node, which only root can mount"
     CLOCKS = "a clock for each node, which a C compiler makes"
 
 
 class Ports:
-    """Where one node listens for clients, brokers and controllers, and where the proxy does for the latter two."""
+    """Ports of one node's listeners, and the proxy's ports for nodes and controllers."""
 
     def __init__(self, stack: ExitStack, proxied: tuple[int, int]) -> None:
         own = [stack.enter_context(reserve_port()).getsockname()[1] for _ in range(3)]
@@ -100,15 +102,15 @@ class Ports:
 
 
 class Cluster(ABC):
-    """Its processes and directories; all of them are formatted and none runs at first.
+    """The processes and directories; all nodes are formatted, and none runs at first.
 
     Attributes:
-        name: Whose nodes they are.
-        processes: All nodes that there may ever be; those beside `NODES` may be no brokers.
+        name: The kind of the nodes.
+        processes: All possible nodes; those not in `NODES` may not be brokers.
         network: The links between nodes.
-        up: The processes that run, by node; those that are paused, too.
-        members: The nodes that belong to it now, whether they run or not.
-        ends_on_full_disk: Whether a node that cannot write ends by itself.
+        up: The running processes, by node, including paused ones.
+        members: The nodes that belong to the cluster now, whether they run or not.
+        ends_on_full_disk: Whether a node that cannot write ends its process.
     """
 
     name: str
@@ -154,34 +156,34 @@ class Cluster(ABC):
         return disks
 
     def keep_disks(self) -> None:
-        """Copy what is on disks of their own, which go with this cluster, to where it stays."""
+        """Copy the contents of separate disks to the folder, before they are deleted."""
         for node in self._disks:
             shutil.copytree(self.data(node), self._folder / "disks" / str(node))
 
     @abstractmethod
     def is_ours(self, node: int) -> bool:
-        """Whether it is a node of this project; otherwise it is one of Apache Kafka's."""
+        """Return whether it is a node of this project; otherwise it is one of Apache Kafka's."""
 
     @property
     def bootstrap(self) -> str:
-        """Of all nodes, whether they run or not."""
+        """The addresses of all nodes, whether they run or not."""
         return ",".join(self.address(node) for node in NODES)
 
     def address(self, node: int) -> str:
         return f"127.0.0.1:{self._ports[node].client}"
 
     def start(self, *nodes: int) -> None:
-        """Start nodes at once and return when each serves.
+        """Start nodes concurrently and return when each serves.
 
         Raises:
-            NotBackError: As of `wait_until_serving`.
+            NotBackError: As for `wait_until_serving`.
         """
         self.launch(*nodes)
         for node in nodes:
             self.wait_until_serving(node)
 
     def launch(self, *nodes: int) -> None:
-        """Start nodes and wait for nothing: none serves before a majority can meet."""
+        """Start nodes without waiting: they serve only once a majority is connected."""
         charge("cluster")
         for node in nodes:
             watch(f"node {node} ({self.name})", self._folder / f"{node}.log")
@@ -192,7 +194,7 @@ class Cluster(ABC):
             self.network.is_node(node, self.up[node].pid)
 
     def wait_until_serving(self, node: int) -> None:
-        """Return when a node answers clients.
+        """Return when a node responds to clients.
 
         Raises:
             NotBackError: It ended, or has not joined within `PATIENCE_S`.
@@ -212,8 +214,8 @@ class Cluster(ABC):
         )
 
     def kill(self, *nodes: int) -> None:
-        """SIGKILL, all of them before any is waited for."""
-        # First, as a kernel refuses from the moment at which a process is gone, and no later.
+        """Send SIGKILL to all of them, then wait for their ends."""
+        # First, because a kernel refuses connections no later than the end of the process.
         self.network.is_gone(*nodes)
         killed = [self.up.pop(node) for node in nodes]
         for process in killed:
@@ -222,38 +224,38 @@ class Cluster(ABC):
             process.wait()
 
     def pause(self, node: int) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self.up[node].send_signal(signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
-        """SIGCONT; nothing if it was killed meanwhile."""
+        """Send SIGCONT, unless the node was killed since."""
         if node in self.up:
             self.up[node].send_signal(signal.SIGCONT)
 
     def launch_missing(self, *nodes: int) -> None:
-        """Launch those of these nodes that do not run."""
+        """Launch those of these nodes that are not running."""
         ended = self.ended()
         self.launch(*(node for node in nodes if node not in self.up or node in ended))
 
     def lose_power(self, *nodes: int) -> None:
-        """End nodes as a power cut does: what their disks were not asked to sync is lost."""
+        """End nodes like a power cut: data that was not synced is lost."""
         self.kill(*nodes)
         for node in nodes:
             if node in self._disks:
                 self._disks[node].lose_power()
 
     def fill_disk(self, node: int) -> None:
-        """Leave no byte free."""
+        """Fill the node's disk to the last byte."""
         self._disks[node].fill()
 
     def free_disk(self, node: int) -> None:
-        """Give the space back; start the node again if its kind ends without."""
+        """Free the space again, and restart the node if its kind ends on a full disk."""
         self._disks[node].free()
         if self.ends_on_full_disk:
             self.launch_missing(node)
 
     def shift_clock(self, node: int, seconds: float) -> None:
-        """Have a node's wall clock be off by this from now on."""
+        """Shift a node's wall clock by this from now on."""
         assert self._clocks is not None, "Need.CLOCKS"
         self._clocks.shift(node, seconds)
 
@@ -261,21 +263,21 @@ class Cluster(ABC):
         """Format and start `GUEST`.
 
         Raises:
-            NotBackError: As of `start`.
+            NotBackError: As for `start`.
         """
         self._format_guest()
         self.members = EVER
         self.start(GUEST)
 
     def leave(self) -> None:
-        """Stop `GUEST` for good and remove its data. Nobody has unregistered it."""
+        """Stop `GUEST` permanently and remove its data; it stays registered."""
         if GUEST in self.up:
             self.stop(GUEST)
         self.members = NODES
         shutil.rmtree(self.data(GUEST))
 
     def stop(self, node: int) -> None:
-        """SIGTERM, which is a controlled shutdown.
+        """Send SIGTERM, which starts a controlled shutdown, and wait for the end.
 
         Raises:
             NotBackError: It does not end within `PATIENCE_S`.
@@ -291,9 +293,9 @@ class Cluster(ABC):
             raise NotBackError(f"node {node} did not stop within {PATIENCE_S:.0f} s") from None
 
     def wipe(self, node: int) -> None:
-        """Remove the partitions of a node that does not run, as if their disk were lost.
+        """Remove the partitions of a stopped node, as if its disk were lost.
 
-        Its metadata log stays: a voter that forgot its votes would be another fault.
+        Its metadata log stays: a voter that forgets its votes would be a different fault.
         """
         for entry in self.data(node).iterdir():
             if entry.name in ("meta.properties", METADATA_LOG, "bootstrap.checkpoint"):
@@ -304,11 +306,11 @@ class Cluster(ABC):
                 entry.unlink()
 
     def ended(self) -> list[int]:
-        """Nodes that ended by themselves."""
+        """Return the nodes whose processes have ended without a request."""
         return [node for node, process in self.up.items() if process.poll() is not None]
 
     def replicas(self) -> list[Replica]:
-        """What each node's disk holds of every partition that any of them has."""
+        """Return the batches on each node's disk of every partition that any node has."""
         names = {
             folder.name
             for node in NODES
@@ -327,7 +329,7 @@ class Cluster(ABC):
         return {**os.environ, **own}
 
     def log_of(self, node: int) -> str:
-        """The last of what it said."""
+        """Return the end of the node's log."""
         return (self._folder / f"{node}.log").read_text(errors="replace")[-2000:]
 
     def _properties(self, node: int) -> Path:
@@ -343,7 +345,7 @@ class Cluster(ABC):
             if node == GUEST
             else {"listeners": f"{listeners},CONTROLLER://127.0.0.1:{port.controller}"}
         )
-        # Voters tell each other where they listen: by the proxies, or the network would be none of the harness's.
+        # Voters advertise the proxies to each other; otherwise the harness could not cut the links.
         controller = "" if node == GUEST else f",CONTROLLER://127.0.0.1:{port.controller_proxy}"
         return {
             **SETTINGS,
@@ -358,11 +360,11 @@ class Cluster(ABC):
         }
 
     def data(self, node: int) -> Path:
-        """Where its partitions are."""
+        """Return the node's data directory."""
         return self._folder / str(node)
 
     def _identity(self) -> StoredIdentity:
-        """Of the first node: it says which cluster this is."""
+        """Return the identity of the first node, which contains the cluster id."""
         identity = DataDirectory(self.data(NODES[0])).identity()
         assert identity is not None, "all nodes are formatted"
         return identity
@@ -378,7 +380,7 @@ class Cluster(ABC):
 
 
 class Ours(Cluster):
-    """`pykafka-core serve`."""
+    """Nodes of `pykafka-core serve`."""
 
     name = "ours"
 
@@ -408,7 +410,7 @@ class Ours(Cluster):
 
 
 class Kafka(Cluster):
-    """Apache Kafka of `bench/peers/java/pom.xml`; each append is synced, which is what ours promises by default."""
+    """Apache Kafka of `bench/peers/java/pom.xml`. Each append is synced, which is our default."""
 
     name = "kafka"
     ends_on_full_disk = True
@@ -438,7 +440,7 @@ class Kafka(Cluster):
         tool = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster, *quorum]
         command = [*tool, "-c", str(self._properties(node))]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        # The tool syncs nothing, and a node whose bootstrap.checkpoint is empty after a power cut does not start.
+        # The tool does not sync, and a node with an empty bootstrap.checkpoint does not start.
         os.sync()
 
     def _command(self, node: int) -> list[str]:
@@ -461,10 +463,10 @@ KINDS: Mapping[str, type[Cluster]] = {"ours": Ours, "kafka": Kafka}
 
 @contextmanager
 def cluster(kind: str, folder: Path, needs: Collection[Need] = ()) -> Iterator[Cluster]:
-    """A formatted cluster that does not run yet; what runs at the end is killed.
+    """Yield a formatted cluster that does not run yet; kill the running nodes at the end.
 
     Args:
-        needs: What its faults take.
+        needs: Requirements of its faults.
     """
     with ExitStack() as stack:
         network = stack.enter_context(Network(2 * len(EVER)))

@@ -1,14 +1,15 @@
-"""Disks of nodes that can be full and lose power: an ext4 for each, in a file in memory that is mounted by loop.
+"""Disks of nodes that can be full and lose power: one ext4 per node, loop-mounted from memory.
 
-Theory of operation. A power cut loses what the kernel had not written. ext4 can be told to shut down
-(``EXT4_IOC_SHUTDOWN`` without a flush of its journal): from then on nothing reaches the file that it is in, so
-unmounting it drops the page cache, and the next mount replays the journal as after a power cut. A write that was not
-synced is lost with its file's new length; what was synced is there. ``commit=300`` keeps the journal from being written
-meanwhile by its own timer, so more is at stake than with the default. The files are in memory (`memory`), as a sync of
-a file system in a file costs two of the disk below, and three nodes that share one disk are no cluster.
+Theory of operation. A power cut loses the data that the kernel had not written. ext4 can be shut
+down by an ioctl (``EXT4_IOC_SHUTDOWN`` without a flush of its journal): from then on nothing reaches
+the image file, so unmounting drops the page cache, and the next mount replays the journal as after a
+power cut. A write that was not synced is lost together with its file's new length; synced data stay.
+``commit=300`` prevents the journal's own timer from writing it earlier, so more data are at risk
+than with the default. The image files are in memory (`memory`), because a sync of a file system in
+a file costs two syncs of the disk below, and three nodes on one disk would not be independent.
 
-Only root may mount, and only in a mount namespace of its own (`in_own_namespace`): whatever ends the process, the
-mounts end with it.
+Only root may mount, and only in a separate mount namespace (`in_own_namespace`): however the process
+ends, the mounts end with it.
 """
 
 import fcntl
@@ -22,16 +23,16 @@ from pathlib import Path
 SHUTDOWN, WITHOUT_FLUSH = 0x8004587D, 2
 """``EXT4_IOC_SHUTDOWN`` of Linux's ext4.h, and its flag ``EXT4_GOING_FLAGS_NOLOGFLUSH``."""
 SIZE = 512 << 20
-"""The file is sparse: what is not used takes nothing."""
+"""The image file is sparse: unused space takes nothing."""
 FILLER = "filler"
 _INSIDE = "FAULTS_OWN_MOUNTS"
 
 
 def in_own_namespace() -> None:
-    """Go on in a mount namespace of this process's own, from the beginning of the program.
+    """Restart the program in its own mount namespace.
 
     Raises:
-        PermissionError: Nobody but root may mount.
+        PermissionError: Only root may mount.
     """
     if _INSIDE in os.environ:
         return
@@ -42,7 +43,7 @@ def in_own_namespace() -> None:
 
 
 def memory(path: Path) -> None:
-    """Mount a tmpfs where the files of disks go; made here, and gone with the namespace."""
+    """Mount a tmpfs for the image files at a new folder; it ends with the namespace."""
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "faults", path], check=True)
 
@@ -55,8 +56,8 @@ class Disk:
     """One node's disk, mounted until `remove`.
 
     Args:
-        image: The file that it is in; made here.
-        path: Where it is mounted; made here.
+        image: The image file, created here.
+        path: The mount point, created here.
         size: Bytes.
     """
 
@@ -67,10 +68,10 @@ class Disk:
         subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", image], check=True)
         path.mkdir()
         self._mount()
-        (path / "lost+found").rmdir()  # Apache Kafka takes each directory for a partition's.
+        (path / "lost+found").rmdir()  # Apache Kafka treats each directory as a partition's.
 
     def lose_power(self) -> None:
-        """Lose what was not synced. No process may have a file of it open."""
+        """Lose the data that were not synced. No process may have one of its files open."""
         directory = os.open(self.path, os.O_RDONLY)
         try:
             fcntl.ioctl(directory, SHUTDOWN, struct.pack("I", WITHOUT_FLUSH))
@@ -80,7 +81,7 @@ class Disk:
         self._mount()
 
     def fill(self) -> None:
-        """Take every byte that is left now; a node that frees some has them."""
+        """Take all space that is free now; space that a node frees later stays free."""
         with (self.path / FILLER).open("ab", buffering=0) as file:
             for size in (1 << 24, 1 << 20, 4096, 1):
                 with suppress(OSError):
@@ -89,7 +90,7 @@ class Disk:
                         os.posix_fallocate(file.fileno(), at, size)
 
     def free(self) -> None:
-        """Give back what `fill` took."""
+        """Free the space that `fill` took."""
         (self.path / FILLER).unlink(missing_ok=True)
 
     def remove(self) -> None:

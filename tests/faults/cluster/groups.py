@@ -1,8 +1,9 @@
-"""Groups: members by raw requests, of both protocols, that come and go and follow their coordinator from node to node.
+"""Groups of both protocols, with members by raw requests that follow their coordinator.
 
-Each of them lives as in `tests/faults/lives.py`. Two owners in one generation of a classic group, and what a group has
-committed when all is over, are judged. What a member was told before is not: a coordinator that is cut off and does
-not know that it was replaced still answers OffsetFetch, and heartbeats of KIP-848, as it does in Apache Kafka.
+The members behave as in `tests/faults/lives.py`. The rules are one owner per partition in a
+generation of a classic group, and the committed offsets at the end. Earlier responses are not
+checked: a coordinator that is isolated and not yet aware of its replacement still responds to
+OffsetFetch, and to KIP-848 heartbeats, as in Apache Kafka.
 """
 
 import time
@@ -21,15 +22,15 @@ from tests.support.patience import PATIENCE_S
 from tests.support.wire import Connection
 
 ANSWER_S = 5.0
-"""How long a member waits for an answer: longer than a rebalance."""
+"""Timeout of a member for a response: longer than a rebalance."""
 MEMBERS, CUTS = 3, 0.02
 ELSEWHERE = frozenset((7, 15, 16, 19, 20))
-"""Answers that say nothing of the request's outcome; the coordinator may be another one by now."""
+"""Errors after which the outcome is unknown; the coordinator may be on another node by now."""
 GROUPS: dict[str, Kind] = {"classic": ClassicLife, "modern": ConsumerLife}
 
 
 class CoordinatorLine(Line):
-    """A connection to the coordinator of a group, whichever node that is, found by way of any node."""
+    """A connection to the coordinator of a group on any node, found through any node."""
 
     def __init__(self, group: str, addresses: str, choice: Random, cuts: float) -> None:
         super().__init__(addresses, choice, cuts)
@@ -51,7 +52,7 @@ class CoordinatorLine(Line):
 
 
 def _code(answer: Any) -> int:
-    """Of an answer as a whole, of its group, or of its one partition."""
+    """Return the error code of a response, of its group, or of its one partition."""
     if isinstance(answer, m.OffsetCommitResponse):
         return int(answer.topics[0].partitions[0].error_code)
     if isinstance(answer, m.OffsetFetchResponse):
@@ -60,7 +61,7 @@ def _code(answer: Any) -> int:
 
 
 class Groups(Workload):
-    """A group of each protocol, `MEMBERS` members in each; the topic has no records."""
+    """A group of each protocol, with `MEMBERS` members each; the topic has no records."""
 
     topic = "orders"
     partitions = 6
@@ -95,7 +96,7 @@ class Groups(Workload):
         return History(owned=self.noted["classic"].owned)
 
     def further(self, _: Any) -> list[Anomaly]:
-        """Each group has what was committed last."""
+        """Check that each group has its last commits."""
         found = []
         for name, noted in self.noted.items():
             noted.fetches.clear()

@@ -1,6 +1,6 @@
-"""Kafka's Java client as a workload: an append list, and transactions that copy one topic to another.
+"""Kafka's Java client as a workload: an append list, and transactions that copy a topic.
 
-Each is one JVM (`tests/clients/java/Workload.java`), which says what happens line by line.
+Each is one JVM (`tests/clients/java/Workload.java`), which prints one event per line.
 """
 
 import subprocess
@@ -45,16 +45,16 @@ class JavaClient:
             )
 
     def lines(self) -> Iterator[list[str]]:
-        """What it says, until it has ended."""
+        """Yield its output, until it has ended."""
         for line in _open(self._process.stdout):
             yield line.rstrip().split(maxsplit=3)
 
     def stop(self) -> None:
-        """Have it end what it has begun."""
+        """Request its end, after its open work."""
         _open(self._process.stdin).close()
 
     def end(self) -> int:
-        """Wait for its end; its exit code."""
+        """Wait for its end; return its exit code."""
         try:
             return self._process.wait(PATIENCE_S)
         finally:
@@ -67,7 +67,7 @@ def _open(stream: IO[str] | None) -> IO[str]:
 
 
 class JavaWorkload(Workload):
-    """What both have in common."""
+    """The common part of both workloads."""
 
     def _live(self, client: JavaClient) -> None:
         for line in client.lines():
@@ -80,7 +80,7 @@ class JavaWorkload(Workload):
         client.stop()
 
     def told(self, line: Sequence[str]) -> None:
-        """Take what it said."""
+        """Process a line of its output."""
         if line[0] == "refused":
             self.anomalies.append(Anomaly("reader out of range", " ".join(line[1:])))
 
@@ -113,14 +113,14 @@ class JavaList(JavaWorkload):
 
 
 class JavaCopier(JavaWorkload):
-    """A producer of librdkafka writes, and a JVM copies what it has written, in transactions."""
+    """A librdkafka producer writes records, and a JVM copies them in transactions."""
 
     topic = "originals"
     copies = "copies"
 
     @property
     def seen_count(self) -> int:
-        """Records that were copied."""
+        """The number of copied records."""
         return self._copied
 
     def create(self) -> None:
@@ -148,6 +148,6 @@ class JavaCopier(JavaWorkload):
             super().told(line)
 
     def further(self, history: ClusterHistory) -> Iterable[Anomaly]:
-        """All of it was copied, once and in order."""
+        """Check that all records were copied, once and in order."""
         copies = read_all(self.cluster.bootstrap, self.copies, self.partitions)
         return wrong_copies(history.clients.final, copies)

@@ -1,4 +1,4 @@
-"""The links between nodes, as a test has them: who hears whom."""
+"""The links between nodes, and the calls by which a test cuts or slows them."""
 
 import json
 import subprocess
@@ -9,14 +9,14 @@ from types import TracebackType
 from typing import Any
 
 Way = tuple[int, int]
-"""From a node to a node."""
+"""The sending and the receiving node."""
 
 
 class Network:
-    """The proxy's process (`tests/faults/cluster/proxy.py`).
+    """The proxy process (`tests/faults/cluster/proxy.py`).
 
     Attributes:
-        ports: Those that it listens at; each is given to a node's listener by `route`.
+        ports: The ports that it listens on; `route` assigns each to a node's listener.
     """
 
     def __init__(self, ports: int) -> None:
@@ -42,11 +42,11 @@ class Network:
         self._process.communicate()
 
     def route(self, routes: Mapping[int, tuple[int, int]]) -> None:
-        """Say which node, and which port of it, each of our ports stands for."""
+        """Map ports of the proxy to a node and a port of that node."""
         self._tell(routes=routes)
 
     def is_node(self, node: int, pid: int) -> None:
-        """Name the process of a node, as soon as it runs: nothing else may connect."""
+        """Set the process of a running node; connections of other processes are refused."""
         self._tell(pids={node: pid})
 
     def is_gone(self, *nodes: int) -> None:
@@ -54,20 +54,20 @@ class Network:
         self._tell(gone=nodes)
 
     def cut(self, ways: Iterable[Way]) -> None:
-        """Hold back what is sent on these ways."""
+        """Hold back all data on these ways."""
         self._set(self._delays | dict.fromkeys(ways))
 
     def slow(self, ways: Iterable[Way], delay_s: float) -> None:
-        """Delay each piece on these ways."""
+        """Delay each piece of data on these ways."""
         self._set(self._delays | dict.fromkeys(ways, delay_s))
 
     def mend(self, ways: Iterable[Way]) -> None:
-        """Open these ways; what was held back arrives."""
+        """Open these ways again; the held data arrive."""
         mended = set(ways)
         self._set({way: delay for way, delay in self._delays.items() if way not in mended})
 
     def heal(self) -> None:
-        """Open all of them."""
+        """Open all ways."""
         self._set({})
 
     def _set(self, delays: dict[Way, float | None]) -> None:
@@ -86,27 +86,27 @@ class Network:
 
 
 def around(node: int, nodes: Iterable[int]) -> list[Way]:
-    """Both directions between a node and all others: it is alone."""
+    """Both directions between a node and all others: it is isolated."""
     return [way for way in permutations(nodes, 2) if node in way]
 
 
 def out_of(node: int, nodes: Iterable[int]) -> list[Way]:
-    """It is not heard."""
+    """The ways from a node to all others."""
     return [(node, other) for other in nodes if other != node]
 
 
 def into(node: int, nodes: Iterable[int]) -> list[Way]:
-    """It hears nobody."""
+    """The ways from all others to a node."""
     return [(other, node) for other in nodes if other != node]
 
 
 def between(one: int, other: int) -> list[Way]:
-    """Both directions between two: of three nodes, the third one is a bridge."""
+    """Both directions between two nodes: of three nodes, the third one connects them."""
     return [(one, other), (other, one)]
 
 
 def against_the_ring(nodes: Iterable[int]) -> list[Way]:
-    """Each node is heard by the next one only."""
+    """All ways except those from each node to the next one in the ring."""
     ring = list(nodes)
     kept = set(zip(ring, ring[1:] + ring[:1], strict=True))
     return [way for way in permutations(ring, 2) if way not in kept]

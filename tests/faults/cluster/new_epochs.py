@@ -1,19 +1,20 @@
-"""When an idempotent producer of librdkafka takes a new epoch, and with it gives up that nothing is there twice."""
+"""Detection of librdkafka producers that take a new epoch and so may write duplicates."""
 
 import logging
 import re
 from collections.abc import Callable, Mapping
 
 _OUT_OF_ORDER = re.compile(r"ERRSEQ .*?\[thrd:[^]]*/(\d+)\]")
-"""Of librdkafka's log: the node's id is the end of the thread's name."""
+"""Matches a line of librdkafka's log; the thread's name ends with the node's id."""
 
 
 class OutOfOrder(logging.Handler):
-    """Calls ``told`` with a node that said OUT_OF_ORDER_SEQUENCE_NUMBER of a batch behind one that it had refused.
+    """Calls ``told`` with each node that wrongly responded OUT_OF_ORDER_SEQUENCE_NUMBER.
 
-    The producer goes on with a new epoch then, and whatever is in doubt is sent again under it: no leader can tell
-    that from new records. Leaders of ours keep a note of what they refused, so that none of them says it of such a
-    batch (docs/design/0025); Apache Kafka's do.
+    The response was for a batch after one that the node had refused. The producer then continues
+    with a new epoch and sends all batches with unknown outcome again, which a leader cannot
+    distinguish from new records. Our leaders remember refused batches and never respond so
+    (docs/design/0025); Apache Kafka's do.
     """
 
     def __init__(self, told: Callable[[int], None]) -> None:
@@ -26,7 +27,7 @@ class OutOfOrder(logging.Handler):
 
 
 def watched(told: Callable[[int], None]) -> Mapping[str, object]:
-    """Settings of a producer that has an `OutOfOrder`; it is called within the producer's ``poll``."""
+    """Return producer settings that install an `OutOfOrder`; its callback runs within ``poll``."""
     logger = logging.Logger("librdkafka", logging.DEBUG)
     logger.addHandler(OutOfOrder(told))
     return {"debug": "eos", "logger": logger}

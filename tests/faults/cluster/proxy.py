@@ -1,18 +1,18 @@
-"""The network between nodes of one machine: a process that carries their connections, and cuts or slows them.
+"""The network between nodes of one machine: a process that relays, cuts and slows connections.
 
-Theory of operation. Each node advertises ports of this process where the others look for it, so whatever nodes say to
-each other passes here, and nothing that clients say. A connection's way has two ends: the node it was made for is known
-by the port, and the one that made it by its socket (`tests/faults/cluster/sockets.py`). So a link can be cut between
-two nodes only, and in one direction only.
+Theory of operation. Each node advertises ports of this process to the other nodes, so all traffic
+between nodes passes here, and no traffic of clients. The destination of a connection is known from
+the port, and its source from the socket (`tests/faults/cluster/sockets.py`). So a link can be cut
+between two nodes only, and in one direction only.
 
-A cut holds back what was sent, the end of a connection included, and loses nothing: once it heals, late requests arrive
-as they do after TCP's retransmissions. A new connection is accepted, and carried once both directions are open. A slow
-link waits before each piece of up to 64 KiB.
+A cut holds back all data, including the end of a connection, and loses nothing: after it heals, late
+requests arrive as they do after TCP retransmissions. A new connection is accepted, and relayed once
+both directions are open. A slow link waits before each piece of up to 64 KiB.
 
-Run as ``python -m tests.faults.cluster.proxy COUNT``: prints as many ports, then takes a JSON object a line and prints
-``ok`` once it holds: ``routes`` (port to ``[node, port]``), ``pids`` (node to process id, which opens its ports),
-``gone`` (nodes whose ports refuse connections), ``links`` (a list of ``[from, to, delay in seconds, or null for a
-cut]``; all others are open).
+``python -m tests.faults.cluster.proxy COUNT`` prints COUNT ports. Then it reads one JSON object per
+line and prints ``ok`` once it applies: ``routes`` (port to ``[node, port]``), ``pids`` (node to
+process id, which opens its ports), ``gone`` (nodes whose ports refuse connections), ``links`` (a
+list of ``[from, to, delay in seconds, or null for a cut]``; all others are open).
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Way = tuple[int, int]
 
 
 class Proxy:
-    """Routes, nodes and the state of links; changed by lines of standard input."""
+    """Routes, nodes and the state of links; lines of standard input change them."""
 
     def __init__(self, ports: int) -> None:
         self._routes: dict[int, tuple[int, int]] = {}
@@ -41,19 +41,19 @@ class Proxy:
         self._changed = asyncio.Event()
         self._reserved = [reserve_port() for _ in range(ports)]
         self._servers: dict[int, asyncio.Server] = {}
-        # asyncio holds a stream's reader weakly: a relay that waits for one would be collected with it.
+        # asyncio references a stream's reader weakly: a waiting relay would be garbage collected.
         self._carried: set[asyncio.Task[None]] = set()
 
     def ports(self) -> list[int]:
         return [int(reserved.getsockname()[1]) for reserved in self._reserved]
 
     async def _open(self, node: int) -> None:
-        """Accept connections to a node that runs."""
+        """Accept connections to a running node."""
         for port in self._of(node) - set(self._servers):
             self._servers[port] = await asyncio.start_server(self._accepted, "127.0.0.1", port)
 
     def _close(self, node: int) -> None:
-        """Refuse them, as the kernel does once the process is gone."""
+        """Refuse connections to a node, as the kernel does once the process has ended."""
         for port in self._of(node) & set(self._servers):
             self._servers.pop(port).close()
 
@@ -100,9 +100,9 @@ class Proxy:
             end.transport.abort()
 
     async def _source(self, peer_port: int, own_port: int) -> int | None:
-        """Return the node that made a connection; None if the connection has ended or is a stranger's.
+        """Return the node that opened a connection; None if it ended or is not a node's.
 
-        A node may connect before its process id has arrived here: wait for that up to `ATTEMPT_S`.
+        A node may connect before its process id arrives here: wait for that up to `ATTEMPT_S`.
         """
         deadline = asyncio.get_running_loop().time() + ATTEMPT_S
         while asyncio.get_running_loop().time() < deadline:
@@ -117,7 +117,7 @@ class Proxy:
         return None
 
     async def _passing(self, way: Way) -> None:
-        """Return when what was sent may arrive."""
+        """Return when held data may arrive."""
         while (delay := self._delays.get(way, 0.0)) is None:
             await self._changed.wait()
         if delay:

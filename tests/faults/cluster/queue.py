@@ -1,4 +1,4 @@
-"""Queue: a group shares what a producer writes, commits what it has read, and loses and gains members meanwhile."""
+"""A group consumes a producer's records, commits, and loses and gains members at the same time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +18,15 @@ from tests.support.patience import ATTEMPT_S, PATIENCE_S, POLL_S, exactly
 MEMBERS = 3
 PAUSE_S = exactly(0.004, "the pause between two records: the load stays small")
 STAYS_S = 8.0
-"""How long a member is one before it leaves and comes back as another, on average."""
+"""Average time until a member leaves and returns as another one."""
 GROUP = "workers"
 
 
 class Member:
     """A consumer of the group, from its subscription until it leaves.
 
-    It begins each partition at what it is told is committed, and notes that; so a read is of one assignment.
+    It starts each partition at the committed offset that it gets, and records that offset, so each
+    read belongs to one assignment.
     """
 
     def __init__(self, queue: "Queue", name: str) -> None:
@@ -94,7 +95,7 @@ class Member:
         )
 
     def _committed(self, given: list[TopicPartition]) -> tuple[float, list[TopicPartition]]:
-        """When it was asked, and what the group has committed; nothing once the group should be done."""
+        """Return the time of the request and the committed offsets; empty after the deadline."""
         while not self._queue.is_over():
             began = time.monotonic()
             try:
@@ -111,7 +112,7 @@ class Member:
 
 
 class Queue(Workload):
-    """One producer, `MEMBERS` members at a time."""
+    """One producer, and `MEMBERS` members at a time."""
 
     topic = "queue"
 
@@ -128,13 +129,13 @@ class Queue(Workload):
         return [self._write, *(partial(self._take_turns, f"m{n}") for n in range(MEMBERS))]
 
     def has_read_all(self) -> bool:
-        """Once nothing is written any more: whether the group has seen all that was acknowledged."""
+        """Return whether writing has ended and the group has read all acknowledged records."""
         if not self._has_written:
             return False
         return self.is_over() or all(one.value in self.seen for one in list(self.acknowledged))
 
     def is_over(self) -> bool:
-        """Whether a group that is not done by now never will be."""
+        """Return whether the deadline of the group has passed."""
         return time.monotonic() > self._drained_by
 
     def _write(self, choice: Random) -> None:
@@ -162,5 +163,5 @@ class Queue(Workload):
         return super().clients_history()._replace(commits=commits, fetches=self.fetches)
 
     def further(self, history: ClusterHistory) -> Iterator[Anomaly]:
-        """The group has read everything."""
+        """Check that the group has read everything."""
         return unread_records(history)

@@ -1,7 +1,8 @@
-"""Run a plan of faults against a cluster under load and judge what is left.
+"""Run a plan of faults against a cluster under load, and check the resulting history.
 
-``python -m tests.faults.cluster.run --on ours --seed 7 --steps 3``; a failing run prints this command again. With
-``--minutes`` one seed follows the other. ``--keep`` leaves the nodes' directories and logs. Faults of disks need root.
+``python -m tests.faults.cluster.run --on ours --seed 7 --steps 3``; a failing run prints this
+command again. With ``--minutes``, seeds run one after the other. ``--keep`` keeps the nodes'
+directories and logs. Disk faults need root.
 """
 
 import argparse
@@ -41,19 +42,19 @@ WORKLOADS: dict[str, type[Workload]] = {
     "java-copier": JavaCopier,
 }
 OF_LIBRDKAFKA = ("list", "queue", "transactions", "groups")
-"""Those that run where none are named; a JVM beside them would be the load."""
+"""Default workloads; a JVM in addition would dominate the load."""
 GOES_ON = 5
-"""Records that are written, and read, by a workload that goes on."""
+"""Records that a working workload must write, and read."""
 SHOWN = 3
 
 
 class Task(NamedTuple):
-    """What one run does.
+    """The parameters of one run.
 
     Attributes:
         on: Kind of cluster.
-        faults: Names to choose from; all without.
-        workloads: Names; `OF_LIBRDKAFKA` without.
+        faults: Names to choose from; all if empty.
+        workloads: Names; `OF_LIBRDKAFKA` if empty.
     """
 
     on: str
@@ -71,7 +72,7 @@ class Task(NamedTuple):
 
 
 def run(task: Task, folder: Path) -> list[Anomaly]:
-    """Start a cluster, carry out the plan under load; everything that was wrong."""
+    """Start a cluster and execute the plan under load; return all anomalies."""
     steps = plan(task.seed, task.steps, task.faults, in_pairs=task.in_pairs)
     needs = {need for step in steps for need in step.needs}
     with cluster(task.on, folder, needs) as nodes:
@@ -89,7 +90,7 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
 
 
 def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
-    """Clients begin when every node knows their topics: one that leads and does not know yet refuses them."""
+    """Start clients once every node has their topics; a leader without them refuses requests."""
     for workload in workloads:
         workload.create()
     found = _whole(nodes, workloads)
@@ -101,7 +102,7 @@ def _begun(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
 def _disturb(
     nodes: Cluster, workloads: Sequence[Workload], steps: Sequence[Step], choice: Random
 ) -> list[Anomaly]:
-    """Each step in turn; end at the first from which the cluster does not recover."""
+    """Execute the steps one by one; stop after the first without recovery."""
     topics = [workload.topic for workload in workloads]
     found = _going_on(workloads)
     for step in steps:
@@ -131,13 +132,13 @@ def _counts(workloads: Sequence[Workload]) -> str:
 
 
 def _whole(nodes: Cluster, workloads: Sequence[Workload]) -> list[Anomaly]:
-    """All replicas in sync, as every node says."""
+    """Check that all replicas are in sync, according to every node."""
     amiss = wait_until_whole(nodes, [workload.topic for workload in workloads], PATIENCE_S)
     return [Anomaly("not whole again", amiss)] if amiss else []
 
 
 def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
-    """Every workload writes and reads."""
+    """Check that every workload writes and reads."""
     before = [(workload.progress, workload.seen_count) for workload in workloads]
     deadline = time.monotonic() + PATIENCE_S
     for workload, (written, read) in zip(workloads, before, strict=True):
@@ -150,7 +151,7 @@ def _going_on(workloads: Sequence[Workload]) -> list[Anomaly]:
 
 
 def _settled(nodes: Cluster) -> list[Anomaly]:
-    """Whether replicas come to hold the same, coordinators' too: clients write nothing, and followers fetch."""
+    """Check that replicas become equal, also those of coordinators, once clients are idle."""
     found = wait_until_whole(nodes, None, PATIENCE_S)
     if found:
         return [Anomaly("not whole again", found)]
@@ -172,7 +173,7 @@ def _judged(workload: Workload) -> list[Anomaly]:
 
 
 def report(task: Task, found: Sequence[Anomaly]) -> str:
-    """The anomalies by kind, the first of each in full, and the command that repeats the plan."""
+    """Return the anomalies by kind, the first ones in full, and the command to repeat the plan."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for anomaly in found:
         kinds[anomaly.kind].append(anomaly.detail)
@@ -183,7 +184,7 @@ def report(task: Task, found: Sequence[Anomaly]) -> str:
 
 def main() -> None:
     options = _options()
-    # As Ctrl-C: nodes end with the run.
+    # Handled like Ctrl-C: nodes end with the run.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if any(FAULTS[name].needs is Need.DISKS for name in _listed(options.faults) or FAULTS):
         in_own_namespace()
@@ -205,7 +206,7 @@ def main() -> None:
 
 
 def _in_child(task: Task, keep: bool) -> bool:
-    """Whether a run found something; in a process of its own, with which the memory of millions of reads goes."""
+    """Run in a child, whose end frees the memory of millions of reads; return whether it failed."""
     child = get_context("fork").Process(target=_run_and_report, args=(task, keep))
     child.start()
     try:

@@ -1,9 +1,9 @@
 """Faults, and plans of them: one seed is one plan.
 
-A step has one fault or two. The second one begins while the first holds, at another node, and both are healed in
-either order, unless they say otherwise (`Place`); then the cluster has to become whole. Which node is meant is said by
-what it does at that moment: a role is resolved when the fault begins, so a seed gives the same plan and not the same
-history.
+A step has one or two faults. The second one starts while the first is active, at another node. Both
+are healed in either order, unless they restrict it (`Place`); then the cluster has to recover. The
+node is given by its role at that moment: a role is resolved when the fault starts, so a seed gives
+the same plan, but not the same history.
 """
 
 import time
@@ -27,7 +27,7 @@ Act = Callable[[Cluster, int], None]
 
 
 class Place(Enum):
-    """Where a fault stands among two."""
+    """The position of a fault in a step of two."""
 
     ANY = "first or second, and healed in either order"
     FIRST = "healed last: an administrator has to be answered, and the cluster to be whole before a disk goes"
@@ -36,11 +36,11 @@ class Place(Enum):
 
 
 class Fault(NamedTuple):
-    """What is done to a node, and what undoes it.
+    """An action on a node, and the action that undoes it.
 
     Attributes:
-        place: In a step of two; of two with the same one, either is first.
-        needs: What the cluster must have.
+        place: Position in a step of two; two faults with equal positions may have either order.
+        needs: Requirement of the cluster.
     """
 
     inject: Act
@@ -79,7 +79,7 @@ def _wipe(cluster: Cluster, node: int) -> None:
 
 
 def _roll(cluster: Cluster, first: int) -> None:
-    """Each node in turn is stopped and started, and the next one once all replicas are in sync again."""
+    """Restart one node after the other, the next one when all replicas are in sync again."""
     for node in _in_turn(first):
         cluster.stop(node)
         cluster.start(node)
@@ -87,7 +87,7 @@ def _roll(cluster: Cluster, first: int) -> None:
 
 
 def _rush(cluster: Cluster, first: int) -> None:
-    """The same without waiting: a node may be the only one of an ISR when it stops."""
+    """Restart all nodes without waiting: a node may be the only one of an ISR when it stops."""
     for node in _in_turn(first):
         cluster.stop(node)
         cluster.start(node)
@@ -98,7 +98,7 @@ def _in_turn(first: int) -> list[int]:
 
 
 def _jump(seconds: float) -> Fault:
-    """A wall clock that is off for a time: it jumps there and back."""
+    """Return a fault that shifts a wall clock, and then shifts it back."""
     return Fault(
         lambda cluster, node: cluster.shift_clock(node, seconds),
         lambda cluster, node: cluster.shift_clock(node, 0),
@@ -107,23 +107,23 @@ def _jump(seconds: float) -> Fault:
 
 
 def _take_replicas(cluster: Cluster, node: int) -> None:
-    """A node has no partition any more; the first of the others is every partition's preferred leader."""
+    """Move all partitions away from a node, to the others; the first one is preferred."""
     reassign(cluster, [other for other in NODES if other != node])
 
 
 def _give_replicas(cluster: Cluster, node: int) -> None:
-    """It fetches all of them again, and leads them as soon as it can."""
+    """Move the partitions back: the node fetches them again, and leads as soon as it can."""
     reassign(cluster, [node, *(other for other in NODES if other != node)])
 
 
 def _invite(cluster: Cluster, node: int) -> None:
-    """A broker joins and has the replicas of another one, as its partitions' preferred leader."""
+    """Add a broker and move another one's replicas to it, as preferred leader."""
     cluster.join()
     reassign(cluster, [GUEST, *(other for other in NODES if other != node)])
 
 
 def _dismiss(cluster: Cluster, _: int) -> None:
-    """It gives them back and goes for good."""
+    """Move its replicas back, stop it permanently and unregister it."""
     reassign(cluster, NODES)
     wait_until_whole(cluster, None, ROLL_S)
     cluster.leave()
@@ -135,11 +135,11 @@ def _elect(cluster: Cluster, _: int) -> None:
 
 
 def _nothing(_: Cluster, __: int) -> None:
-    """It healed itself."""
+    """Do nothing, because the fault healed itself."""
 
 
 def _links(ways: Callable[[int], Sequence[Way]]) -> Fault:
-    """What is sent on these ways of a node is held back."""
+    """Return a fault that holds back data on these ways of a node."""
     return Fault(
         lambda cluster, node: cluster.network.cut(ways(node)),
         lambda cluster, node: cluster.network.mend(ways(node)),
@@ -179,20 +179,23 @@ FAULTS: Mapping[str, Fault] = {
 }
 ORDER = (Place.FIRST, Place.ANY, Place.SECOND, Place.LAST)
 ENDS = frozenset(("kill", "restart", "power-cut", "kill-all", "power-cut-all"))
-"""Of processes."""
+"""Faults that end processes."""
 STOPS_NODES_IN_TURN = frozenset(("rolling", "rush"))
 LEAVES_A_MAJORITY = frozenset(
     ("slow", "clock-ahead", "clock-behind", "reassign", "member", "elect")
 )
-"""What nodes can be stopped in turn beside: with one more they are stuck, and so is a clean stop."""
+"""Faults during which nodes can be stopped one by one.
+
+With another kind of fault they would wait for a majority, and so would a clean stop.
+"""
 TOUCHES_ALL = frozenset(("kill-all", "power-cut-all"))
 ROLES = ("leader", "leader", "controller", "coordinator", "any")
 
 
 def _is_pair(one: str, other: str) -> bool:
-    """Whether two faults can go together, and nothing acknowledged may be lost.
+    """Return whether two faults can be combined without the loss of acknowledged records.
 
-    A lost disk and the death of another replica may be the loss of both that had a record (min ISR 2).
+    A lost disk and the death of another replica may lose both copies of a record (min ISR 2).
     """
     both = {one, other}
     if "wipe" in both and both & ENDS - {"restart"}:
@@ -211,7 +214,7 @@ class Step(NamedTuple):
     Attributes:
         gap_s: From the first fault to the second.
         hold_s: From the last fault to the first healing; shorter or longer than a session.
-        first_is_healed_last: Of two.
+        first_is_healed_last: Only for two faults.
     """
 
     faults: tuple[tuple[str, str], ...]
@@ -221,7 +224,7 @@ class Step(NamedTuple):
 
     @property
     def needs(self) -> set[Need]:
-        """What a cluster must have for it."""
+        """Return the requirements of the cluster."""
         found = (FAULTS[name].needs for name, _ in self.faults)
         return {need for need in found if need is not None}
 
@@ -233,11 +236,11 @@ class Step(NamedTuple):
 
 
 def plan(seed: int, steps: int, names: Sequence[str] = (), *, in_pairs: bool = False) -> list[Step]:
-    """The steps of a seed.
+    """Return the steps of a seed.
 
     Args:
-        names: Faults to choose from; all without.
-        in_pairs: Whether steps have two faults: each pair once before one comes again.
+        names: Faults to choose from; all if empty.
+        in_pairs: Whether steps have two faults: each pair once before any is repeated.
     """
     choice = Random(seed)
     singles = [(name,) for name in names or FAULTS]
@@ -264,10 +267,10 @@ def _place(name: str) -> int:
 
 
 def carry_out(cluster: Cluster, step: Step, topic: str, choice: Random) -> str:
-    """Inject and heal what a step says; return which nodes it met.
+    """Inject and heal the faults of a step; return the affected nodes.
 
     Raises:
-        NotBackError: A node did not stop or come back.
+        NotBackError: A node did not stop or restart.
     """
     met: list[tuple[str, int]] = []
     for place, (name, role) in enumerate(step.faults):
@@ -285,7 +288,7 @@ def carry_out(cluster: Cluster, step: Step, topic: str, choice: Random) -> str:
 
 
 def node_of(cluster: Cluster, role: str, topic: str, choice: Random, taken: set[int]) -> int:
-    """A node that has a role now and was not chosen yet; any other where nobody has it."""
+    """Return an unused node with this role now, or any other if no node has the role."""
     left = [node for node in NODES if node not in taken]
     asked = next(node for node in left if node in cluster.up)
     if role == "leader":
@@ -304,7 +307,7 @@ def _leaders(address: str, *topics: str) -> set[int]:
 
 
 def _controller(address: str) -> int:
-    """Who leads the metadata quorum, by a broker; -1 if that is not known, as nobody leads or answers."""
+    """Return the leader of the metadata quorum, from a broker; -1 if unknown."""
     of = m.DescribeQuorumRequest
     topic = of.TopicData(
         topic_name="__cluster_metadata", partitions=[of.PartitionData(partition_index=0)]
@@ -318,7 +321,7 @@ def _controller(address: str) -> int:
 
 
 def wait_until_whole(cluster: Cluster, topics: Sequence[str] | None, patience_s: float) -> str:
-    """Return nothing once each node says that all partitions are led and all replicas in sync; else what was amiss."""
+    """Wait until each node reports leaders and full ISRs everywhere; return the fault, or ''."""
     return wait_while_any(_is_not_everywhere, cluster, topics, patience_s)
 
 
@@ -328,12 +331,12 @@ def wait_while_any(
     topics: Sequence[str] | None,
     patience_s: float,
 ) -> str:
-    """Return nothing once no node reports a partition that lacks something; else the fault."""
+    """Wait until no node reports a partition with a fault; return the fault, or ''."""
     return _wait_while(lambda: _amiss(cluster, topics, lacks), patience_s)
 
 
 def _wait_while(amiss: Callable[[], str], patience_s: float) -> str:
-    """Return nothing once nothing is amiss; else what is when the time is over."""
+    """Wait until there is no fault; return the fault at the deadline, or ''."""
     deadline = time.monotonic() + patience_s
     while found := amiss():
         if time.monotonic() > deadline:
@@ -347,7 +350,7 @@ def _is_not_everywhere(row: Partition) -> bool:
 
 
 def _is_out_of_sync(row: Partition) -> bool:
-    """Whether a replica is, wherever an administrator has put them."""
+    """Return whether a replica is out of sync, wherever it was assigned."""
     return row.leader == -1 or row.isr != row.replicas
 
 

@@ -1,8 +1,9 @@
-"""Which process made a connection on this machine's loopback.
+"""The process that opened a loopback connection of this machine.
 
-The socket of its end is looked up by both ports, as ``ss`` does (netlink's ``sock_diag(7)``), which takes some
-microseconds; ``/proc/net/tcp`` takes ten milliseconds of the kernel's time on a machine of some thousand sockets, as it
-lists all of them. The socket's inode is what ``/proc/PID/fd`` of the process links to.
+The socket of its end is looked up by both ports, as ``ss`` does (netlink's ``sock_diag(7)``), which
+takes some microseconds. ``/proc/net/tcp`` takes ten milliseconds of the kernel's time on a machine
+with some thousand sockets, because it lists all of them. Links in ``/proc/PID/fd`` of the process
+contain the socket's inode.
 """
 
 import os
@@ -21,17 +22,17 @@ REST = struct.Struct("=III")
 ANY_STATE = ANY_COOKIE = 0xFFFFFFFF
 FOUND = struct.Struct("!4xHH60x")
 INODE = struct.Struct("=I")
-"""Both make the kernel's ``inet_diag_msg``: its ports, and what is at its end."""
+"""Together the kernel's ``inet_diag_msg``: its ports, and its last field."""
 ANSWER_BYTES = 4096
 LOOPBACK = socket.inet_aton("127.0.0.1") + bytes(12)
 
 
 def inode_of(port: int, remote_port: int) -> int | None:
-    """The inode of the socket at one end of a TCP connection on 127.0.0.1, of IPv4 or mapped to IPv6.
+    """Return the inode of the socket at one end of a TCP connection on 127.0.0.1, also IPv4-mapped.
 
     Returns:
-        None where there is no such socket, and where no process holds it any more: it is closed, though its other end
-        may not be.
+        None if there is no such socket, or no process holds it any more: it is closed, although its
+        other end may be open.
     """
     ends = PORTS.pack(port, remote_port) + LOOPBACK + LOOPBACK
     asked = QUESTION.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, ANY_STATE)
@@ -40,7 +41,7 @@ def inode_of(port: int, remote_port: int) -> int | None:
         kernel.send(HEADER.pack(HEADER.size + len(asked), BY_FAMILY, REQUEST, 0, 0) + asked)
         answer = kernel.recv(ANSWER_BYTES)
     _, kind, *_ = HEADER.unpack_from(answer)
-    # Where there is no connection, the kernel answers with who listens at the port.
+    # Without such a connection, the kernel returns the socket that listens on the port.
     if kind == ERROR or FOUND.unpack_from(answer, HEADER.size) != (port, remote_port):
         return None
     (inode,) = INODE.unpack_from(answer, HEADER.size + FOUND.size)
@@ -48,7 +49,7 @@ def inode_of(port: int, remote_port: int) -> int | None:
 
 
 def holds(pid: int, inode: int) -> bool:
-    """Whether a process has a socket among its files."""
+    """Return whether a process has a socket among its files."""
     folder = f"/proc/{pid}/fd"
     try:
         return any(

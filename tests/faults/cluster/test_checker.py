@@ -1,4 +1,4 @@
-"""The checker of clusters finds each anomaly in a history that has it, and none in one that a cluster may have."""
+"""The checker of clusters finds every anomaly in incorrect histories, and none in correct ones."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from tests.faults.lives import overlaps
 
 
 def batch(offset: int, epoch: int, value: bytes) -> bytes:
-    """As long as a header says that it is; nothing here looks into its records."""
+    """Return a batch of the length in its header; the tests do not read its records."""
     body = epoch.to_bytes(4, "big") + b"\x02" + bytes(44) + value
     return offset.to_bytes(8, "big") + len(body).to_bytes(4, "big") + body
 

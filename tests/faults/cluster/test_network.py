@@ -1,4 +1,4 @@
-"""The network between nodes: what is cut is held back in that direction alone, and arrives once it heals."""
+"""The network between nodes: a cut holds data back in one direction only; they arrive later."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Which node made a producer take a new epoch is read off librdkafka's log."""
+"""The node that made a producer take a new epoch is read from librdkafka's log."""
 
 import logging
 
@@ -14,7 +14,7 @@ LINES = {
     ],
     f"DRAIN {PREFIX} orders [0] beginning partition drain: drain before retrying": [],
 }
-"""As librdkafka writes them beside Apache Kafka."""
+"""Lines that librdkafka writes with Apache Kafka."""
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -1,4 +1,4 @@
-"""A sample of what `make torture` does for minutes: three processes under load, kill -9 and SIGSTOP."""
+"""A sample of the runs of `make torture`: three processes under load, kill -9 and SIGSTOP."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A connection's process is known while it holds its end, and by that end alone."""
+"""A connection's process is found while it holds its end, and only by that end."""
 
 import os
 import socket

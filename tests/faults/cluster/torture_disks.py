@@ -1,4 +1,4 @@
-"""Disks of nodes lose what was not synced, and nothing else; clocks jump. `make torture` runs it: only root mounts."""
+"""Disks lose exactly the unsynced data; clocks jump. `make torture` runs it, as root."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def test_a_disk(tmp_path: Path, scenario: str) -> None:
 
 
 def power_cut(disk: Disk) -> None:
-    """A synced file and the synced part of another are left, and nothing of a third."""
+    """A synced file and the synced part of another remain, and nothing of a third."""
     for name, is_synced in (("synced", True), ("longer", True), ("lost", False)):
         with (disk.path / name).open("wb", buffering=0) as file:
             file.write(b"x" * 1000)
@@ -42,7 +42,7 @@ def power_cut(disk: Disk) -> None:
 
 
 def full(disk: Disk) -> None:
-    """Nothing can be written until the space is given back."""
+    """Nothing can be written until space is freed."""
     disk.fill()
     with pytest.raises(OSError, match="space"):
         (disk.path / "refused").write_bytes(bytes(4096))

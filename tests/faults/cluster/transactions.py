@@ -1,4 +1,4 @@
-"""Transactions: producers commit and abort over all partitions, and readers of both isolation levels follow."""
+"""Producers commit and abort transactions; readers of both isolation levels follow them."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ RECORDS_MAX = 5
 
 
 class Transactions(Workload):
-    """`PRODUCERS` transactional ids, one reader of what is committed and one of everything."""
+    """`PRODUCERS` transactional ids, a read_committed reader and a read_uncommitted one."""
 
     topic = "transactions"
 
@@ -39,7 +39,7 @@ class Transactions(Workload):
         return [*writers, partial(self._read, True), partial(self._read, False)]
 
     def _live(self, name: str, choice: Random) -> None:
-        """Transaction after transaction; after an error that is no abort, by a new producer of the same id."""
+        """Run transactions; after an error that is not an abort, with a new producer of the id."""
         number = life = 0
         while not self.stopping.is_set():
             life += 1
@@ -67,7 +67,7 @@ class Transactions(Workload):
         )
 
     def _end_what_is_open(self, name: str) -> None:
-        """A producer that begins ends its predecessor's transaction."""
+        """Start a new producer, which ends its predecessor's transaction."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             try:
@@ -79,7 +79,7 @@ class Transactions(Workload):
         self.anomalies.append(Anomaly("no progress", f"{name} cannot begin"))
 
     def _again(self, call: Callable[[float], None]) -> None:
-        """Make a call until it has an outcome.
+        """Repeat a call until it has an outcome.
 
         Raises:
             KafkaException: Its outcome is an error.
@@ -104,7 +104,7 @@ class Transactions(Workload):
                 outcome = Outcome.UNKNOWN
                 outcome = self._commit(producer)
             else:
-                # librdkafka may end a transaction that it has not begun at the coordinator, which is fatal to it.
+                # librdkafka may end a transaction unknown to the coordinator, a fatal error.
                 producer.flush(ATTEMPT_S)
                 self._again(producer.abort_transaction)
         finally:
@@ -121,7 +121,7 @@ class Transactions(Workload):
         time.sleep(choice.uniform(0.0, 0.05))
 
     def _commit(self, producer: Producer) -> Outcome:
-        """How it ended; what the coordinator has not taken is aborted."""
+        """Commit, or abort what the coordinator did not accept; return the outcome."""
         try:
             self._again(producer.commit_transaction)
         except KafkaException as error:
@@ -165,7 +165,7 @@ class Transactions(Workload):
         return super().clients_history()._replace(ends=self.ends)
 
     def history(self) -> ClusterHistory:
-        """Also the stable ends, once they had the time to get there: markers are written behind an answer."""
+        """Add the stable ends; wait for them, because markers are written after the response."""
         deadline = time.monotonic() + PATIENCE_S
         found = self._stable()
         while _is_stuck(found) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What a node itself says of partitions, by raw requests: a client library would ask whichever node it likes."""
+"""A node's own view of partitions, by raw requests; a client library would choose the node."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ METADATA, VERSION = 3, 12
 
 
 class Partition(NamedTuple):
-    """A partition as one node's metadata have it; ``leader`` is -1 where nobody leads."""
+    """A partition in one node's metadata; ``leader`` is -1 without a leader."""
 
     name: str
     leader: int
@@ -20,10 +20,10 @@ class Partition(NamedTuple):
 
 
 def partitions(address: str, topics: Iterable[str] | None) -> list[Partition]:
-    """Of topics, or of all that there are; sorted; nothing of those that the node does not know.
+    """Return the partitions of topics (None: all), sorted, without those unknown to the node.
 
     Raises:
-        OSError: The node does not answer.
+        OSError: The node does not respond.
     """
     of = m.MetadataRequest.MetadataRequestTopic
     wanted = None if topics is None else [of(name=name) for name in topics]

@@ -1,4 +1,4 @@
-"""What every workload is: a topic, clients in threads of their own, and what they noted."""
+"""The common part of all workloads: a topic, client threads, and their records."""
 
 import os
 import threading
@@ -18,17 +18,18 @@ from tests.faults.history import Anomaly, History, Read, Write
 from tests.support.patience import PATIENCE_S, POLL_S
 
 NICE = 10
-"""Of clients: librdkafka spins while a leader answers none of its requests, and would take the CPU from the nodes."""
+"""Niceness of clients: librdkafka spins while no leader responds, and would slow the nodes."""
 
 
 class Workload(ABC):
-    """One topic and its clients, from `start` to `stop`; then `history` is what they did.
+    """One topic and its clients, from `start` to `stop`; then `history` has their actions.
 
     Attributes:
-        topic: Made by `create`; three replicas.
+        topic: Created by `create`, with three replicas.
         progress: Acknowledged writes so far; grows while the cluster serves.
-        anomalies: What a client was told and must not be.
-        sent_again: Values in doubt when a node that is not ours made their producer take a new epoch.
+        anomalies: Responses to clients that must not occur.
+        sent_again: Values in doubt when a node that is not ours made their producer take a new
+            epoch.
     """
 
     topic: ClassVar[str]
@@ -51,7 +52,7 @@ class Workload(ABC):
 
     @property
     def seen_count(self) -> int:
-        """What readers were given so far; grows like `progress`."""
+        """Number of records that readers got so far; grows like `progress`."""
         return len(self.reads)
 
     def create(self) -> None:
@@ -68,7 +69,7 @@ class Workload(ABC):
             thread.start()
 
     def stop(self) -> None:
-        """Return when all clients have ended; one that does not is an anomaly."""
+        """Return when all clients have ended; a client that does not end is an anomaly."""
         self.stopping.set()
         deadline = time.monotonic() + 2 * PATIENCE_S
         for thread in self._threads:
@@ -77,32 +78,32 @@ class Workload(ABC):
                 self.anomalies.append(Anomaly("stuck client", f"{self.topic}: {thread.name}"))
 
     def refused(self, consumer: str, error: KafkaError) -> None:
-        """Note what a consumer was told in place of a record: an offset that it was given, or read to, is one."""
+        """Record a consumer's error: an offset out of range is an anomaly."""
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self.anomalies.append(Anomaly("reader out of range", f"{consumer}: {error.str()}"))
 
     def _guarded(self, client: Callable[[Random], None], choice: Random) -> None:
-        # A thread's own, which those that it starts inherit.
+        # Each thread sets its own; threads that it starts inherit it.
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         try:
             client(choice)
         except Exception as error:
-            # Callbacks that run while a client is given up say what they met, and that comes from why it was.
+            # A callback during the end of a client may raise its own error, caused by the client's.
             told = " from ".join(repr(one) for one in (error, error.__cause__) if one is not None)
             self.anomalies.append(Anomaly("client failed", f"{self.topic}: {told}"))
 
     @abstractmethod
     def clients(self) -> Sequence[Callable[[Random], None]]:
-        """Each runs in a thread until `stopping`."""
+        """Return the functions that run in threads until `stopping`."""
 
     def clients_history(self) -> History:
-        """What clients noted; the last read is added by `history`."""
+        """Return the clients' records; `history` adds the last read."""
         answered = {one.value for one in self.acknowledged}
         writes = [one._replace(acknowledged=one.value in answered) for one in self.writes]
         return History(writes=writes, reads=list(self.reads), sent_again=frozenset(self.sent_again))
 
     def history(self) -> ClusterHistory:
-        """All of it, with what is left in the end."""
+        """Return the whole history, with the final state."""
         final = read_all(self.cluster.bootstrap, self.topic, self.partitions)
         return ClusterHistory(
             clients=self.clients_history()._replace(final=final),
@@ -110,7 +111,7 @@ class Workload(ABC):
         )
 
     def judge(self) -> list[Anomaly]:
-        """Everything that is wrong, once the cluster is whole and `stop` has returned."""
+        """Return all anomalies, once the cluster has recovered and `stop` has returned."""
         history = self.history()
         if again := history.clients.sent_again:
             print(
@@ -119,12 +120,12 @@ class Workload(ABC):
         return self.anomalies + check(history) + list(self.further(history))
 
     def further(self, _: ClusterHistory) -> Iterable[Anomaly]:
-        """What must hold of this workload alone."""
+        """Check rules of this workload only."""
         return ()
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[Read]:
-    """What a new read_committed consumer finds, from the first offset to the end that leaders name now."""
+    """Return the records that a new read_committed consumer finds, up to the current ends."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -154,16 +155,17 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[Read]:
 
 
 def _is_at(consumer: Consumer, topic: str, ends: dict[int, int]) -> bool:
-    """Whether everything below the ends was read; a position moves with the first record, or marker, behind."""
+    """Return whether all was read below the ends; positions move with the next record or marker."""
     at = consumer.position([TopicPartition(topic, index) for index in ends])
     return all(one.offset >= ends[one.partition] or not ends[one.partition] for one in at)
 
 
 @contextmanager
 def fatal_errors() -> Iterator[None]:
-    """Calls of a producer that raise a fatal error also where it came together with a delivery report.
+    """Make a producer's calls raise a fatal error also if a delivery report accompanies it.
 
-    confluent-kafka's `poll` reports the delivery while its error is already set, which Python makes a SystemError of.
+    confluent-kafka's `poll` reports the delivery while its error is already set, and Python turns
+    that into a SystemError.
 
     Raises:
         KafkaException: A call raised it, or a SystemError that it caused.
