@@ -1,8 +1,8 @@
 """A checker of histories: the actions and observations of clients, and the rules for them.
 
 A history consists of events with times of one clock. Values are unique, so a value identifies the
-write that a read returned. Each check yields an `Anomaly` for every violation of its rule. A history
-without anomalies is one that a broker may produce.
+write that a read returned. Each check yields an `Anomaly` for every violation of its rule. A
+history without anomalies is one that a broker may produce.
 """
 
 from collections import defaultdict
@@ -81,8 +81,8 @@ class OffsetFetched(NamedTuple):
 class History(NamedTuple):
     """A whole history.
 
-    ``final`` has all records that a read_committed consumer finds at the end. ``sent_again`` has the
-    values that their producer may have sent twice, each time with another identity.
+    ``final`` has all records that a read_committed consumer finds at the end. ``sent_again`` has
+    the values that their producer may have sent twice, each time with another identity.
     """
 
     writes: Sequence[Write] = ()

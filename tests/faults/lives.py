@@ -1,8 +1,8 @@
 """Group members with random behaviour: they join, commit, leave, pause, and lose their connections.
 
-A life is a loop of one member, in its own thread, with raw requests. Any request may be the last one
-of its connection. The member then continues on a new one, as a client does. Responses are recorded
-for the checker.
+A life is a loop of one member, in its own thread, with raw requests. Any request may be the last
+one of its connection. The member then continues on a new one, as a client does. Responses are
+recorded for the checker.
 """
 
 import random

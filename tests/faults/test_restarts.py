@@ -1,7 +1,7 @@
 """A stopped or killed (-9) broker restores its groups, offsets, producers and open transactions.
 
-`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about four seconds each. Every second round
-kills the broker.
+`TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about four seconds each. Every second
+round kills the broker.
 """
 
 import os

@@ -28,9 +28,9 @@ PAUSE_S = exactly(0.002, "the pause between two records: the load stays small")
 class NumberedProducer:
     """An idempotent producer with acks=all; a new producer replaces it after a fatal error.
 
-    The cluster does not cause such an error: a leader that stopped cleanly keeps only the last batch
-    of a producer, because its snapshot does (Apache Kafka's, too). So a retry of an earlier batch is
-    out of order.
+    The cluster does not cause such an error: a leader that stopped cleanly keeps only the last
+    batch of a producer, because its snapshot does (Apache Kafka's, too). So a retry of an earlier
+    batch is out of order.
     """
 
     def __init__(self, workload: Workload, name: str) -> None:

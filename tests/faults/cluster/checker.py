@@ -1,8 +1,8 @@
 """Rules for the histories of a cluster, and for the final contents of all replicas.
 
 The rules for the clients of one broker (`tests/faults/history.py`) apply to a cluster, too. This
-module adds the errors that several nodes can make: an acknowledged or read offset that holds another
-record after a change of leader; records that a reader skipped; replicas whose logs differ;
+module adds the errors that several nodes can make: an acknowledged or read offset that holds
+another record after a change of leader; records that a reader skipped; replicas whose logs differ;
 transactions that no leader ends.
 
 A history is taken when all faults are over, every replica is in sync and no client writes. It is

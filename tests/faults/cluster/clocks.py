@@ -1,8 +1,8 @@
 """Wall clocks of running nodes that jump, as after a manual correction; monotonic clocks do not.
 
 Each process gets its own clock from a library that is loaded before libc (`shifted_clock.c`,
-compiled here): it adds the current number in a file. Python, Rust's standard library and the JVM all
-use libc.
+compiled here): it adds the current number in a file. Python, Rust's standard library and the JVM
+all use libc.
 """
 
 import os

@@ -1,15 +1,16 @@
 """Disks of nodes that can be full and lose power: one ext4 per node, loop-mounted from memory.
 
 Theory of operation. A power cut loses the data that the kernel had not written. ext4 can be shut
-down by an ioctl (``EXT4_IOC_SHUTDOWN`` without a flush of its journal): from then on nothing reaches
-the image file, so unmounting drops the page cache, and the next mount replays the journal as after a
-power cut. A write that was not synced is lost together with its file's new length; synced data stay.
-``commit=300`` prevents the journal's own timer from writing it earlier, so more data are at risk
-than with the default. The image files are in memory (`memory`), because a sync of a file system in
-a file costs two syncs of the disk below, and three nodes on one disk would not be independent.
+down by an ioctl (``EXT4_IOC_SHUTDOWN`` without a flush of its journal): from then on nothing
+reaches the image file, so unmounting drops the page cache, and the next mount replays the journal
+as after a power cut. A write that was not synced is lost together with its file's new length;
+synced data stay. ``commit=300`` prevents the journal's own timer from writing it earlier, so more
+data are at risk than with the default. The image files are in memory (`memory`), because a sync of
+a file system in a file costs two syncs of the disk below, and three nodes on one disk would not be
+independent.
 
-Only root may mount, and only in a separate mount namespace (`in_own_namespace`): however the process
-ends, the mounts end with it.
+Only root may mount, and only in a separate mount namespace (`in_own_namespace`): however the
+process ends, the mounts end with it.
 """
 
 import fcntl

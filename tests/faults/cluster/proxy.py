@@ -5,9 +5,9 @@ between nodes passes here, and no traffic of clients. The destination of a conne
 the port, and its source from the socket (`tests/faults/cluster/sockets.py`). So a link can be cut
 between two nodes only, and in one direction only.
 
-A cut holds back all data, including the end of a connection, and loses nothing: after it heals, late
-requests arrive as they do after TCP retransmissions. A new connection is accepted, and relayed once
-both directions are open. A slow link waits before each piece of up to 64 KiB.
+A cut holds back all data, including the end of a connection, and loses nothing: after it heals,
+late requests arrive as they do after TCP retransmissions. A new connection is accepted, and relayed
+once both directions are open. A slow link waits before each piece of up to 64 KiB.
 
 ``python -m tests.faults.cluster.proxy COUNT`` prints COUNT ports. Then it reads one JSON object per
 line and prints ``ok`` once it applies: ``routes`` (port to ``[node, port]``), ``pids`` (node to

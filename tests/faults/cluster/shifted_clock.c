@@ -1,4 +1,4 @@
-/* Loaded before libc (LD_PRELOAD): shifts the wall clock by the nanoseconds in the file $FAULTS_CLOCK. */
+/* Loaded before libc (LD_PRELOAD): shifts the wall clock by the nanoseconds in $FAULTS_CLOCK. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
