@@ -1,4 +1,4 @@
-"""Run seeds: ``python -m tests.simulation --first 1 --seeds 10000``. Ends at the first that fails."""
+"""Run ``python -m tests.simulation --first 1 --seeds 10000``; it ends at the first failing seed."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Many seeds, one after the other, from the command line."""
+"""Runs of many seeds, one after the other, from the command line."""
 
 import argparse
 import time
@@ -13,10 +13,10 @@ PROGRESS_SECONDS = exactly(10, "a line of progress is printed this often")
 
 
 def main(module: str, run_seed: Callable[[int], str]) -> int:
-    """Run the seeds that the command line names, up to the first that fails; 0 if all hold.
+    """Run the seeds given on the command line, up to the first failure; return 0 if all pass.
 
     Args:
-        module: What ``python -m`` is given, for the command that repeats a seed.
+        module: The argument of ``python -m`` in the command that repeats a seed.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--first", type=int, default=1)
@@ -38,7 +38,7 @@ def main(module: str, run_seed: Callable[[int], str]) -> int:
 
 
 def again(module: str, seed: int) -> str:
-    """The command that repeats a seed."""
+    """Return the command that repeats a seed."""
     return f"PYTHONHASHSEED=0 python -m {module} --first {seed} --seeds 1"
 
 

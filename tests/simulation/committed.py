@@ -1,4 +1,4 @@
-"""What the coordinators have committed, by their records; and the rules that each next record keeps."""
+"""The committed state of the coordinators, from their records, and the rules for new records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,18 +25,18 @@ _MAY_FOLLOW_PREPARE = {
 
 
 class Committed:
-    """Fed with committed batches.
+    """State from committed batches.
 
     Attributes:
         transactions: By transactional id.
-        offsets: Of groups, by partition of `__consumer_offsets`.
-        identities: All that producers ever were, by transactional id.
-        generations: Of classic groups.
+        offsets: Offsets of groups, by partition of `__consumer_offsets`.
+        identities: All past and present producers, by transactional id.
+        generations: Generations of classic groups.
         texts: All metadata of offset commits.
-        epochs: Of members of consumer groups, by group and member id.
-        epochs_seen: Likewise, of those too that are gone.
-        revoking: Those members that have partitions to give up, for which they have a time of their own.
-        held: What those members hold: topic ids and partitions.
+        epochs: Epochs of members of consumer groups, by group and member id.
+        epochs_seen: The same, including removed members.
+        revoking: Those members that still have to revoke partitions, for which there is a timeout.
+        held: Topic ids and partitions of those members.
     """
 
     def __init__(self, report: Report) -> None:
@@ -59,7 +59,7 @@ class Committed:
         }
 
     def transaction_batch(self, batch: Batch) -> None:
-        """Of `__transaction_state`."""
+        """Process a batch of `__transaction_state`."""
         for key, value in batch.records:
             assert key is not None
             name = read_transactional_id(key)
@@ -86,7 +86,7 @@ class Committed:
                 self._report("a transaction ended that was not open", (old, new))
 
     def group_batch(self, index: int, batch: Batch) -> None:
-        """Of `__consumer_offsets`."""
+        """Process a batch of `__consumer_offsets`."""
         model = self.offsets.setdefault(index, OffsetsModel())
         if batch.is_control:
             model.marker(batch.producer_id, committed=batch.is_commit)

@@ -1,4 +1,4 @@
-"""A fake core whose appends wait, partition by partition, and which takes produce requests of transactions."""
+"""A fake core whose appends wait, for each partition, and which handles transactional Produce."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka_core._core import EncodedMessage, Event
 
 METADATA_ID = bytes(15) + b"\1"
-"""Of the topic whose records are committed at once: without it there is no broker."""
+"""The topic whose records are committed at once; without it a broker cannot start."""
 _FIRST_OWN_TOKEN = 2**60
 
 Producers = dict[int, ProducerState]
@@ -42,44 +42,47 @@ class Produce(NamedTuple):
 class _Held(NamedTuple):
     append: _Append
     producers: Producers
-    """Before it."""
+    """The producers before the append."""
 
 
 Done = Callable[[int], None]
 
 
 class Door:
-    """Is told what goes through it; this one does not care."""
+    """Callbacks for events of the core; this class ignores them."""
 
     def replied(self, request: int, body: bytes) -> None:
-        """A request is answered."""
+        """Called when a request gets its response."""
 
     def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
-        """A transaction writes to a partition for the first time."""
+        """Called when a transaction first writes to a partition."""
 
     def marks(self, marker: fake_core.Marker) -> None:
-        """A transaction ends in a partition."""
+        """Called when a transaction ends in a partition."""
 
 
 @dataclass
 class _Guard:
-    """As `rust/log/src/log/verification.rs` has it."""
+    """Verification state like that of `rust/log/src/log/verification.rs`."""
 
     number: int
     epoch: int
     adds: bool
 
     def is_of_next(self, marker: fake_core.Marker) -> bool:
-        """Whether it is the marker of the transaction before: each raises the epoch if commits add partitions."""
+        """Return whether it is the marker of the previous transaction.
+
+        If commits add partitions (TV2), each marker raises the epoch.
+        """
         return self.adds and marker[3] == self.epoch
 
 
 class SimulatedCore(FakeCore):
-    """Appends of a partition end in their order when the simulation says so; a failed one takes the later ones along.
+    """A core whose appends end in order, on command; a failed one fails the later ones, too.
 
     Args:
-        logs: Of an earlier core, for a restart.
-        door: Is told what happens.
+        logs: Those of an earlier core, for a restart.
+        door: Callbacks.
     """
 
     def __init__(self, door: Door, logs: "dict[PartitionId, Any] | None" = None) -> None:
@@ -99,7 +102,7 @@ class SimulatedCore(FakeCore):
 
     @property
     def has_events(self) -> bool:
-        """Whether the broker has something to take."""
+        """Return whether events for the broker are waiting."""
         return bool(self._events)
 
     # Appends.
@@ -131,7 +134,7 @@ class SimulatedCore(FakeCore):
             log.producers[producer_id] = replace(now, last_sequence=known.last_sequence)
 
     def _adopt(self, before: Producers) -> bool:
-        """Whether something was written."""
+        """Adopt a held append; return whether there was one."""
         if not self._held:
             return False
         append = self._held.pop()
@@ -142,7 +145,7 @@ class SimulatedCore(FakeCore):
         return True
 
     def complete(self, partition: PartitionId, error_code: int = 0) -> None:
-        """End the oldest append of a partition; all of them if it fails."""
+        """End the oldest append of a partition, or all of them with an error."""
         held = self.waiting[partition]
         first = held.popleft()
         self._end(first, error_code)
@@ -173,7 +176,7 @@ class SimulatedCore(FakeCore):
     # Produce requests.
 
     def produce(self, asked: Produce, done: Done) -> None:
-        """As the data plane does: the first record of a transaction waits for its coordinator."""
+        """Handle Produce like the data plane: a transaction's first record needs verification."""
         refusal = self._judge(asked)
         if refusal is not None:
             done(refusal)
@@ -219,7 +222,7 @@ class SimulatedCore(FakeCore):
         return is_open and known is not None and known.producer_epoch == asked.producer[1]
 
     def _judge(self, asked: Produce) -> int | None:
-        """An error code, 0 for a record that is there already, None for one that may be written."""
+        """Return an error code, 0 for a duplicate, or None for a record that may be written."""
         known, epoch = self._known(asked), asked.producer[1]
         if known is None:
             return None
@@ -243,13 +246,13 @@ class SimulatedCore(FakeCore):
     # Restarts and other leaders.
 
     def crash(self, keep: Callable[[int], int]) -> None:
-        """Nothing is told any more; of each partition's waiting appends as many are there as ``keep`` says."""
+        """Drop all results; keep ``keep(n)`` of each partition's n waiting appends."""
         self._produced.clear()
         for partition in list(self.waiting):
             self.cut(partition, keep)
 
     def cut(self, partition: PartitionId, keep: Callable[[int], int]) -> None:
-        """Likewise in one partition."""
+        """Do the same in one partition."""
         held, log = self.waiting.pop(partition, None), self.logs[partition]
         if held is None:
             return

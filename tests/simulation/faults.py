@@ -1,4 +1,4 @@
-"""What goes wrong, and how often."""
+"""Faults and their frequencies."""
 
 from random import Random
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from pykafka_core.errors import (
 )
 
 FAILURES = (KafkaStorageError.code, NotLeaderOrFollowerError.code, RequestTimedOutError.code)
-"""Of appends."""
+"""Error codes of failed appends."""
 
 
 class Faults(NamedTuple):
-    """How often what fails; chances of one action."""
+    """Probability of each fault, per action."""
 
     lost: float
     fail: float
@@ -24,10 +24,10 @@ class Faults(NamedTuple):
 
     @staticmethod
     def drawn(random: Random) -> "Faults":
-        """Some seeds are calm, some are bad."""
+        """Draw probabilities: some seeds have few faults, some have many."""
         scale = random.choice((0.0, 0.5, 1.0, 2.0, 4.0))
         restart, move = random.choice(((0.003, 0.0), (0.0, 0.006)))
-        # Not both: after a restart of this one node leader epochs are what they were, and markers would be fenced.
+        # Not both: a restart of this single node resets leader epochs, which would fence markers.
         return Faults(
             0.04 * scale, 0.03 * scale, restart * scale, move * scale, 0.005 + 0.01 * scale
         )

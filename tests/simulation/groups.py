@@ -1,4 +1,4 @@
-"""Members of groups by both protocols, and committers without a group."""
+"""Members of groups of both protocols, and committers without a group."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ Step = Generator[Ask | Wait, Any, Any]
 def commit_request(
     world: World, group: str, indexes: list[int], generation: int = -1, member: str = ""
 ) -> OffsetCommitRequest:
-    """Offsets that were never committed before, with texts of their own."""
+    """Return a commit of unique offsets with unique texts."""
     rows = []
     for index in indexes:
         offset = next(world.names)
@@ -51,14 +51,14 @@ def commit_request(
 
 
 def fetch_request(group: str, indexes: list[int]) -> OffsetFetchRequest:
-    """What is stable."""
+    """Return a request for stable offsets."""
     topic = OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=indexes)
     wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[topic])
     return OffsetFetchRequest(groups=[wanted], require_stable=True)
 
 
 def committer(world: World, group: str, *, is_writing: bool) -> Script:
-    """Commits and fetches, alone or beside transactions."""
+    """Commit and fetch, with or without concurrent transactions."""
     for _ in range(world.random.randrange(3, 12)):
         indexes = world.random.sample(range(PARTITIONS), world.random.randrange(1, PARTITIONS + 1))
         if is_writing and world.chance(0.6):
@@ -70,7 +70,7 @@ def committer(world: World, group: str, *, is_writing: bool) -> Script:
 
 
 def settled_fetch(world: World, group: str) -> Step:
-    """What is there when all is calm."""
+    """Fetch the offsets at the end, without faults."""
     while not world.is_calm:
         yield Wait(3_000)
     for _ in range(50):
@@ -84,7 +84,7 @@ def settled_fetch(world: World, group: str) -> Step:
 
 @dataclass(slots=True)
 class ClassicMember:
-    """One member of a classic group; it may come again under another id."""
+    """One member of a classic group; it may rejoin under another id."""
 
     world: World
     group: str
@@ -93,7 +93,7 @@ class ClassicMember:
     generation: int = -1
 
     def script(self) -> Script:
-        """Joins and lives, some times over."""
+        """Join and act as a member, several times."""
         world = self.world
         yield Wait(world.random.choice((0, 0, 200, 3_000)))
         for _ in range(world.random.randrange(2, 6)):
@@ -177,9 +177,9 @@ class ClassicMember:
                     self.member_id = ""
                 return
             if world.chance(0.05):
-                yield Wait(SESSION_MS + 2_000)  # as if it were paused
+                yield Wait(SESSION_MS + 2_000)  # like a pause of the process
             if world.chance(0.1):
-                yield Ask(self._join_request(), 5)  # and what it is told is forgotten
+                yield Ask(self._join_request(), 5)  # and ignore the response
 
     def _ask(self, owned: list[int]) -> Ask:
         choice = self.world.random.random()
@@ -209,7 +209,7 @@ class ConsumerMember:
     owned: frozenset[int] = frozenset()
 
     def script(self) -> Script:
-        """Beats, commits, leaves or disappears."""
+        """Send heartbeats and commits, leave or disappear."""
         world = self.world
         yield Wait(world.random.choice((0, 0, 200, 3_000)))
         for _ in range(world.random.randrange(4, 20)):
@@ -243,7 +243,7 @@ class ConsumerMember:
                 self._check_late(answer)
 
     def _check_late(self, answer: Any) -> None:
-        """The answer may be old: then a later epoch is committed."""
+        """Check an assignment; if the response is old, a later epoch is committed."""
         key = self.group, self.member_id
         epochs = self.world.invariants.committed.epochs
         if epochs.get(key, -1) == answer.member_epoch:
@@ -266,13 +266,13 @@ class ConsumerMember:
 
 
 def groups(world: World) -> dict[str, Script]:
-    """Some of each kind."""
+    """Return some clients of each kind."""
     scripts: dict[str, Script] = {}
     for number in range(world.random.choice((0, 1, 2))):
         scripts[f"committer{number}"] = committer(world, f"s{number}", is_writing=True)
     if world.chance(0.7):
         for number in range(world.random.randrange(1, 4)):
-            # Two may be of one instance: the later one takes the place of the earlier.
+            # Two may have the same instance id: the later one replaces the earlier one.
             instance_id = world.random.choice((None, None, "i0", "i1"))
             scripts[f"classic{number}"] = ClassicMember(world, "classic", instance_id).script()
     if world.chance(0.5):

@@ -1,4 +1,4 @@
-"""What must hold after each step of a simulation, of each answer, and when all is over."""
+"""Rules for each step of a simulation, for each response, and for the end."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 
 COMPARED = 0.02
-"""How often memory is compared with the logs."""
+"""Probability of a comparison of memory with the logs, per step."""
 
 
 class Violation(Exception):
-    """Something that must not be."""
+    """A rule was broken."""
 
 
 class Arrival(NamedTuple):
-    """What was so when a request arrived."""
+    """State at the arrival of a request."""
 
     is_stale: bool
-    """Its generation was over."""
+    """The generation in the request has ended."""
     is_excused: bool
     at: float
     clock_ns: int
 
 
 class Invariants:
-    """Watches one world."""
+    """Checks one world."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
@@ -64,13 +64,13 @@ class Invariants:
         self._read_to: dict[PartitionId, int] = {}
 
     def report(self, kind: str, detail: object) -> None:
-        """Note a violation; it is raised after the step, out of reach of the broker's own guards."""
+        """Store a violation; it is raised after the step, outside the broker's error handling."""
         self.found.append((kind, detail))
 
     # Steps.
 
     def after_step(self) -> None:
-        """Raise what was found."""
+        """Check the step, and raise the violations found."""
         self._read_logs()
         if self.world.random.random() < COMPARED:
             self._compare()
@@ -103,7 +103,7 @@ class Invariants:
     # Answers.
 
     def before(self, request: Message) -> Arrival:
-        """What was committed when a request arrived."""
+        """Return the committed state when a request arrives."""
         self.recorder.asked(request)
         self._sessions.asked(request)
         self._read_logs()
@@ -113,19 +113,19 @@ class Invariants:
         group = getattr(request, "group_id", None)
         known = self.committed.generations.get(group or "", -1)
         is_stale = isinstance(generation, int) and 0 <= generation < known
-        # Who beats while the group is loaded is told that all is well, as by Kafka.
+        # A heartbeat while the group is loading succeeds, as in Kafka.
         is_excused = isinstance(request, HeartbeatRequest) and self._were_loaded_since(0)
         return Arrival(is_stale, is_excused, self.world.now(), self.world.core.clock_ns)
 
     def _were_loaded_since(self, began_ns: int) -> bool:
-        """Whether groups are being loaded, or began to be since then (0: nothing but the former)."""
+        """Return whether groups are loading or started to since then; 0: only whether they load."""
         hosts = self.world.broker.dispatcher._coordinators._groups._hosts.values()
         return any(
             host.is_loading or (began_ns and host._load_began_ns >= began_ns) for host in hosts
         )
 
     def produced(self, record: "Produce") -> None:
-        """A record is acknowledged."""
+        """Check that an acknowledged record is committed."""
         self._read_logs()
         fates = self.views[record.partition].fates.values()
         if not any(value == record.value.decode() for value, _ in fates):
@@ -133,7 +133,7 @@ class Invariants:
         self.recorder.produced(record)
 
     def replied(self, request: Message, answer: Any, arrival: Arrival) -> None:
-        """An answer leaves."""
+        """Check a response."""
         self._read_logs()
         self.recorder.replied(request, answer, arrival.at)
         is_heartbeat = isinstance(request, HeartbeatRequest)
@@ -150,7 +150,7 @@ class Invariants:
     # The core's door.
 
     def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
-        """A transaction writes to a partition that has none of it: its coordinator must know."""
+        """Check a transaction's first write to a partition: the coordinator must have added it."""
         self._read_logs()
         topics = self.world.broker.image.topics.by_id
         place = topics[partition[0]].name, partition[1]
@@ -160,7 +160,7 @@ class Invariants:
         self.report("a transaction began that its coordinator does not know", (place, producer))
 
     def marks(self, marker: Marker) -> None:
-        """A marker is written: so it was decided."""
+        """Check that a written marker was decided."""
         self._read_logs()
         producer_id, is_commit = marker[2], marker[5]
         decided = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
@@ -207,7 +207,7 @@ class Invariants:
     # The end.
 
     def at_end(self) -> None:
-        """Everything is quiet."""
+        """Check the state after all activity has ended."""
         self.after_step()
         self._nothing_is_left()
         for partition, log in self.world.core.logs.items():
@@ -242,7 +242,7 @@ class Invariants:
 
 
 def _is_fine(answer: Any) -> bool:
-    """Whether no part of it is an error."""
+    """Return whether no part of the response is an error."""
     if getattr(answer, "error_code", 0):
         return False
     topics = getattr(answer, "topics", None) or ()

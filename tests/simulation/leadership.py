@@ -1,4 +1,4 @@
-"""Partitions of the coordinators go to another node, which nobody sees here, and come back in a later leader epoch."""
+"""Partitions of the coordinators move to another, invisible node, and return in a later epoch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Leadership:
-    """Takes shards from the broker and gives them back, as a change of leaders in the image would."""
+    """Removes shards from the broker and returns them, like a change of leaders in the image."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self._away: list[tuple[TopicShards[Any], Any]] = []
 
     def change(self) -> None:
-        """One partition comes back, or goes."""
+        """Return or remove one partition."""
         random = self._world.random
         if self._away and random.random() < 0.7:
             self._regain(random.randrange(len(self._away)))
@@ -25,7 +25,7 @@ class Leadership:
             self._lose()
 
     def regain_all(self) -> None:
-        """All come back."""
+        """Return all removed partitions."""
         while self._away:
             self._regain(0)
 

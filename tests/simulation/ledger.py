@@ -1,4 +1,4 @@
-"""What is committed in the logs, read as it grows: the only judge of what the broker may promise."""
+"""The committed contents of the logs, read as they grow; the rules compare responses with them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pykafka_core.types import PartitionId
 
 
 class Batch(NamedTuple):
-    """One batch as it is stored."""
+    """One stored batch."""
 
     base_offset: int
     producer_id: int
@@ -21,14 +21,14 @@ class Batch(NamedTuple):
 
     @property
     def is_commit(self) -> bool:
-        """Of a marker."""
+        """Whether a marker commits."""
         key = self.records[0][0]
         assert key is not None
         return key[3] == 1
 
 
 def read_batch(data: bytes) -> Batch:
-    """The batch, with its control records."""
+    """Return the batch, including control records."""
     attributes = int.from_bytes(data[21:23], "big")
     base = int.from_bytes(data[:8], "big")
     reader = RecordBatchReader(data, start=base, control=True)
@@ -43,14 +43,14 @@ def read_batch(data: bytes) -> Batch:
 
 
 class Tail:
-    """The committed batches of one log that were not read yet."""
+    """The unread committed batches of one log."""
 
     def __init__(self) -> None:
         self.next_offset = 0
         self._seen = 0
 
     def advance(self, log: Any) -> Iterator[Batch]:
-        """Each committed batch once."""
+        """Yield each committed batch once."""
         assert log.high_watermark >= self.next_offset, "the high watermark never goes back"
         if log.high_watermark == self.next_offset:
             return
@@ -61,10 +61,10 @@ class Tail:
 
 
 class DataView:
-    """A partition of clients by the rules of read_committed, from its markers alone.
+    """A partition of clients under read_committed, from its markers alone.
 
     Attributes:
-        fates: By offset: the value, and whether it was committed; None while that is open.
+        fates: By offset: the value, and whether it was committed; None while that is undecided.
     """
 
     def __init__(self) -> None:
@@ -86,11 +86,11 @@ class DataView:
 
     @property
     def last_stable_offset(self) -> int:
-        """Before the first open transaction."""
+        """The offset of the first open transaction, or the end."""
         return min([self.tail.next_offset, *(offsets[0] for offsets in self._open.values())])
 
     def visible(self, start: int) -> list[tuple[int, str]]:
-        """What a read_committed consumer gets from ``start`` on."""
+        """Return the records that a read_committed consumer gets from ``start`` on."""
         stop = self.last_stable_offset
         return [
             (offset, value)

@@ -1,4 +1,4 @@
-"""What coordinators have in memory beside what a fresh replay of their logs comes to."""
+"""Differences between the memory of coordinators and a replay of their logs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,13 +16,13 @@ _SETTLED = (ClassicGroupState.EMPTY, ClassicGroupState.STABLE)
 
 
 def differences(broker: SimulatedBroker) -> Iterator[tuple[str, object, object]]:
-    """Of all shards that are there and have nothing in flight."""
+    """Yield the differences of all loaded shards without appends in flight."""
     for host in _quiet_hosts(broker):
         yield from _compare(broker, host)
 
 
 def unloaded(broker: SimulatedBroker) -> Iterator[str]:
-    """Shards that are not there."""
+    """Yield the shards that are not loaded."""
     return (str(host.place) for host in _hosts(broker) if host.machine is None)
 
 
@@ -41,7 +41,7 @@ def _quiet_hosts(broker: SimulatedBroker) -> Iterator[ShardHost[Any]]:
 def other_offsets(
     broker: SimulatedBroker, models: Mapping[int, OffsetsModel]
 ) -> Iterator[tuple[str, object, object]]:
-    """Committed offsets that are not what a model of the log comes to."""
+    """Yield committed offsets that differ from those of a model of the log."""
     for host in _quiet_hosts(broker):
         machine, model = host.machine, models.get(host.place.partition)
         if isinstance(machine, GroupShard) and model is not None:
@@ -56,7 +56,7 @@ def other_offsets(
 
 
 def waiting_offsets(broker: SimulatedBroker) -> Iterator[object]:
-    """Offsets of transactions that have not ended."""
+    """Yield the offsets of transactions that have not ended."""
     for host in broker.dispatcher._coordinators._groups._hosts.values():
         machine = host.machine
         if machine is not None and machine.offsets._writers:
@@ -73,7 +73,7 @@ def _compare(broker: SimulatedBroker, host: ShardHost[Any]) -> Iterator[tuple[st
     for kind, found in have.items():
         expected = want[kind]
         if kind == "classic":
-            # A group may be in a rebalance, of which the log says nothing.
+            # A group may be in a rebalance, which is not in the log.
             expected = {name: expected.get(name) for name in found}
         if found != expected:
             yield f"{host.place} {kind}", found, expected

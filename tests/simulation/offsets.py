@@ -1,4 +1,4 @@
-"""Committed offsets as the log says them: a model of its own, beside the coordinator's."""
+"""Committed offsets according to the log: a model that is independent of the coordinator."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ class _Logged(NamedTuple):
 class OffsetsModel:
     """One partition of `__consumer_offsets`.
 
-    An offset of a transaction counts from its marker on, unless one behind it in the log counts already.
+    An offset of a transaction counts from its marker on, unless a later one in the log counts
+    already.
     """
 
     def __init__(self) -> None:
@@ -24,7 +25,7 @@ class OffsetsModel:
         self._pending: dict[int, list[tuple[Place, _Logged]]] = {}
 
     def offset(self, batch: Batch, position: int, key: Any, value: Any) -> None:
-        """A record of an offset; one without a value removes it, and what is pending too."""
+        """Process an offset record; one without a value removes it, and pending ones too."""
         place = key.group, key.topic, key.partition
         if value is None:
             self._counting.pop(place, None)
@@ -37,12 +38,12 @@ class OffsetsModel:
             self._counting[place] = _Logged(position, value.offset)
 
     def marker(self, producer_id: int, *, committed: bool) -> None:
-        """A transaction ends."""
+        """Process the end of a transaction."""
         for place, logged in self._pending.pop(producer_id, ()):
             before = self._counting.get(place)
             if committed and (before is None or before.position < logged.position):
                 self._counting[place] = logged
 
     def counting(self) -> dict[Place, int]:
-        """What a group has committed."""
+        """Return the committed offsets of all groups."""
         return {place: logged.offset for place, logged in self._counting.items()}

@@ -1,4 +1,4 @@
-"""What is there before a simulation begins: topics, in logs that are made once."""
+"""The initial state of a simulation: topics, in logs that are made once."""
 
 from dataclasses import replace
 from functools import cache
@@ -26,13 +26,13 @@ OLD_PRODUCER_ID = 5_000_000
 
 
 def prepared_logs() -> tuple[dict[PartitionId, Any], int]:
-    """Logs of a broker that has its topics, to be changed by the caller; and the next id."""
+    """Return copies of the logs of a broker with its topics, and the next id."""
     logs, first_id, _ = _prepared()
     return _copied(logs), first_id
 
 
 def exhaust(logs: dict[PartitionId, Any], transactional_id: str, epochs_left: int) -> None:
-    """Let a transactional id have a producer id whose epochs soon come to their end."""
+    """Give a transactional id a producer id with few remaining epochs."""
     topic_id = _prepared()[2]
     count = sum(partition[0] == topic_id for partition in logs)
     log = logs[topic_id, coordinator_partition(transactional_id, count)]

@@ -1,4 +1,4 @@
-"""Transactional producers of both protocols: they write, commit offsets, abort, disappear, and come again."""
+"""Transactional producers of both protocols: they write, commit, abort, disappear and return."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -43,12 +43,12 @@ Step = Generator[Ask | Put | Wait, Any, Any]
 
 
 class Fenced(Exception):
-    """The producer cannot go on with its epoch."""
+    """The producer cannot continue with its epoch."""
 
 
 @dataclass(slots=True)
 class Producer:
-    """What one producer knows of itself."""
+    """The state of one producer."""
 
     world: World
     name: str
@@ -60,7 +60,7 @@ class Producer:
     has_group: bool = False
 
     def script(self) -> Script:
-        """Some transactions, then no more."""
+        """Run some transactions, then end."""
         random = self.world.random
         yield Wait(random.choice((0, 0, 50, 1_000)))
         for _ in range(random.choice((2, 3, 5))):
@@ -91,12 +91,12 @@ class Producer:
             if not is_good:
                 break
         if world.chance(0.05):
-            self.identity = (-1, -1)  # it is abandoned
+            self.identity = (-1, -1)  # abandon the transaction
             return
         yield from self._end(name, commit=is_good and world.chance(0.8), is_good=is_good)
 
     def chance_to_rest(self) -> bool:
-        """Whether it takes its time."""
+        """Return whether the producer pauses."""
         return self.world.chance(0.1)
 
     def _init(self) -> Step:
@@ -198,13 +198,13 @@ class Producer:
         if self.is_tv2:
             self._renew((answer.producer_id, answer.producer_epoch))
         elif not is_good:
-            # The last record may still be on its way: it needs a new epoch (KIP-360).
+            # The last record may still be in flight: it needs a new epoch (KIP-360).
             yield from self._init()
 
     # Asking.
 
     def _ask(self, request: Message, version: int) -> Step:
-        """The answer; None after some tries."""
+        """Return the response; None after some failed attempts."""
         return (yield from self._retry(Ask(request, version)))
 
     def _retry(self, what: Ask | Put) -> Step:
@@ -221,7 +221,7 @@ class Producer:
 
 
 def code_of(answer: Any) -> int | None:
-    """The first error in an answer, 0 without one; None if it was lost."""
+    """Return the first error in a response, 0 if it has no error, None if it was lost."""
     if answer is None or isinstance(answer, int):
         return answer
     codes = [getattr(answer, "error_code", 0)]
@@ -233,7 +233,7 @@ def code_of(answer: Any) -> int | None:
 
 
 def producers(world: World) -> dict[str, Script]:
-    """One to three ids; some are shared by two producers."""
+    """Return producers of one to three ids; some ids are shared by two producers."""
     scripts: dict[str, Script] = {}
     for number in range(world.random.choice((1, 2, 2, 3))):
         twins = 2 if world.chance(0.4) else 1

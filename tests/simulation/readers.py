@@ -1,4 +1,4 @@
-"""Consumers of read_committed, and what deletes and compacts behind everybody's back."""
+"""Consumers of read_committed, and background deletion and compaction."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.simulation.world import World
 
 
 def reader(world: World, name: str) -> Script:
-    """Polls now and then; it begins where retention has left it."""
+    """Poll occasionally, starting at the log start after retention."""
     positions = [0] * PARTITIONS
     while not world.is_calm:
         yield Wait(world.random.choice((1, 100, 700, 3_000)))
@@ -22,7 +22,7 @@ def reader(world: World, name: str) -> Script:
 
 
 def deleter(world: World) -> Script:
-    """Deletes records and compacts what is superseded."""
+    """Delete records, and compact superseded ones."""
     while not world.is_calm:
         yield Wait(world.random.choice((50, 1_000, 5_000)))
         if world.chance(0.5):
@@ -42,7 +42,7 @@ def _deletion(world: World) -> DeleteRecordsRequest:
 
 
 def compact(world: World) -> None:
-    """Of the coordinators' logs, drop batches all of whose keys come again later."""
+    """Drop batches of the coordinators' logs all of whose keys occur again later."""
     for topic_id in world.invariants.coordinators_ids:
         for partition, log in world.core.logs.items():
             if partition[0] == topic_id:

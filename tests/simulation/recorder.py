@@ -1,4 +1,4 @@
-"""What happened, as `tests.faults.history` has it: taken at the broker's door, where the order is known."""
+"""Histories for `tests.faults.history`, recorded at the broker, where the order is known."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ UNSTABLE = 88
 
 
 class Recorder:
-    """Collects.
+    """Collects events.
 
     Args:
-        now: Each call is later.
+        now: Each call returns a later time.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -51,7 +51,7 @@ class Recorder:
     # Transactions.
 
     def writes(self, transaction: str, partition: int, record: Produce) -> None:
-        """A client is about to send a record."""
+        """Record that a client is about to send a record."""
         value = record.value.decode()
         self._writes[value] = Write(
             record.transactional_id + transaction.partition("/")[0],
@@ -62,24 +62,24 @@ class Recorder:
         )
 
     def produced(self, record: Produce) -> None:
-        """It was acknowledged."""
+        """Record an acknowledgement."""
         value = record.value.decode()
         self._writes[value] = self._writes[value]._replace(acknowledged=True)
 
     def offset_in(self, transaction: str, group: str, partition: int, offset: int) -> None:
-        """A transaction commits an offset."""
+        """Record that a transaction commits an offset."""
         self._offsets[transaction].append((group, partition, offset))
 
     def aborts(self, transaction: str) -> None:
-        """Its client never asks to commit it."""
+        """Record that the client will never request a commit."""
         self._ends[transaction] = End(transaction, Outcome.ABORTED, self._now(), self._now())
 
     def may_commit(self, transaction: str) -> None:
-        """Its client asks to commit it."""
+        """Record that the client requests a commit."""
         self._ends[transaction] = End(transaction, Outcome.UNKNOWN, self._now(), self._now())
 
     def ended(self, transaction: str, outcome: Outcome) -> None:
-        """The client knows."""
+        """Record the outcome that the client has received."""
         self._ends[transaction] = self._ends[transaction]._replace(
             outcome=outcome, ended=self._now()
         )
@@ -87,14 +87,14 @@ class Recorder:
     # Readers.
 
     def read(self, consumer: str, partition: int, records: list[tuple[int, str]]) -> None:
-        """A poll returned."""
+        """Record a returned poll."""
         at = self._now()
         self._reads += [Read(consumer, 0, partition, *record, at) for record in records]
 
     # The broker's door.
 
     def asked(self, request: Message) -> None:
-        """A request arrives: what it commits may count from now on."""
+        """Record the arrival of a request: its commits may count from now on."""
         if isinstance(request, OffsetCommitRequest):
             rows = [row for topic in request.topics for row in topic.partitions]
             commits = self.commits[request.group_id]
@@ -105,7 +105,7 @@ class Recorder:
                 )
 
     def replied(self, request: Message, answer: Any, began: float) -> None:
-        """An answer leaves."""
+        """Record a response."""
         if isinstance(request, OffsetCommitRequest):
             self._committed(request, answer)
         elif isinstance(request, OffsetFetchRequest):
@@ -134,18 +134,18 @@ class Recorder:
     # The end.
 
     def final(self, partition: int, view: DataView) -> None:
-        """What a partition holds when all is over."""
+        """Record the contents of a partition at the end."""
         self._final += [(partition, offset, value) for offset, value in view.visible(0)]
 
     def histories(self) -> Iterator[History]:
-        """Of the records, then of each group."""
+        """Yield the history of the records, then of each group."""
         yield History(
             list(self._writes.values()),
             list(self._ends.values()),
             self._reads,
             final=final_of(self._final),
         )
-        # Where a group commits both ways, what counts is the order of the log, which clients do not know.
+        # If a group commits in both ways, the order in the log decides, which clients cannot see.
         both = {group for rows in self._offsets.values() for group, *_ in rows} & set(self.commits)
         self._transactional_commits()
         for group in sorted({*self.commits, *self.fetches, *self.owned}):

@@ -1,4 +1,4 @@
-"""Clients as generators: one yields what it does and is sent what came of it."""
+"""Clients as generators: one yields its actions and receives their results."""
 
 from collections.abc import Generator
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from pykafka_core.protocol.messages import EndTxnRequest, Message, TxnOffsetComm
 from tests.simulation.core import Produce
 
 TV2_VERSION = 5
-"""Of EndTxn and TxnOffsetCommit."""
+"""First version of EndTxn and TxnOffsetCommit with TV2."""
 
 
 class Ask(NamedTuple):
@@ -33,19 +33,19 @@ Script = Generator[Ask | Put | Wait, Any, None]
 
 
 class Client:
-    """A script, and what it waits for."""
+    """A script, and the call that it waits for."""
 
     def __init__(self, name: str, script: Script) -> None:
         self.name = name
         self.script = script
         self.call = 0
-        """What it waits for; what comes for an earlier call is too late."""
+        """Number of the current call; results of earlier calls are dropped."""
         self.wake_ns: int | None = 0
         self.is_over = False
 
 
 class Sent(NamedTuple):
-    """What a client sent in which call."""
+    """A client's action in a call."""
 
     client: Client
     call: int
@@ -53,12 +53,12 @@ class Sent(NamedTuple):
 
     @property
     def is_given_up(self) -> bool:
-        """Whether its client does not wait for it any more."""
+        """Whether its client no longer waits for it."""
         return self.client.call != self.call
 
 
 def harms_next_transaction(what: Ask | Put) -> bool:
-    """Whether it cannot be told from one of the same producer's next transaction: so it is in TV1, in Kafka too."""
+    """Return whether it may affect the producer's next transaction, as in TV1, also in Kafka."""
     is_named = isinstance(what, Ask) and isinstance(
         what.request, EndTxnRequest | TxnOffsetCommitRequest
     )

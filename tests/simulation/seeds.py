@@ -1,4 +1,4 @@
-"""A seed's world with all kinds of clients."""
+"""A world with all kinds of clients for each seed."""
 
 from tests.simulation.groups import committer, groups
 from tests.simulation.producers import producers
@@ -8,7 +8,7 @@ from tests.simulation.world import World
 
 
 def scripts(world: World) -> dict[str, Script]:
-    """The clients of a world; some worlds have transactions alone, or groups alone."""
+    """Return the clients of a world; some worlds have only transactions, or only groups."""
     made: dict[str, Script] = {}
     has_transactions = world.chance(0.8)
     if has_transactions:
@@ -23,5 +23,5 @@ def scripts(world: World) -> dict[str, Script]:
 
 
 def run_seed(seed: int) -> str:
-    """Run it; the digest of all that happened."""
+    """Run a seed; return the digest of all events."""
     return World(seed, scripts).run()

@@ -1,4 +1,4 @@
-"""A member whose last request was taken is known for as long as its session lasts."""
+"""A member stays in its group for its session timeout after its last accepted request."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +14,13 @@ from pykafka_core.protocol.messages import (
 from tests.simulation.committed import Committed
 
 SESSION_NS = 10_000_000_000
-"""The shortest there is; rebalance timeouts are longer."""
+"""The shortest session timeout; rebalance timeouts are longer."""
 
 Member = tuple[str, str]
 
 
 class Sessions:
-    """Follows members by the times at which their requests arrived."""
+    """Tracks members by the arrival times of their requests."""
 
     def __init__(self, report: Callable[[str, object], None], committed: Committed) -> None:
         self._report = report
@@ -30,7 +30,7 @@ class Sessions:
         """Member ids by group and instance id."""
 
     def asked(self, request: Message) -> None:
-        """Who leaves, even by a request that was long on its way, has no session; nor who is replaced by name."""
+        """End the sessions of leaving members, also by a late request, and of replaced ones."""
         if isinstance(request, LeaveGroupRequest):
             for one in request.members:
                 self._heard_ns.pop((request.group_id, one.member_id), None)
@@ -43,7 +43,7 @@ class Sessions:
             known.intersection_update({request.member_id})
 
     def replied(self, request: Message, answer: Any, arrived_ns: int) -> None:
-        """An answer leaves to a request that was not excused."""
+        """Check the response to a request that was not excused."""
         if not isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest):
             return
         member = request.group_id, request.member_id

@@ -1,4 +1,4 @@
-"""Of many seeds the first that fails is named, with the command that repeats it."""
+"""A campaign reports its first failing seed, with the command that repeats it."""
 
 import sys
 

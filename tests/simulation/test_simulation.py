@@ -1,4 +1,4 @@
-"""Seeds of the simulator: a sample for every run, more in a campaign (`make simulate` runs thousands)."""
+"""Seeds of the simulator: a sample in every run, more in a campaign (`make simulate`)."""
 
 import pytest
 

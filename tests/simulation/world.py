@@ -1,4 +1,4 @@
-"""One seeded history: clients, a broker on a faulty core, and a clock; whoever acts next is drawn by lot."""
+"""One seeded history: clients, a broker on a faulty core, and a clock; the next actor is random."""
 
 import hashlib
 from collections.abc import Callable
@@ -27,8 +27,8 @@ class World(Door):
     """Runs one seed.
 
     Args:
-        seed: Of everything.
-        scripts: Makes the clients.
+        seed: Determines everything.
+        scripts: Factory of the clients.
     """
 
     def __init__(self, seed: int, scripts: Callable[["World"], dict[str, Script]]) -> None:
@@ -46,7 +46,7 @@ class World(Door):
         self._sent: dict[int, tuple[Sent, Any]] = {}
         self._outgoing: list[Sent] = []
         self._late: list[tuple[int, Sent]] = []
-        """On their way for so long that their clients have given them up: when they arrive."""
+        """Requests that arrive after their clients' timeouts, with their arrival times."""
         self._incoming: list[tuple[Sent, Any]] = []
         self.broker.run()
         self.topic_id = self.broker.image.topics.by_name[TOPIC].topic_id
@@ -55,24 +55,24 @@ class World(Door):
         self.clients = [Client(name, script) for name, script in scripts(self).items()]
         self.faults = Faults.drawn(self.random)
 
-    # What clients see.
+    # The clients' view.
 
     def now(self) -> float:
-        """Each call is later than the one before; the order of what happened."""
+        """Return a time after that of the previous call, for the order of events."""
         return float(next(self.ticks))
 
     def partition(self, index: int) -> PartitionId:
-        """Of the topic of clients."""
+        """Return a partition of the clients' topic."""
         return self.topic_id, index
 
     def chance(self, probability: float) -> bool:
-        """Whether something rare happens."""
+        """Return True with this probability."""
         return self.random.random() < probability
 
     # The run.
 
     def run(self) -> str:
-        """Faults, then calm; the digest of all that happened."""
+        """Run with faults, then without; return the digest of all events."""
         steps = self.random.choice((100, 200, 400, 600))
         for _ in range(steps):
             if all(client.is_over for client in self.clients):
@@ -93,7 +93,7 @@ class World(Door):
         return self.digest.hexdigest()
 
     def step(self) -> None:
-        """One action of somebody."""
+        """Execute one random action."""
         timers = self.broker.control.timers
         is_due = self.core.has_events or timers.next_due_ns() <= self.core.clock_ns
         actions: list[Callable[[], None]] = [self._turn] * (3 if is_due else 0)
@@ -120,7 +120,7 @@ class World(Door):
         self.invariants.after_step()
 
     def _settle(self) -> None:
-        """Everything that is due happens."""
+        """Execute everything that is due."""
         until_ns = self.core.clock_ns + SETTLING_MS * NS_PER_MS
         while True:
             self._work_off()
@@ -184,7 +184,7 @@ class World(Door):
     # Time.
 
     def _to_next(self) -> None:
-        """Nothing happens before somebody wakes."""
+        """Advance the clock to the next event."""
         wakes = [client.wake_ns for client in self.clients if client.wake_ns is not None]
         wakes += [due_ns for due_ns, _ in self._late]
         wakes.append(self.broker.control.timers.next_due_ns())
@@ -237,7 +237,7 @@ class World(Door):
                 self._outgoing.append(sent)
 
     def _lose(self, sent: Sent) -> None:
-        """The client is told soon that the connection broke."""
+        """Lose a request; its client soon sees a broken connection."""
         if not sent.is_given_up:
             sent.client.wake_ns = self.core.clock_ns + self.random.choice(JUMPS_MS[:4]) * NS_PER_MS
 

@@ -1,4 +1,4 @@
-"""Run seeds: ``python -m tests.simulation.quorum --first 1 --seeds 10000``. Ends at the first that fails."""
+"""``python -m tests.simulation.quorum --first 1 --seeds 10000``: seeds up to the first failure."""
 
 import sys
 

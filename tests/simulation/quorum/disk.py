@@ -1,4 +1,4 @@
-"""A replica's disk: what was asked for, and what a crash leaves of it."""
+"""A replica's disk: requested writes, and the part of them that survives a crash."""
 
 import zlib
 from bisect import bisect_right
@@ -13,16 +13,16 @@ from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, Vot
 
 
 def digest_of(batches: Iterable[Batch], before: int = 0) -> int:
-    """Of all records up to some offset, where ``before`` is that of those before the batches."""
+    """Return the digest of all records; ``before`` is the digest of those before the batches."""
     for batch in batches:
         before = zlib.crc32(repr(batch).encode(), before)
     return before
 
 
 class Snapshot:
-    """A snapshot as bytes: the digest of what it stands for, twice, and between them what only its writer wrote.
+    """A snapshot as bytes: the digest of its records, twice, around bytes specific to its writer.
 
-    Nodes write other bytes for the same records, so parts of two of them are no snapshot.
+    Nodes write different bytes for the same records, so parts of two snapshots are not a snapshot.
     """
 
     @staticmethod
@@ -32,22 +32,22 @@ class Snapshot:
 
     @staticmethod
     def digest(content: bytes) -> int | None:
-        """None if it is no snapshot."""
+        """Return the digest, or None if the bytes are not a snapshot."""
         head, middle, foot = content[:4], content[4:-4], content[-4:]
         is_whole = len(content) >= 8 and head == foot and len(set(middle)) <= 1
         return int.from_bytes(head, "big") if is_whole else None
 
 
 class Disk:
-    """Writes are in ``batches`` at once, and in ``synced`` in their order, when the world says so.
+    """Writes are in ``batches`` at once, and in ``synced`` in order, when the world syncs them.
 
     Attributes:
         states: Quorum-states that are being written, the oldest first.
-        writes: Likewise of the log.
+        writes: Writes to the log that are in progress, the oldest first.
         start: The log start offset.
-        snapshots: Those that are whole.
-        parts: What was stored of one that is downloaded.
-        formatted: The voters that the directory was made with.
+        snapshots: Complete snapshots.
+        parts: Stored parts of a snapshot that is downloaded.
+        formatted: The voters that the directory was formatted with.
         snapshot_voters: The voter set at each snapshot's end.
     """
 
@@ -73,7 +73,7 @@ class Disk:
 
     @property
     def last(self) -> OffsetAndEpoch:
-        """The end, with all that is being written."""
+        """The end, including writes in progress."""
         if self.batches:
             return OffsetAndEpoch(self.batches[-1].end_offset, self.batches[-1].leader_epoch)
         return self.snapshot_at(self.start) or OffsetAndEpoch(0, 0)
@@ -82,34 +82,34 @@ class Disk:
         return next((one for one in self.snapshots if one.offset == offset), None)
 
     def digest(self, end: int) -> int:
-        """Of all synced records before ``end``, with those of the snapshot at the log's start."""
+        """Return the digest of all synced records before ``end``, including the snapshot."""
         first = self.snapshot_at(self.start)
         before = Snapshot.digest(self.snapshots[first]) if first else 0
         assert before is not None
         return digest_of((one for one in self.synced if one.end_offset <= end), before)
 
     def read(self, offset: int, batches_max: int) -> tuple[Batch, ...]:
-        """Batches from one that begins at ``offset``."""
+        """Return batches from the one that starts at ``offset``."""
         place = bisect_right(self.batches, offset, key=lambda batch: batch.end_offset)
         found = tuple(self.batches[place : place + batches_max])
         assert found, "there are records to read"
         assert found[0].base_offset == offset, "a fetch begins with a batch"
         return found
 
-    # What is written.
+    # Writes.
 
     def write(self, command: AppendFetched | Truncate) -> None:
         self.writes.append(command)
         _carry_out(command, self.batches)
 
     def sync_log(self) -> AppendFetched | Truncate:
-        """The oldest write is safe."""
+        """Sync the oldest write."""
         command = self.writes.popleft()
         _carry_out(command, self.synced)
         return command
 
     def sync_state(self) -> None:
-        """The oldest quorum-state is safe."""
+        """Sync the oldest quorum-state."""
         self.state = self.states.popleft()
 
     # Snapshots.
@@ -119,7 +119,7 @@ class Disk:
         self.snapshot_voters[snapshot_id] = voters._replace(end=snapshot_id.offset)
 
     def voter_sets(self, log: Iterable[Batch]) -> tuple[VoterSet, ...]:
-        """That of the newest snapshot, or of the start, and those that the records of the log say."""
+        """Return the newest snapshot's (or the formatted) voter set, and those in the log."""
         newest = max(self.snapshots, default=None)
         first = self.formatted if newest is None else self.snapshot_voters[newest]
         sets: tuple[VoterSet, ...] = (first,)
@@ -129,20 +129,20 @@ class Disk:
         return sets
 
     def clean(self, offset: int) -> None:
-        """What is before a snapshot's end is deleted."""
+        """Delete everything before a snapshot's end."""
         self.start = offset
         for log in (self.batches, self.synced):
             log[:] = [batch for batch in log if batch.base_offset >= offset]
         self.snapshots = {one: at for one, at in self.snapshots.items() if one.offset >= offset}
 
     def store(self, command: StorePart) -> None:
-        """A part begins a snapshot from nothing, or continues it."""
+        """Store a part: the first one starts a snapshot, others continue it."""
         kept = self.parts if command.position else b""
         assert len(kept) == command.position, "parts follow each other"
         self.parts = kept + command.part
 
     def restart_log(self, offset: int) -> None:
-        """The log is empty and begins at a snapshot's end."""
+        """Empty the log; it starts at a snapshot's end."""
         assert not self.writes
         self.batches.clear()
         self.synced.clear()
@@ -151,7 +151,7 @@ class Disk:
     # Crashes.
 
     def crash(self, random: Random) -> int:
-        """What is not synced is gone, but for a beginning of it; how many offsets are gone."""
+        """Keep a random prefix of the unsynced writes; return the number of lost offsets."""
         before = self.end
         for _ in range(random.randint(0, len(self.states))):
             self.sync_state()
@@ -167,7 +167,7 @@ class Disk:
         return before - self.end
 
     def loaded(self) -> LogState:
-        """As a start of the node finds it."""
+        """Return the log state that a start of the node finds."""
         epochs: list[EpochStart] = []
         for batch in self.synced:
             if not epochs or batch.leader_epoch > epochs[-1].epoch:

@@ -1,4 +1,4 @@
-"""What goes wrong in a history, and how often."""
+"""Faults of a history, and their frequencies."""
 
 from random import Random
 from typing import NamedTuple
@@ -19,17 +19,18 @@ ACTIONS = (
 
 
 class Faults(NamedTuple):
-    """How often what fails.
+    """Frequencies and durations.
 
     Attributes:
-        lost, doubled: Chances of a message.
+        lost, doubled: Probabilities for a message.
         delay_ms_max: Of most messages; one in ten takes up to ten times as long.
         sync_ms_max: Of a write.
-        actions: Their weights, in the order of `ACTIONS`.
+        actions: Weights, in the order of `ACTIONS`.
         pause_ms_mean: Between two actions.
-        ambush: Chance that a leader is lost just after it appended.
-        snapshot_ms_mean: Between two snapshots of some node, behind which its log may go; 0 for none.
-        change_ms_mean: Between two requests to change the voters; 0 for none.
+        ambush: Probability that a leader fails just after an append.
+        snapshot_ms_mean: Between two snapshots of any node, each with a possible cleanup of its
+            log; 0: no snapshots.
+        change_ms_mean: Between two requests to change the voters; 0: no changes.
     """
 
     lost: float
@@ -44,7 +45,7 @@ class Faults(NamedTuple):
 
     @staticmethod
     def drawn(random: Random) -> "Faults":
-        """Some seeds are calm, some have a lot of one kind."""
+        """Draw frequencies: some seeds have few faults, some many of one kind."""
         scale = random.choice((0.0, 0.3, 1.0, 3.0))
         return Faults(
             lost=0.02 * scale,
@@ -60,4 +61,4 @@ class Faults(NamedTuple):
 
 
 NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0, 0, 0)
-"""Of a history's end, in which the quorum must heal."""
+"""The end of a history, in which the quorum must recover."""

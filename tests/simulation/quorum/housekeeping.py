@@ -1,4 +1,4 @@
-"""What nodes do now and then by themselves: snapshots of what they have committed, behind which their logs may go."""
+"""Periodic snapshots of committed records, and cleanups of the logs before them."""
 
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from tests.simulation.quorum.world import World
 
 PADDING_MAX = 60
-"""Of a snapshot: some have one part, some have ten."""
+"""Maximum padding of a snapshot: some have one part, some have ten."""
 
 
 class Housekeeping:
-    """Does it in a world, as often as its `Faults` say."""
+    """Schedules snapshots and cleanups in a world, at the rate of its `Faults`."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
 
     def begin(self) -> None:
-        """From now on."""
+        """Start the schedule."""
         mean_ms = self._world.faults.snapshot_ms_mean
         if mean_ms:
             self._world.at(int(self._world.random.expovariate(1 / mean_ms)) + 1, self._go_on)
@@ -56,7 +56,7 @@ class Housekeeping:
         self._world.handle(node, SnapshotTaken(snapshot_id))
 
     def _clean(self, node: Node) -> None:
-        """All before one of the snapshots."""
+        """Delete the log before one of the snapshots."""
         disk = node.disk
         ahead = [one for one in disk.snapshots if one.offset > disk.start]
         if ahead and not disk.writes and node.replica is not None:

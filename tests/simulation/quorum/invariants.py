@@ -1,4 +1,4 @@
-"""What must hold after every step, by the names that Kafka's tests and the published models give it."""
+"""Invariants after every step, with their names in Kafka's tests and in the published models."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -40,7 +40,7 @@ def _require(holds: bool, invariant: str, *what: object) -> None:
 
 
 class _Appended(NamedTuple):
-    """What is known of a batch by its end and epoch."""
+    """The contents of a batch with a known end and epoch."""
 
     base_offset: int
     epoch_before: int
@@ -48,10 +48,10 @@ class _Appended(NamedTuple):
 
 
 class Invariants:
-    """Sees every step of every node.
+    """Observes every step of every node.
 
     Attributes:
-        committed: Batches from offset 0 on: what any replica ever called committed.
+        committed: Batches from offset 0 on that any replica has reported as committed.
     """
 
     def __init__(self, formatted: VoterSet, nodes: list[Node]) -> None:
@@ -59,16 +59,16 @@ class Invariants:
         self.nodes = nodes
         self.committed: list[Batch] = []
         self._epochs: list[int] = []
-        """Of each committed batch: in which epoch it was seen to be committed first."""
+        """For each committed batch: the epoch in which it was first seen to be committed."""
         self.ends: dict[int, int] = {0: 0}
-        """Of committed batches: how many batches there are up to this offset."""
+        """For ends of committed batches: the number of batches up to this offset."""
         self._leaders: dict[int, tuple[ReplicaKey, int]] = {}
         self._sets: dict[ReplicaKey, tuple[ReplicaKey, ...]] = {}
-        """The voter set that each replica goes by, as it was after its last step."""
+        """The voter set that each replica uses, after its last step."""
         self._appended: dict[tuple[int, int], _Appended] = {}
         self._contacts: dict[tuple[ReplicaKey, int, int], dict[ReplicaKey, int]] = {}
         self.wiped: set[ReplicaKey] = set()
-        """Whose disks are gone."""
+        """Replicas whose disks were lost."""
 
     @property
     def committed_end(self) -> int:
@@ -77,7 +77,7 @@ class Invariants:
     # Starts.
 
     def started(self, node: Node, replica: Replica) -> None:
-        """MonotonicEpoch, across crashes."""
+        """Check MonotonicEpoch, across crashes."""
         epoch, said = replica.leader_epoch, node.promises.epoch
         _require(epoch >= said, "MonotonicEpoch", node.key, "said", said, "starts with", epoch)
 
@@ -86,7 +86,7 @@ class Invariants:
     def stepped(
         self, node: Node, before: Replica, event: object, outputs: list[ReplicaOutput]
     ) -> None:
-        """After a replica's turn, its commands not yet carried out."""
+        """Check a replica's step, before its commands are executed."""
         after = node.replica
         assert after is not None
         self._monotonic(node, before, after)
@@ -123,7 +123,7 @@ class Invariants:
         )
 
     def _elected(self, node: Node, after: Replica) -> None:
-        """ElectionSafety; LeaderCompleteness: a leader has what was committed in earlier epochs."""
+        """Check ElectionSafety and LeaderCompleteness: a leader has the earlier epochs' commits."""
         epoch, who = after.leader_epoch, (node.key, node.life)
         first = self._leaders.setdefault(epoch, who)
         _require(first == who, "ElectionSafety", epoch, "is led by", first, "and", who)
@@ -139,7 +139,7 @@ class Invariants:
             _require(own == batch, name, node.key, "has", own, "not", batch)
 
     def _check_quorum(self, node: Node, after: Replica) -> None:
-        """CheckQuorum: nobody leads without a majority's fetches, and nobody resigns who has them."""
+        """Check CheckQuorum: a leader needs a majority's fetches, and does not resign with them."""
         contacts = self._contacts[node.key, node.life, after.leader_epoch]
         voters = after.voters
         needed = len(voters) // 2 + 1 - (node.key in voters)
@@ -155,7 +155,7 @@ class Invariants:
         _require(is_right, "CheckQuorum", node.key, what, silent_ms)
 
     def fetched(self, node: Node, fetch: Fetch | FetchSnapshot, now_ms: int) -> None:
-        """A Fetch, or FetchSnapshot, of the leader's epoch has arrived at it."""
+        """Record a Fetch or FetchSnapshot of the leader's epoch that has arrived."""
         contacts = self._contacts.get((node.key, node.life, fetch.epoch))
         if contacts is not None:
             contacts[fetch.replica] = max(contacts.get(fetch.replica, now_ms), now_ms)
@@ -187,7 +187,7 @@ class Invariants:
         node.promises.epoch = max(node.promises.epoch, epoch)
 
     def _voted(self, node: Node, epoch: int, candidate: ReplicaKey) -> None:
-        """VoteOnce, across crashes."""
+        """Check VoteOnce, across crashes."""
         first = node.promises.votes.setdefault(epoch, candidate)
         what = node.key, "in epoch", epoch, "voted for", first, "and", candidate
         _require(first == candidate, "VoteOnce", *what)
@@ -209,16 +209,16 @@ class Invariants:
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
 
     def _told(self, node: Node, answer: FetchAnswer) -> None:
-        """MonotonicHighWatermark: no follower is told of less than it may have heard from earlier leaders."""
+        """Check MonotonicHighWatermark: followers get none below those of earlier leaders."""
         earlier = bisect_left(self._epochs, answer.epoch)
         end, told = self.committed[earlier - 1].end_offset if earlier else 0, answer.high_watermark
         _require(told >= end or told == -1, "MonotonicHighWatermark", node.key, "tells", told, end)
 
     def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:
-        """CommittedDataSurvives: what is committed by its epoch, a disk keeps.
+        """Check CommittedDataSurvives: a disk keeps the records committed by the leader's epoch.
 
-        A leader that is deposed and does not know it may have its followers cut what a later one has committed, on a
-        majority without them.
+        A deposed leader that is not yet aware of it may make its followers truncate records that a
+        later leader has committed on a majority without them.
         """
         for batch in reversed(node.disk.batches):
             if batch.base_offset < end_offset:
@@ -236,7 +236,7 @@ class Invariants:
         return place >= 0 and self.committed[place] == batch and self._epochs[place] <= epoch
 
     def _decided(self, node: Node, notice: Committed | InDoubt) -> None:
-        """OneDecision: each proposal ends once, and its records are where the notice says."""
+        """Check OneDecision: each proposal ends once, and its records are at the reported place."""
         if isinstance(notice, Committed) and not notice.records:
             return
         proposal = node.proposal
@@ -251,7 +251,7 @@ class Invariants:
     # Logs.
 
     def appended(self, node: Node, command: AppendFetched) -> None:
-        """LogMatching: a batch of one end and epoch is the same everywhere, and so is all before it."""
+        """Check LogMatching: batches with equal end and epoch are equal, and all before them."""
         before = node.disk.last
         for batch in command.batches:
             _require(
@@ -272,7 +272,10 @@ class Invariants:
     # Snapshots.
 
     def _snapshots(self, node: Node, after: Replica) -> None:
-        """SnapshotAtLogStart: a snapshot stands for what is before the log; the replica knows it, and the newest."""
+        """Check SnapshotAtLogStart: a snapshot covers the records before the log.
+
+        The replica's values for it and for the newest snapshot are right.
+        """
         log, disk = after.log, node.disk
         _require(log.start == disk.start, "SnapshotAtLogStart", node.key, log.start, disk.start)
         known = log.snapshot_id, log.newest
@@ -283,7 +286,7 @@ class Invariants:
         _require(is_named, "SnapshotAtLogStart", node.key, log.start, "is the end of", known[0])
 
     def installed(self, node: Node, snapshot_id: OffsetAndEpoch, content: bytes) -> None:
-        """SnapshotContent: what takes the place of a log is what was committed, and all that the log had of it."""
+        """Check SnapshotContent: an installed snapshot has all committed records up to its end."""
         replica, end = node.replica, snapshot_id.offset
         _require(end in self.ends, "SnapshotContent", snapshot_id, "ends within a batch")
         committed = self.committed[: self.ends[end]]
@@ -296,7 +299,7 @@ class Invariants:
         _require(is_ahead, "CommittedDataSurvives", node.key, replica.high_watermark, snapshot_id)
 
     def _advanced(self, node: Node, before: Replica, after: Replica) -> None:
-        """Synced, CommittedDataSurvives: a high watermark has moved."""
+        """Check Synced and CommittedDataSurvives when a high watermark has moved."""
         end, disk = after.high_watermark, node.disk
         _require(end <= disk.synced_end, "Synced", node.key, end, "beyond", disk.synced_end)
         first = before.high_watermark
@@ -308,9 +311,10 @@ class Invariants:
             self._committed_by(node, before, news[-1])
 
     def _committed_by(self, node: Node, leader: Replica, last: Batch) -> None:
-        """OwnEpoch, MajorityReachedHighWatermark: what its wiped voters had is not known any more.
+        """Check OwnEpoch and MajorityReachedHighWatermark; wiped voters count as having the records.
 
-        Of the voter set of the log as the leader had it: what it appends after it has committed is not in it yet.
+        The voter set is that of the leader's log before this step: records that the leader appends
+        after the commit are not in it yet.
         """
         is_own = last.leader_epoch == leader.leader_epoch
         _require(is_own, "OwnEpoch", node.key, "commits", last, "in", leader.leader_epoch)
@@ -326,7 +330,7 @@ class Invariants:
     # Voter sets.
 
     def voter_set_at(self, end: int) -> VoterSet:
-        """What the committed records before ``end`` say."""
+        """Return the voter set according to the committed records before ``end``."""
         known = self.formatted
         for batch in self.committed[: self.ends[end]]:
             if batch.change is not None:
@@ -334,26 +338,26 @@ class Invariants:
         return known
 
     def snapshot_taken(self, node: Node, known: VoterSet, right: VoterSet) -> None:
-        """SnapshotVoters: a snapshot holds the voter set at its end."""
+        """Check SnapshotVoters: a snapshot holds the voter set at its end."""
         _require(known.voters == right.voters, "SnapshotVoters", node.key, known, "not", right)
 
     def carried_out(self, node: Node, replica: Replica) -> None:
-        """VotersOfLog: the newest voter set of the log counts, committed or not; one that was truncated does not."""
+        """Check VotersOfLog: the newest voter set in the log counts, committed or not."""
         right = node.disk.voter_sets(node.disk.batches)[-1].keys
         known = self._sets[node.key] = replica.voters
         if not replica.installing and not replica.held:
             _require(known == right, "VotersOfLog", node.key, "goes by", known, "not", right)
 
     def _votes_still(self, node: Node, leader: Replica) -> None:
-        """RemovedLeader: nobody leads once it is committed that it is no voter."""
+        """Check RemovedLeader: a leader whose removal is committed does not lead."""
         is_committed = leader.log.voter_set.end <= leader.high_watermark
         is_removed = is_committed and node.key not in leader.voters
         _require(not is_removed, "RemovedLeader", node.key, "leads", leader.voters)
 
     def _changes(self, node: Node, before: Replica, after: Replica) -> None:
-        """OneChange: a leader adds or removes one voter, once all before is committed, and in its own epoch.
+        """Check OneChange: a leader adds or removes one voter, in its own epoch.
 
-        CaughtUp: who is added has fetched from this leader.
+        Everything before must be committed. CaughtUp: an added voter has fetched from this leader.
         """
         if not isinstance(before.role, Leader) or not isinstance(after.role, Leader):
             return

@@ -1,4 +1,4 @@
-"""What goes wrong with nodes and with the network between them."""
+"""Injection of faults into nodes and the network between them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,18 +16,18 @@ STORAGE_ERROR = 56
 
 
 class Mischief:
-    """Does to a world what `Faults` says."""
+    """Injects the faults of `Faults` into a world."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self._wipes_left = 2
 
     def until_fault(self) -> int:
-        """How long nothing goes wrong."""
+        """Return the time until the next fault."""
         return int(self._world.random.expovariate(1 / self._world.faults.pause_ms_mean)) + 1
 
     def misbehave(self) -> None:
-        """One thing goes wrong, and the next one later."""
+        """Inject one fault, and schedule the next one."""
         if self._world.is_calm:
             return
         if any(self._world.faults.actions):
@@ -36,7 +36,7 @@ class Mischief:
         self._world.at(self.until_fault(), self.misbehave)
 
     def ambush(self, node: Node) -> Callable[[], None]:
-        """A leader is lost with what it has just appended; some have it, or nobody."""
+        """Return a fault: a leader fails after an append that some nodes or no nodes have."""
 
         def strike() -> None:
             if self._world.is_calm:
@@ -52,7 +52,7 @@ class Mischief:
         return strike
 
     def crash(self, node: Node) -> None:
-        """A node ends, and starts again after a while."""
+        """Stop a node, and start it again later."""
         if node.replica is None:
             return
         node.replica = None
@@ -105,7 +105,7 @@ class Mischief:
             self._world.later(node, 0, lambda now: Tick(now))
 
     def _wipe_fault(self, node: Node) -> None:
-        """A disk is replaced: its node comes back as an observer, that knows nobody or those of the beginning."""
+        """Replace a disk: its node restarts as an observer, with no voters or the first ones."""
         if not self._wipes_left or not self._world.operator.may_wipe(node):
             return
         self._wipes_left -= 1

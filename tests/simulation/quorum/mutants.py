@@ -1,6 +1,6 @@
-"""Wrong rules, each a change of one that the quorum has; its name says it. Seeds must find every one.
+"""Wrong rules: each changes a rule of the quorum, and its name describes it. Seeds must find all.
 
-A wrong rule is put in place of a right one in the modules that use it, for as long as the patch lasts.
+A wrong rule replaces the right one in the modules that use it, while the patch lasts.
 """
 
 import sys
@@ -33,7 +33,7 @@ from tests.simulation.quorum.world import run_seed
 from tests.support.wrong_rules import Recorded, WrongRules, seeds_violating
 
 SEEDS_MAX: Final = 2_000
-"""Bound of a search."""
+"""Maximum number of seeds in a search."""
 
 MUTANTS: Final = WrongRules()
 wrong_rule = MUTANTS.add
@@ -138,7 +138,7 @@ def a_restart_goes_on_as_the_candidate_of_its_epoch(patch: pytest.MonkeyPatch) -
 
 @wrong_rule
 def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
-    """Voters are known by their node ids alone."""
+    """Voters are identified only by their node ids."""
     patch.setattr(
         Turn,
         "is_voter",
@@ -304,7 +304,7 @@ def two_changes_of_the_voters_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def _append_changes_at_once(patch: pytest.MonkeyPatch) -> None:
-    """Behind a batch that is in flight: waiting for that is a second guard of both rules."""
+    """Append after a batch in flight: the wait for it is a second guard of both rules."""
     right = changing.go_on_with_change
 
     def go_on(turn: Turn) -> None:
@@ -330,7 +330,7 @@ def two_voters_are_removed_at_once(patch: pytest.MonkeyPatch) -> None:
 @wrong_rule
 def voters_are_changed_before_the_epoch_has_committed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(changing, "has_committed_in_epoch", lambda turn: True)
-    # The records of a change of an earlier epoch are not committed either.
+    # Records of a change in an earlier epoch are not committed either.
     patch.setattr(changing, "is_change_pending", lambda turn: False)
     _append_changes_at_once(patch)
 

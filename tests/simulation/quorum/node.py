@@ -1,4 +1,4 @@
-"""A node: its disk, its clock, and the replica that runs on it."""
+"""A node: its disk, its clock, and its replica."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tests.simulation.quorum.disk import Disk
 
 
 class Promises:
-    """What a replica has said to others; a crash must not make it forget."""
+    """Statements of a replica to others, which must survive a crash."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -21,7 +21,7 @@ class Promises:
 
 
 class Asked(NamedTuple):
-    """A request that a node has to answer: who sent it in which of its lives, as what."""
+    """A request to a node: its sender, the sender's life, and its correlation id."""
 
     node_id: int
     life: int
@@ -30,12 +30,12 @@ class Asked(NamedTuple):
 
 
 class Node:
-    """One of the cluster's.
+    """A node of the cluster.
 
     Attributes:
-        life: Counts its starts; what belongs to an earlier one is dropped.
+        life: Number of its starts; events of an earlier life are dropped.
         replica: None while the node is down.
-        clock_ms: What its monotonic clock is ahead of the world's, beside its rate.
+        clock_ms: Offset of its monotonic clock from the world's, in addition to its rate.
     """
 
     def __init__(self, key: ReplicaKey, formatted: VoterSet) -> None:
@@ -46,16 +46,16 @@ class Node:
         self.clock_ms = 0
         self.paused_until_ms = 0
         self.waits_for_wake: list[Callable[[], None]] = []
-        """What came while it was paused."""
+        """Events that arrived while it was paused."""
         self.tick_ms: int | None = None
-        """When its next tick comes."""
+        """Time of its next tick."""
         self.open: dict[int, Asked] = {}
         self.waited_for: set[int] = set()
-        """Correlations of requests that have not ended."""
+        """Correlation ids of requests that have not ended."""
         self.proposal: Proposal | None = None
 
     def be(self, key: ReplicaKey, formatted: VoterSet) -> None:
-        """With a new disk."""
+        """Give the node a new key and an empty disk."""
         self.key = key
         self.promises = Promises()
         self.disk = Disk(formatted)
@@ -65,14 +65,14 @@ class Node:
         return self.key.node_id
 
     def now_ms(self, world_ms: int) -> int:
-        """Its own clock."""
+        """Return the time of the node's clock."""
         return int(world_ms * self.rate) + self.clock_ms
 
     def when(self, own_ms: int) -> int:
-        """The world's time when its clock will show ``own_ms`` at the latest."""
+        """Return the world's time at which its clock has reached ``own_ms``."""
         return int((own_ms - self.clock_ms) / self.rate) + 1
 
 
 def proposed(number: int, records: Sequence[Message]) -> Proposal:
-    """Records whose bytes no other proposal has."""
+    """Return a proposal whose records have unique bytes."""
     return Proposal(records, [b"%d.%d" % (number, place) for place in range(len(records))])

@@ -1,4 +1,4 @@
-"""Who changes the voters: an operator that never leaves a voter set without a majority of disks that are there."""
+"""An operator changes voters, and keeps a majority of existing disks in every voter set."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,27 +12,30 @@ if TYPE_CHECKING:
     from tests.simulation.quorum.world import World
 
 CLIENT = 0
-"""In place of a node's id."""
+"""The client's value in place of a node's id."""
 JOIN_MS = 3_000
-"""By then a request of a node to become a voter has arrived, or never will."""
+"""After this, a node's request to become a voter has arrived or is lost."""
 
 
 class Operator:
-    """Changes a world's voters, as often as its `Faults` say."""
+    """Changes a world's voters, at the rate of its `Faults`."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self.joining: dict[ReplicaKey, int] = {}
-        """Replicas that asked to become voters, and when."""
+        """Replicas that requested to become voters, with the time."""
 
     def begin(self) -> None:
-        """From now on."""
+        """Start the schedule."""
         mean_ms = self._world.faults.change_ms_mean
         if mean_ms:
             self._world.at(int(self._world.random.expovariate(1 / mean_ms)) + 1, self._go_on)
 
     def may_wipe(self, node: Node) -> bool:
-        """Whether each voter set that some disk names has a majority without this node's disk, and nobody adds it."""
+        """Return whether every stored voter set has a majority without this node's disk.
+
+        Also return False while the node is being added.
+        """
         others = {other.key for other in self._world.nodes} - {node.key}
         asked_ms = self.joining.get(node.key, -JOIN_MS)
         if asked_ms + JOIN_MS > self._world.now_ms or self._is_being_added(node.key):

@@ -1,4 +1,7 @@
-"""Seeds of the quorum: a sample for every run, more in a campaign (`make simulate-quorum` runs thousands)."""
+"""Seeds of the quorum: a sample in every run, more in a campaign.
+
+`make simulate-quorum` runs thousands.
+"""
 
 import pytest
 

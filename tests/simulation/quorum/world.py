@@ -1,8 +1,8 @@
-"""One seeded history: nodes, the network between them, what goes wrong, and a client that proposes records.
+"""One seeded history: nodes, their network, faults, and a client that proposes records.
 
-The world's time is in milliseconds; whatever happens has an entry in one heap. A node's own clock runs at another rate
-and jumps. After the faults comes a time without: then a leader must be elected, and a proposal committed on every
-node that is up, within `HEALING_MS`.
+The world's time is in milliseconds; every event has an entry in one heap. A node's own clock has
+another rate and jumps. After the faults there is a time without faults: a leader must be elected,
+and a proposal committed on every running node, within `HEALING_MS`.
 """
 
 import zlib
@@ -68,7 +68,7 @@ HEALING_MS = 6_000
 """Ten fetch timeouts; of 1,500 seeds the slowest needs four."""
 STEPS_MAX = 50_000
 ANSWER_MS = 1_500
-"""By then a change of the voters is made or given up, whatever happens: twice the time for a request, and syncs."""
+"""After this, a change of the voters has succeeded or failed: two request timeouts, and syncs."""
 CONFIG = QuorumConfig(
     election_timeout_ms=300,
     election_backoff_ms_max=300,
@@ -76,7 +76,7 @@ CONFIG = QuorumConfig(
     request_timeout_ms=600,
     fetch_wait_ms_max=200,
 )
-"""Shorter than Kafka's, so that more happens between two of them."""
+"""Shorter than Kafka's, so that more events fall between two timeouts."""
 
 Action = Callable[[], None]
 
@@ -85,7 +85,7 @@ class World:
     """Runs one seed.
 
     Args:
-        seed: Of everything.
+        seed: Determines everything.
     """
 
     def __init__(self, seed: int) -> None:
@@ -124,7 +124,7 @@ class World:
     # The run.
 
     def run(self) -> str:
-        """Run it; the digest of all that happened."""
+        """Run the history; return the digest of all events."""
         for node in self.nodes:
             node.clock_ms = self.random.randrange(1_000_000)
             node.rate = self.random.choice((0.95, 1.0, 1.0, 1.05))
@@ -192,7 +192,10 @@ class World:
         self._carry_out(node, outputs)
 
     def later(self, node: Node, delay_ms: int, event: Callable[[int], ReplicaEvent | None]) -> None:
-        """Something of this life of a node happens; a paused node takes it in later, with the time at which it came."""
+        """Schedule an event of this life of a node.
+
+        A paused node processes it later, with the time of its arrival.
+        """
         life = node.life
 
         def arrive() -> None:
@@ -218,7 +221,7 @@ class World:
         take()
 
     def _waker(self, node: Node) -> Action:
-        """Have a node take in what came while it was paused, in order, unless its pause is longer now."""
+        """Return an action that processes the events of a pause in order, if the pause is over."""
 
         def wake() -> None:
             came, node.waits_for_wake = node.waits_for_wake, []
@@ -322,7 +325,7 @@ class World:
             self.later(node, 0, lambda _: SnapshotInstalled(None))
 
     def _install(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
-        """In steps that take their time: first the snapshot has its name, then the log is empty."""
+        """Install in steps with delays: first the snapshot gets its name, then the log is empty."""
 
         def name(_: int) -> ReplicaEvent | None:
             content, node.disk.parts = node.disk.parts, b""
@@ -341,7 +344,7 @@ class World:
             self.later(node, self._sync_ms(), name)
 
     def _part(self, node: Node, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
-        """What of a snapshot goes with an answer."""
+        """Return the part of a snapshot in a response."""
         content = node.disk.snapshots.get(asked.snapshot_id)
         if content is None:
             return answer._replace(error_code=SnapshotNotFoundError.code)
@@ -389,7 +392,7 @@ class World:
         *,
         is_gone: bool = False,
     ) -> ReplicaEvent | None:
-        """A request ends once; a second answer, or the time after an answer, is nothing."""
+        """End a request once; ignore a second response, and a timeout after the response."""
         if correlation not in node.waited_for:
             return None
         node.waited_for.remove(correlation)
@@ -404,7 +407,7 @@ class World:
             self.later(receiver, 0, lambda now: Request(now, number, asked.body))
 
     def ask(self, node: Node, asked: Asked) -> None:
-        """A request of a client, which is there at once."""
+        """Deliver a client's request without a delay."""
         number, life = next(self._numbers), node.life
         node.open[number] = asked
         self.handle(node, Request(node.now_ms(self.now_ms), number, asked.body))
@@ -468,7 +471,7 @@ class World:
             self._want()
 
     def _want(self) -> None:
-        """The first batch that is committed after the faults is what every node must have in the end."""
+        """Choose the first batch committed after the faults: at the end every node must have it."""
         if self.invariants.committed_end > self._end_at_healing:
             self._wanted = self.invariants.committed_end
 
@@ -484,5 +487,5 @@ class World:
 
 
 def run_seed(seed: int) -> str:
-    """Run it; the digest of all that happened."""
+    """Run a seed; return the digest of all events."""
     return World(seed).run()
