@@ -1,4 +1,4 @@
-"""What clients do with a cluster, by confluent-kafka."""
+"""Actions of clients on a cluster, with confluent-kafka."""
 
 import time
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from tests.support.patience import PATIENCE_S, POLL_S, eventually
 
 
 def create(bootstrap: str, name: str, *leaders: int) -> None:
-    """A topic with a partition for each leader, which has it alone."""
+    """Create a topic with one partition for each leader, whose only replica is there."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic(name, len(leaders), replica_assignment=[[leader] for leader in leaders])
     while True:
         try:
             admin.create_topics([topic])[name].result(PATIENCE_S)
         except KafkaException as error:
-            # librdkafka, when it learns of brokers while it asks the first one.
+            # librdkafka raises this if it learns of brokers during the first request.
             if error.args[0].code() != KafkaError._DESTROY_BROKER:
                 raise
         else:
@@ -33,7 +33,7 @@ def create(bootstrap: str, name: str, *leaders: int) -> None:
 
 
 def create_placed(cluster: Cluster, name: str, *replicas: list[int]) -> None:
-    """A topic with a partition for each list of replicas; every node that is up knows it on return."""
+    """Create a topic with a partition for each list of replicas; wait until every node has it."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     topic = NewTopic(name, len(replicas), replica_assignment=list(replicas))
     admin.create_topics([topic])[name].result(PATIENCE_S)
@@ -41,17 +41,17 @@ def create_placed(cluster: Cluster, name: str, *replicas: list[int]) -> None:
 
 
 def leaders_of(bootstrap: str, name: str) -> list[int]:
-    """Of each partition; -1 where nobody leads it. A node learns of a topic soon after it was made."""
+    """Return each partition's leader, or -1. A node has a topic only soon after its creation."""
     return [partition.leader for partition in _partitions(bootstrap, name)]
 
 
 def isr_of(bootstrap: str, name: str) -> list[list[int]]:
-    """Of each partition, sorted."""
+    """Return the ISR of each partition, sorted."""
     return [sorted(partition.isrs) for partition in _partitions(bootstrap, name)]
 
 
 def replicas_of(bootstrap: str, name: str) -> list[list[int]]:
-    """Of each partition, sorted; during a reassignment the old and the new ones."""
+    """Return the replicas of each partition, sorted; both old and new ones of a reassignment."""
     return [sorted(partition.replicas) for partition in _partitions(bootstrap, name)]
 
 
@@ -69,7 +69,7 @@ def _partitions(bootstrap: str, name: str) -> list[PartitionMetadata]:
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str]) -> None:
-    """One to each partition in turn."""
+    """Produce the values to the partitions in turn."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     partitions = len(leaders_of(bootstrap, topic))
     failed: list[object] = []
@@ -85,7 +85,7 @@ def produce(bootstrap: str, topic: str, values: Sequence[str]) -> None:
 
 
 def consume(bootstrap: str, topic: str, count: int, rack: str = "") -> list[str]:
-    """Values of all partitions, sorted."""
+    """Return the values of all partitions, sorted."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "readers", "client.rack": rack}
     )
@@ -119,7 +119,7 @@ def read_by_group(bootstrap: str, group: str, topic: str, count: int) -> list[by
 
 
 def create_replicated(bootstrap: str, name: str, partitions: int = 3, min_isr: int = 2) -> None:
-    """A topic on three nodes."""
+    """Create a topic on three nodes."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     config = {"min.insync.replicas": str(min_isr)}
     topic = NewTopic(name, partitions, 3, config=config)

@@ -20,7 +20,7 @@ from tests.support.patience import eventually
 
 
 class Growing(Nodes):
-    """Nodes of which the first begins a cluster, and the others are to be added to it."""
+    """Nodes of which the first one starts a cluster; the others can be added."""
 
     def __init__(self, folder: Path, ports: Ports) -> None:
         self.settings: dict[str, object] = {"controller.quorum.fetch.timeout.ms": 1000}
@@ -29,7 +29,7 @@ class Growing(Nodes):
         self._ports = ports
 
     def format(self, *node_ids: int, cluster_id: str | None = None) -> None:
-        """As controllers without a vote, with other directory ids each time."""
+        """Format nodes as controllers without a vote, with new directory ids each time."""
         found = DataDirectory(self.data(1)).identity()
         known = cluster_id or (found.cluster_id if found is not None else "")
         for node_id in node_ids:
@@ -40,16 +40,16 @@ class Growing(Nodes):
         return self._ports[node_id][1]
 
     def move_controller(self, node_id: int, port: int) -> None:
-        """Have a node listen elsewhere as a controller, from its next start on."""
+        """Give a node another controller port, from its next start on."""
         self._ports = {**self._ports, node_id: (self._ports[node_id][0], port)}
 
     def config(self, node_id: int) -> dict[str, object]:
-        """The first knows itself alone."""
+        """Return the settings; the first node does not list other controllers."""
         alone = {"controller.quorum.bootstrap.servers": ""} if node_id == 1 else {}
         return super().config(node_id) | alone
 
     def begin(self) -> None:
-        """The first leads, alone."""
+        """Start the first node as the only voter."""
         if DataDirectory(self.data(1)).identity() is None:
             first = Identity(id_text(random_id(os.urandom)), 1, random_id(os.urandom))
             key = ReplicaKey(1, first.directory_id)
@@ -59,7 +59,7 @@ class Growing(Nodes):
         self.controller()
 
     def add(self, node_id: int, at: str | None = None) -> None:
-        """Once it has caught up; the leader may have another change to end first."""
+        """Add a voter once it has caught up and no other change is in progress."""
         voter = f"{node_id}@127.0.0.1:{self.controller_port(node_id)}"
         eventually(
             lambda: _is_done(
@@ -89,7 +89,7 @@ class Growing(Nodes):
 
 
 def _is_done(change: Callable[[], object]) -> bool:
-    """Whether it was made; the leader says that it is too early by REQUEST_TIMED_OUT."""
+    """Return whether the change was made; the leader defers it by REQUEST_TIMED_OUT."""
     try:
         change()
     except CliError as error:

@@ -1,4 +1,4 @@
-"""Nodes of a cluster of ours, each with a data directory of its own, in this process or in processes of their own."""
+"""Nodes of a cluster, each with its own data directory, in this process or in separate ones."""
 
 import os
 import socket
@@ -31,10 +31,10 @@ P = TypeVar("P", bound="Processes")
 
 
 class Formatted:
-    """Data directories of nodes that are brokers and controllers, and where each listens.
+    """Data directories and listeners of nodes that are brokers and controllers.
 
     Attributes:
-        settings: What nodes that start have beside those of every test.
+        settings: Additional settings of nodes that start.
     """
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
@@ -52,16 +52,16 @@ class Formatted:
         return ",".join(f"127.0.0.1:{self._ports[node_id][0]}" for node_id in node_ids)
 
     def controller_address(self, node_id: int) -> str:
-        """Where other nodes reach it as a controller."""
+        """Return the node's address for other controllers."""
         return f"127.0.0.1:{self._ports[node_id][1]}"
 
     def is_listening(self, node_id: int) -> bool:
-        """Whether a node takes connections of other controllers."""
+        """Return whether a node accepts connections of other controllers."""
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self._ports[node_id][1])) == 0
 
     def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
-        """What a node's disk holds of a topic: segments by partition and name."""
+        """Return the segments of a topic on a node's disk, by partition and name."""
         found = sorted(self.data(node_id).glob(f"{topic}-*/*.log"))
         return {f"{file.parent.name}/{file.name}": batches(file.read_bytes()) for file in found}
 
@@ -83,7 +83,7 @@ class Formatted:
 
 
 def batches(segment: bytes) -> bytes:
-    """A segment without the zeros that are reserved behind its last batch while it is written."""
+    """Return a segment without the preallocated zeros after its last batch."""
     end = 0
     while size := int.from_bytes(segment[end + 8 : end + 12], "big"):
         end += 12 + size
@@ -94,7 +94,7 @@ class Nodes(Formatted):
     """Nodes in this process.
 
     Attributes:
-        up: Those that run, by node id.
+        up: The running ones, by node id.
     """
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
@@ -102,7 +102,7 @@ class Nodes(Formatted):
         self.up: dict[int, Broker] = {}
 
     def start(self, *node_ids: int) -> None:
-        """At once: a node has joined when a majority of the controllers runs."""
+        """Start nodes concurrently: a node joins only if a majority of the controllers runs."""
         with ThreadPoolExecutor(len(node_ids)) as pool:
             brokers = pool.map(self._start, node_ids)
             self.up.update(zip(node_ids, brokers, strict=True))
@@ -115,7 +115,7 @@ class Nodes(Formatted):
             self.up.pop(node_id).close()
 
     def controller(self) -> int:
-        """The active one."""
+        """Return the active controller."""
         found: list[int] = []
 
         def is_there() -> bool:
@@ -136,11 +136,11 @@ def _leads(broker: Broker) -> bool:
 
 
 class Processes(Formatted):
-    """Nodes that are processes of their own, and may be killed.
+    """Nodes in separate processes, which may be killed.
 
     Attributes:
-        up: Those that run, by node id.
-        environments: Additional variables of each node that starts.
+        up: The running ones, by node id.
+        environments: Additional environment variables of each node that starts.
     """
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
@@ -149,7 +149,7 @@ class Processes(Formatted):
         self.environments: dict[int, Mapping[str, str]] = {}
 
     def start(self, *node_ids: int) -> None:
-        """Return when each has joined."""
+        """Start nodes and return when each has joined."""
         if len(self.up.keys() | set(node_ids)) > 1:
             charge("cluster")
         for node_id in node_ids:
@@ -169,14 +169,14 @@ class Processes(Formatted):
             assert output.readline().startswith("ready "), f"node {node_id} did not join"
 
     def properties(self, node_id: int) -> Path:
-        """A node's settings, as a file."""
+        """Write a node's settings to a file, and return it."""
         file = self.data(node_id).with_suffix(".properties")
         settings = self.config(node_id).items()
         file.write_text("".join(f"{name}={value}\n" for name, value in settings))
         return file
 
     def kill(self, *node_ids: int) -> None:
-        """SIGKILL, all of them before any is waited for."""
+        """Send SIGKILL to all of them, then wait for their ends."""
         killed = [self.up.pop(node_id) for node_id in node_ids]
         for process in killed:
             process.kill()
@@ -192,7 +192,7 @@ Ports = Mapping[int, tuple[int, int]]
 
 
 def has_isr(cluster: Nodes | Processes, expected: list[int]) -> bool:
-    """Whether all three partitions of ``orders`` have this ISR."""
+    """Return whether all three partitions of ``orders`` have this ISR."""
     return isr_of(cluster.bootstrap, "orders") == [expected] * 3
 
 
@@ -208,7 +208,7 @@ def ports_of(count: int) -> Iterator[Ports]:
 
 @contextmanager
 def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
-    """Nodes that do not run yet; those that do at the end are stopped."""
+    """Yield nodes that do not run yet; stop the running ones at the end."""
     with ports_of(count) as ports:
         made = Nodes(folder, ports)
         yield made
@@ -219,14 +219,14 @@ def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
 def processes(
     folder: Path, count: int = 3, kind: type[Processes] = Processes
 ) -> Iterator[Processes]:
-    """Processes that do not run yet; those that do at the end are killed."""
+    """Yield processes that do not run yet; kill the running ones at the end."""
     with ports_of(count) as ports, killed_at_the_end(kind(folder, ports)) as made:
         yield made
 
 
 @contextmanager
 def killed_at_the_end(made: P) -> Iterator[P]:
-    """Processes that do not run yet; those that do at the end are killed."""
+    """Yield processes that do not run yet; kill the running ones at the end."""
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""Clusters whose controllers are no brokers: nodes 1 to 3 are controllers, those behind them brokers."""
+"""Clusters with separate roles: nodes 1 to 3 are controllers, the others are brokers."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ CONTROLLERS, BROKERS = (1, 2, 3), (4, 5)
 
 
 def config_of(node_id: int, given: Mapping[str, object], ports: Ports) -> dict[str, object]:
-    """Of a node with one role."""
+    """Return the settings of a node with one role."""
     broker, controller = ports[node_id]
     is_controller = node_id in CONTROLLERS
     listener = (
@@ -35,7 +35,7 @@ def config_of(node_id: int, given: Mapping[str, object], ports: Ports) -> dict[s
 
 
 def format_roles(folder: Path, ports: Ports) -> None:
-    """The brokers' directories; those of the controllers are formatted already."""
+    """Format the brokers' directories; those of the controllers are formatted already."""
     text = (folder / "1" / "meta.properties").read_text()
     cluster_id = text.partition("cluster.id=")[2].partition("\n")[0]
     for node_id in set(ports) - set(CONTROLLERS):
@@ -44,7 +44,7 @@ def format_roles(folder: Path, ports: Ports) -> None:
 
 
 class Roles(Formatted):
-    """Of two kinds, each node with one role."""
+    """Nodes with one role each."""
 
     def __init__(self, folder: Path, ports: Ports) -> None:
         super().__init__(folder, {node: ports[node] for node in CONTROLLERS})
@@ -52,37 +52,37 @@ class Roles(Formatted):
         format_roles(folder, ports)
 
     def config(self, node_id: int) -> dict[str, object]:
-        """With one role."""
+        """Return a node's settings, with one role."""
         return config_of(node_id, super().config(node_id), self._ports)
 
     def bootstrap_of(self, node_ids: Iterable[int]) -> str:
-        """Of the brokers among some nodes."""
+        """Return the bootstrap servers of the brokers among some nodes."""
         return super().bootstrap_of(node for node in node_ids if node in BROKERS)
 
 
 class RoleNodes(Roles, Nodes):
-    """In this process."""
+    """Such nodes in this process."""
 
     @property
     def controllers(self) -> str:
-        """``bootstrap.controllers`` of all that are up."""
+        """``bootstrap.controllers`` of all running controllers."""
         up = sorted(set(self.up) & set(CONTROLLERS))
         return ",".join(self.up[node].bootstrap_controllers for node in up)
 
 
 class RoleProcesses(Roles, Processes):
-    """Processes of their own."""
+    """Such nodes in separate processes."""
 
 
 def quorum_of(bootstrap: str) -> quorum.Quorum:
-    """The metadata quorum, as a broker says."""
+    """Return the metadata quorum according to a broker."""
     with wire.cluster(bootstrap, "cannot ask") as cluster:
         return quorum.look(cluster.any())
 
 
 @contextmanager
 def role_nodes(folder: Path) -> Iterator[RoleNodes]:
-    """Nodes that do not run yet; those that do at the end are stopped, brokers first."""
+    """Yield nodes that do not run yet; stop the running ones at the end, brokers first."""
     with ports_of(len(CONTROLLERS) + len(BROKERS)) as ports:
         made = RoleNodes(folder, ports)
         yield made
@@ -91,7 +91,7 @@ def role_nodes(folder: Path) -> Iterator[RoleNodes]:
 
 @contextmanager
 def role_processes(folder: Path) -> Iterator[RoleProcesses]:
-    """Processes that do not run yet; those that do at the end are killed."""
+    """Yield processes that do not run yet; kill the running ones at the end."""
     count = len(CONTROLLERS) + len(BROKERS)
     with ports_of(count) as ports, killed_at_the_end(RoleProcesses(folder, ports)) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Clusters whose voters are static: named by ``controller.quorum.voters``, and by no directory."""
+"""Clusters of static voters: ``controller.quorum.voters`` names them, and no directory does."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class StaticVoters(Processes):
             )
 
     def use_voters(self, ports: Mapping[int, int]) -> None:
-        """Other voters than all of its nodes: node ids and ports."""
+        """Set other voters than all of its nodes: node ids and ports."""
         self._voters = {node_id: f"127.0.0.1:{port}" for node_id, port in ports.items()}
 
     def controller_port(self, node_id: int) -> int:
@@ -40,13 +40,13 @@ class StaticVoters(Processes):
         return quorum_of(self.bootstrap)
 
     def config(self, node_id: int) -> dict[str, object]:
-        """With all of them as voters."""
+        """Return a node's settings, with the voters."""
         voters = ",".join(f"{node}@{address}" for node, address in self._voters.items())
         return super().config(node_id) | {"controller.quorum.voters": voters}
 
 
 @contextmanager
 def static_voters(folder: Path, count: int = 3) -> Iterator[StaticVoters]:
-    """Processes that do not run yet; those that do at the end are killed."""
+    """Yield processes that do not run yet; kill the running ones at the end."""
     with ports_of(count) as ports, killed_at_the_end(StaticVoters(folder, ports)) as made:
         yield made

@@ -1,4 +1,4 @@
-"""A broker of ours in a cluster whose controller, and other broker, is Apache Kafka."""
+"""Our broker in a cluster whose controller, and other broker, is Apache Kafka."""
 
 import logging
 import os
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.jvm
 
 OWN, THEIRS = 2, 1
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Coordinators that our brokers do not have: the cluster must not count on them."""
+"""Features that our brokers lack: the cluster must not use their coordinators."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def kafka(tmp_path: Path, controller: socket.socket) -> Iterator[ApacheKafka]:
 
 
 def member(folder: Path, kafka: ApacheKafka, controller: socket.socket) -> Broker:
-    """A broker whose data directory was formatted for Kafka's cluster."""
+    """Return a broker whose data directory was formatted for Kafka's cluster."""
     data = folder / "own"
     if not data.exists():
         data.mkdir()
@@ -85,7 +85,7 @@ def test_features_that_are_not_built_refuse_it_until_they_are_lowered(
     controller: socket.socket,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The error was UNSUPPORTED_VERSION, and the log had a traceback."""
+    """Regression: the error was UNSUPPORTED_VERSION, and the log had a traceback."""
     levels = "share.version=1", "streams.version=1"
     assert run("features", "upgrade", *levels, "--bootstrap-server", kafka.bootstrap) == 0
     with caplog.at_level(logging.CRITICAL), pytest.raises(ClusterError) as refusal:
@@ -169,7 +169,7 @@ def test_groups_and_idempotent_producers_have_coordinators_on_either_node(
 def test_transactions_have_partitions_offsets_and_coordinators_on_either_node(
     tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
 ) -> None:
-    """Each asks the other's coordinator before records are taken, and writes the other's markers."""
+    """Each node verifies with the other's coordinator, and writes the other's markers."""
     with member(tmp_path, kafka, controller) as broker:
         ours = broker.bootstrap_servers
         create(ours, "orders", OWN, THEIRS)

@@ -1,4 +1,4 @@
-"""What a broker sends on to the active controller in an Envelope, as Apache Kafka's brokers do."""
+"""Requests that brokers forward to the active controller in an Envelope, as Apache Kafka's do."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 
 def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> EnvelopeResponse:
-    """What the active controller answers to a request of a client in an envelope."""
+    """Return the active controller's response to a client's request in an envelope."""
     with Connection(cluster.controller_address(cluster.controller())) as connection:
         answer = connection.ask(ENVELOPE, 0, enveloped(api_key, version, request))
     assert isinstance(answer, EnvelopeResponse)
@@ -44,7 +44,7 @@ def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> E
 
 
 def test_what_is_read_of_the_image_is_answered_too(cluster: Nodes) -> None:
-    """Apache Kafka's brokers send it on: ``kafka-topics --describe`` failed, which asks for reassignments."""
+    """Apache Kafka's brokers forward it: ``kafka-topics --describe`` failed without it."""
     create_replicated(cluster.bootstrap, "orders")
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = forwarded(cluster, LIST_PARTITION_REASSIGNMENTS, 0, request)

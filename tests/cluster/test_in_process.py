@@ -1,4 +1,4 @@
-"""`Cluster`: nodes of one process, and what befalls them."""
+"""`Cluster`: nodes of one process, and faults of them."""
 
 import shutil
 import subprocess
@@ -75,12 +75,12 @@ assert pipes() <= before, pipes() - before
 
 
 def test_a_closed_node_has_no_descriptors() -> None:
-    # Clients of other tests may open pipes in this process.
+    # In a separate process, because clients of other tests may open pipes in this one.
     run_alone(PIPES_OF_A_CLOSED_NODE)
 
 
 def run_alone(script: str, *arguments: str) -> None:
-    """Run a script in a separate process; it has to succeed."""
+    """Run a script in a separate process; it must succeed."""
     command = [sys.executable, "-c", script, *arguments]
     done = subprocess.run(
         command, timeout=PATIENCE_S, capture_output=True, text=True, check=False, cwd=ROOT
@@ -89,7 +89,7 @@ def run_alone(script: str, *arguments: str) -> None:
 
 
 def logs(cluster: Cluster, topic: str = "orders") -> list[bytes]:
-    """The first segment of a topic's partition on each node, without what is reserved behind the last batch."""
+    """Return the first segment of a partition on each node, without preallocated zeros."""
     found = []
     for broker in cluster.brokers:
         assert broker.data_dir is not None
@@ -144,7 +144,7 @@ def test_a_killed_node_leaves_no_marker_and_its_directory_unlocked(
 
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_a_killed_leader_says_nothing(is_watched: bool) -> None:
-    """That its process is gone shows at its port; who does not look there waits until its session has ended."""
+    """Its closed port shows the end of its process; otherwise its session has to expire."""
     config = {
         "internal.gone.broker.fencing.enable": is_watched,
         "broker.session.timeout.ms": 60_000 if is_watched else 1_000,
@@ -217,7 +217,7 @@ def test_a_paused_node_can_be_killed(cluster: Cluster) -> None:
 
 @pytest.mark.cluster
 def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Cluster) -> None:
-    """A client that reaches it alone: nothing that it was told is lost when the network heals."""
+    """A client that reaches only this leader loses no acknowledged record at the healing."""
     produce(cluster.bootstrap_servers, "orders", ["before"])
     leader = cluster.wait_leader("orders")
     address = cluster.bootstrap_servers.split(",")[leader]
@@ -230,7 +230,7 @@ def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Clu
     cluster.wait_leader("orders", other_than=leader)
     alone.flush(PATIENCE_S)
     assert [error is not None for error in told] == [True]
-    cluster.isolate(leader, clients=True)  # what it tells clients of the leader is old
+    cluster.isolate(leader, clients=True)  # because its Metadata responses are outdated
     produce(cluster.bootstrap_servers, "orders", ["after"])
     cluster.heal()
     cluster.wait_isr("orders")
@@ -378,7 +378,7 @@ def _outcome(act: Callable[[], object]) -> Exception | None:
 @pytest.mark.cluster
 @pytest.mark.parametrize("is_controller", [False, True], ids=["a broker", "the controller"])
 def test_a_node_that_is_killed_and_started_at_once_is_let_in(is_controller: bool) -> None:
-    """Nobody has looked yet whether its process is gone, and its session has not ended."""
+    """Its old process has not been checked yet, and its session has not expired."""
     config = {
         "broker.session.timeout.ms": 600_000,
         "initial.broker.registration.timeout.ms": 30_000,
@@ -468,7 +468,7 @@ def quorum_of(bootstrap: str) -> DescribeQuorumResponse.PartitionData:
 
 
 def test_two_replicas_acknowledge_or_none_does() -> None:
-    """``min.insync.replicas=2`` of the nodes had no effect: a new cluster's own was 1, which goes before it."""
+    """Regression: ``min.insync.replicas=2`` of the nodes was overridden by a new cluster's 1."""
     with Cluster(3) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         new = NewTopic("orders", 1, replica_assignment=[[0, 1]])
@@ -482,7 +482,7 @@ def test_two_replicas_acknowledge_or_none_does() -> None:
 
 
 def produce_once(bootstrap: str, topic: str) -> None:
-    """Without retries; raises why it was not acknowledged."""
+    """Produce without retries; raise the error of a record that was not acknowledged."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0})
     failed: list[KafkaException] = []
     producer.produce(
@@ -496,10 +496,10 @@ def produce_once(bootstrap: str, topic: str) -> None:
 
 
 class Refusals:
-    """Stands for a disk that is full: metadata are refused as long as it says so.
+    """A stand-in for a full disk, which refuses metadata records.
 
     Attributes:
-        times: When, in seconds.
+        times: When it refused them, in seconds.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -529,7 +529,7 @@ def test_a_cluster_whose_first_records_are_refused_begins_later(
 def test_a_fencing_that_is_refused_is_asked_for_again_after_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was asked for again at once, which took all of a core."""
+    """Regression: it was requested again at once, which used all of a core."""
     settings = {"broker.session.timeout.ms": 1000, "internal.gone.broker.fencing.enable": False}
     with Cluster(3, config=settings) as cluster:
         cluster.create_topic("orders", 1)

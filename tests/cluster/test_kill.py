@@ -1,4 +1,4 @@
-"""Three processes: what was acknowledged is there once, in order, whichever node is killed."""
+"""Three processes: acknowledged records exist once, in order, whichever node is killed."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def cluster(tmp_path: Path) -> Iterator[Processes]:
 
 
 class Stream:
-    """Numbers into one partition as fast as they are acknowledged, until it is left."""
+    """Produces numbers to one partition as fast as they are acknowledged, until its end."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._topic = topic
@@ -88,7 +88,7 @@ def has_leaders(cluster: Processes, expected: list[int]) -> bool:
 
 
 def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path) -> None:
-    """The active controller is among those that are killed; each is back before its session would have ended."""
+    """The active controller is killed, too; each node has restarted before its session expires."""
     with processes(tmp_path) as cluster:
         cluster.settings["broker.session.timeout.ms"] = 5 * PATIENCE_MS
         cluster.start(*ALL)

@@ -1,4 +1,4 @@
-"""Nodes that are killed while transactions end: each is there as a whole or not at all, and goes on by itself."""
+"""Nodes are killed while transactions end: each transaction is complete or absent in the end."""
 
 import signal
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ TRANSACTIONS = 20
 
 
 class OneCopyOfTransactions(Processes):
-    """Decisions are on their coordinator's disk alone, so that no other node has to agree."""
+    """Decisions are only on their coordinator's disk, so that no other node has to agree."""
 
     def config(self, node_id: int) -> dict[str, object]:
         alone = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
@@ -51,7 +51,7 @@ def cluster(tmp_path: Path) -> Iterator[Processes]:
 
 @contextmanager
 def paused(cluster: Processes, node_id: int) -> Iterator[None]:
-    """It takes connections and answers nothing. It may be killed meanwhile."""
+    """Pause a node: it accepts connections and does not respond. It may be killed then."""
     process = cluster.up[node_id]
     process.send_signal(signal.SIGSTOP)
     yield
@@ -81,7 +81,7 @@ def test_the_next_leader_gets_the_marker_that_a_killed_one_had_not_written(tmp_p
 
 
 def test_the_next_coordinator_completes_what_a_killed_one_had_decided(cluster: Processes) -> None:
-    """The leader of a partition is away, so that the transaction cannot be complete before its coordinator is."""
+    """A partition's leader is paused, so that the transaction cannot complete before the kill."""
     bootstrap = cluster.bootstrap
     producer = transactional_producer(bootstrap, "transfers")
     coordinator = coordinator_of(bootstrap, TRANSACTION_TOPIC, "transfers")
@@ -103,7 +103,7 @@ def test_the_next_coordinator_completes_what_a_killed_one_had_decided(cluster: P
 
 
 def transfer(producer: Producer, amount: int) -> None:
-    """From one account to another, again until it is committed."""
+    """Transfer from one account to another, again until it is committed."""
     while not _is_transferred(producer, amount):
         producer.abort_transaction(PATIENCE_S)
 
@@ -152,7 +152,7 @@ def test_a_group_and_its_transactional_offsets_go_on_without_their_coordinator(
     coordinator = coordinator_of(bootstrap, GROUP_TOPIC, "workers")
     cluster.kill(coordinator)
     assert committed_offsets(cluster.bootstrap, "workers", "orders", 3) == {0: 1, 1: 1, 2: 0}
-    # librdkafka 2 asks the coordinator of a group that it knew for ever, once Metadata names that node no more.
+    # librdkafka 2 asks a group's cached coordinator forever if Metadata no longer lists that node.
     producer = transactional_producer(cluster.bootstrap, "transfers")
     producer.begin_transaction()
     send_offsets(producer, cluster.bootstrap, "workers", "orders", {0: 0, 1: 0})

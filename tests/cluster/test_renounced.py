@@ -1,4 +1,4 @@
-"""What a controller was asked for and cannot commit, as the others have elected another one meanwhile."""
+"""Requests that a controller cannot commit, because the others have elected another one."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -25,7 +25,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def cut_off(cluster: Cluster) -> int:
-    """The active controller, which the others do not reach."""
+    """Isolate the active controller from the others, and return it."""
     node = cluster.controller()
     cluster.isolate(node)
     return node
@@ -36,19 +36,19 @@ def alter(setting: str) -> IncrementalAlterConfigsRequest:
 
 
 def has_proposed(broker: Broker) -> bool:
-    """Whether a batch waits for the quorum: what is asked then waits for that batch."""
+    """Return whether a batch waits for the quorum; later requests wait for that batch."""
     return broker._started.control.dispatcher._controller.in_flight
 
 
 def is_altered(broker: Broker) -> bool:
-    """By its image."""
+    """Return whether the broker's image has the new settings."""
     return SETTINGS.items() <= broker._image().configs.of(RESOURCE_TOPIC, "orders").items()
 
 
 def test_what_clients_asked_of_its_broker_the_next_controller_decides(
     cluster: Cluster, cut_off: int
 ) -> None:
-    """They were told NOT_CONTROLLER, or their connections were closed; in Kafka the broker asks the next one."""
+    """Regression: clients got NOT_CONTROLLER or a closed connection; Kafka forwards again."""
     address = cluster.brokers[cut_off].bootstrap_servers
     with Connection(address) as proposed, Connection(address) as waiting:
         proposed.send(ALTER, 1, alter("retention.ms"))
@@ -63,7 +63,7 @@ def test_what_clients_asked_of_its_broker_the_next_controller_decides(
 
 
 def test_brokers_are_told_to_ask_the_next_controller(cluster: Cluster, cut_off: int) -> None:
-    """In the envelope: a broker passes on to its client what is inside."""
+    """The error is inside the envelope: a broker passes the inner response to its client."""
     (at,) = cluster.brokers[cut_off]._started.controllers
     with Connection(f"{at.host}:{at.port}") as connection:
         connection.send(ENVELOPE, 0, enveloped(ALTER, 1, alter("retention.ms")))

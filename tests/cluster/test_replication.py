@@ -1,4 +1,4 @@
-"""A topic on three nodes: what is acknowledged is on all of them, and outlives each."""
+"""A topic on three nodes: all of them have the acknowledged records, which outlive each node."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -46,7 +46,7 @@ def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
 
 
 def test_each_replica_tells_of_its_producers(cluster: Nodes) -> None:
-    """As in Apache Kafka: who looks for a transaction that hangs wants to know what every replica thinks of it."""
+    """As in Apache Kafka: finding a hanging transaction needs the state of every replica."""
     create_replicated(cluster.bootstrap, "orders", partitions=1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})
     producer.produce("orders", b"one")

@@ -1,4 +1,4 @@
-"""Nodes that are controllers only, beside nodes that are brokers only."""
+"""Nodes that are only controllers, and nodes that are only brokers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -
 
 
 def test_a_brokers_directory_is_not_that_of_a_controller_only(cluster: RoleNodes) -> None:
-    """Its core, which hears of no topics, would put all partitions aside as those of deleted topics."""
+    """A controller gets no topics, so it would rename all partitions as those of deleted topics."""
     create(cluster.bootstrap, "orders", *BROKERS)
     produce(cluster.bootstrap, "orders", VALUES)
     last = BROKERS[-1]

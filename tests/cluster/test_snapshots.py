@@ -1,4 +1,4 @@
-"""Snapshots of the metadata in a cluster: who comes late gets one, as the log has no beginning any more."""
+"""Metadata snapshots in a cluster: late nodes get one, because the log's beginning was deleted."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def log_start(broker: Broker) -> int:
 
 
 def drop_the_beginning(cluster: Nodes, count: int = 5) -> None:
-    """Make topics until no node that is up has the first records any more."""
+    """Create topics until no running node has the first records any more."""
     made = len(cluster.up[next(iter(cluster.up))].topics())
     for number in range(made, made + count):
         create(cluster.bootstrap, f"topic-{number}", *([next(iter(cluster.up))] * 2))
@@ -54,7 +54,7 @@ def topics_of(cluster: Nodes) -> list[set[str]]:
 
 
 def agree(cluster: Nodes) -> None:
-    """All that are up come to the same topics."""
+    """Wait until all running nodes have the same topics."""
     eventually(lambda: len({frozenset(topics) for topics in topics_of(cluster)}) == 1)
 
 
@@ -81,7 +81,7 @@ def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
 
 
 def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
-    """Its start was refused: the log that it gets does not show that its topics were deleted."""
+    """Regression: its start was refused, because its new log does not show its deleted topics."""
     create(cluster.bootstrap, "orders", 1, 2, 3)
     produce(cluster.bootstrap, "orders", ["a", "b", "c"])
     away = next(node for node in ALL if node != cluster.controller())
@@ -103,7 +103,7 @@ def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
 
 
 def join(cluster: Nodes, node: int, data: Path) -> Broker:
-    """A broker without a vote; its disk is empty the first time."""
+    """Return a broker without a vote; its disk is empty the first time."""
     if not data.exists():
         identity = DataDirectory(cluster.data(next(iter(cluster.up)))).identity()
         assert identity is not None
@@ -149,7 +149,7 @@ def test_a_node_with_an_empty_disk_joins_after_the_beginning_of_the_log_is_gone(
 
 
 def seen(data: Path, suffixes: tuple[str, ...], known: set[str]) -> bool:
-    """Whether there is a file of the metadata log's that was not there before."""
+    """Return whether the metadata log has a new file."""
     found = os.listdir(data / METADATA_DIRECTORY)
     return any(name not in known for name in found if name.endswith(suffixes))
 
@@ -162,7 +162,7 @@ PART, WHOLE, DELETED = ".part", ".checkpoint", ".deleted"
 def test_a_node_that_is_killed_while_it_installs_a_snapshot_comes_back(
     tmp_path: Path, suffixes: tuple[str, ...]
 ) -> None:
-    """At the first sight of a part, of the whole snapshot, and of the segments that go."""
+    """Kill it at the first sight of a part, of the whole snapshot, and of deleted segments."""
     with processes(tmp_path) as cluster:
         cluster.settings = dict(EACH_COMMIT)
         cluster.start(*ALL)
@@ -199,7 +199,7 @@ def kill_once_seen(
     process = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE)
     try:
         deadline = time.monotonic() + PATIENCE_S
-        while not seen(cluster.data(node), suffixes, known):  # some are there for a moment only
+        while not seen(cluster.data(node), suffixes, known):  # some exist only briefly
             assert time.monotonic() < deadline, f"no new file {suffixes} beside {known}"
     finally:
         process.kill()

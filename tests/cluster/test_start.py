@@ -1,4 +1,4 @@
-"""What a node says that cannot be one of several, and that it changes nothing."""
+"""A node that cannot join reports why, and changes nothing."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def test_a_node_of_several_is_not_in_memory(config: dict[str, object]) -> None:
 
 
 def test_a_controllers_directory_is_not_opened_as_that_of_a_broker_alone(tmp_path: Path) -> None:
-    """It would have written its own epochs into the log that the others know."""
+    """Otherwise it would write its own epochs into the log that it shares with the others."""
     with nodes(tmp_path) as cluster:
         before = {file: file.read_bytes() for file in cluster.data(1).rglob("*") if file.is_file()}
         with pytest.raises(ClusterError, match=r"controller\.listener\.names"):
@@ -99,7 +99,7 @@ def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
 
 @pytest.mark.cluster
 def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Path) -> None:
-    """Its controllers do not answer it; without this it would ask until its time for the start is over."""
+    """Its controllers do not respond; otherwise it would retry until the start times out."""
     with nodes(tmp_path) as cluster:
         cluster.settings["initial.broker.registration.timeout.ms"] = 2 * PATIENCE_MS
         cluster.start(1, 2, 3)
@@ -157,7 +157,7 @@ def test_ctrl_c_ends_the_start_of_a_node_and_leaves_nothing(tmp_path: Path) -> N
 
 @contextmanager
 def _meanwhile(cluster: Nodes, act: Callable[[], object]) -> Iterator[None]:
-    """Do something once node 1 waits for the others."""
+    """Call a function once node 1 waits for the others."""
 
     def watch() -> None:
         eventually(lambda: cluster.is_listening(1))
@@ -183,7 +183,7 @@ def test_a_signal_ends_a_node_that_waits_for_the_others(
 
 @pytest.mark.cluster
 def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_path: Path) -> None:
-    """That one was killed, and what it had not written may be lost: the controller must not take it for in sync."""
+    """That process was killed, and may have lost records: the controller must ignore the marker."""
     with processes(tmp_path) as cluster:
         cluster.settings["broker.session.timeout.ms"] = 60_000
         cluster.settings["internal.gone.broker.fencing.enable"] = "false"
@@ -200,7 +200,7 @@ def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_pa
 
 @contextmanager
 def _joining(cluster: Processes, node_id: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A node that has not joined."""
+    """Yield a process that has not joined."""
     command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "warning"]
     properties, data = cluster.properties(node_id), cluster.data(node_id)
     process = subprocess.Popen(
@@ -216,7 +216,7 @@ def _joining(cluster: Processes, node_id: int) -> Iterator[subprocess.Popen[byte
 
 
 def _stopped_in(cluster: Processes, node_id: int) -> int:
-    """The broker epoch in which a node says that it stopped cleanly; -1 for none."""
+    """Return the broker epoch of a node's clean stop; -1 without one."""
     marker = cluster.data(node_id) / ".kafka_cleanshutdown"
     return int(json.loads(marker.read_text())["brokerEpoch"]) if marker.exists() else -1
 
@@ -262,7 +262,7 @@ def test_a_node_with_partitions_that_its_cluster_never_had_does_not_join(tmp_pat
 def test_a_node_that_forgot_the_metadata_of_its_cluster_does_not_begin_it_again(
     tmp_path: Path,
 ) -> None:
-    """It is the only voter. The checkpoints that name the metadata log are lost too."""
+    """It is the only voter. The checkpoints that list the metadata log are lost, too."""
     with nodes(tmp_path, 1) as cluster:
         cluster.start(1)
         cluster.up[1].create_topic("orders")
@@ -284,7 +284,10 @@ def test_a_node_that_forgot_the_metadata_of_its_cluster_does_not_begin_it_again(
 
 
 def _damaged(whole: bytes) -> Iterator[bytes]:
-    """Cut, and with one wrong byte in its first batch, in that with the voters and in its last one."""
+    """Yield an empty and a cut file, and three files with a wrong byte in different batches.
+
+    These are the first batch, the one with the voters, and the last one.
+    """
     yield b""
     yield whole[: len(whole) // 2]
     for at in (30, len(whole) // 2, len(whole) - 3):

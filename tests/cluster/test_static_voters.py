@@ -1,4 +1,4 @@
-"""``controller.quorum.voters``: a quorum whose voters are named by the settings, until they come into the log."""
+"""``controller.quorum.voters``: the settings name the voters, until they are put into the log."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_three_static_voters_outlive_each_active_controller(tmp_path: Path) -> N
 
 
 def create_once_led(cluster: StaticVoters, name: str) -> None:
-    """Another node has to be elected first."""
+    """Create a topic after the election of another leader."""
     eventually(lambda: quorum_of(cluster.bootstrap).leader in cluster.up)
     create(cluster.bootstrap, name, min(cluster.up))
 
@@ -68,7 +68,7 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
             quorum.remove(cluster.bootstrap, "3", as_json=True, dry_run=True)
         with pytest.raises(CliError, match="are static"):
             quorum.add(cluster.bootstrap, voter, listener="CONTROLLER", as_json=True, dry_run=True)
-        # Alone it would lead a second quorum, with what the other two go on without.
+        # Alone it would lead a second quorum, while the other two continue the first one.
         cluster.kill(1, 2, 3)
         config = cluster.config(found.leader)
         own = str(config["controller.quorum.voters"]).split(",")[found.leader - 1]
@@ -105,7 +105,7 @@ def test_static_voters_come_into_the_log_and_can_be_changed_then(tmp_path: Path)
 
 
 def upgrades(cluster: StaticVoters) -> bool:
-    """Whether the version was raised; each voter describes itself to the leader first."""
+    """Return whether the version was raised; each voter must have described itself first."""
     try:
         features.change(
             cluster.bootstrap, ["kraft.version=1"], Way.UPGRADE, as_json=True, dry_run=False
@@ -118,7 +118,7 @@ def upgrades(cluster: StaticVoters) -> bool:
 
 
 def offered(cluster: StaticVoters, node_id: int) -> int:
-    """``kraft.version`` as a node's ApiVersions has it."""
+    """Return ``kraft.version`` in a node's ApiVersions response."""
     with wire.cluster(cluster.bootstrap_of([node_id]), "cannot ask") as found:
         _, levels = features.look(found.any())
     return next(one.finalized for one in levels if one.name == "kraft.version")
@@ -127,7 +127,7 @@ def offered(cluster: StaticVoters, node_id: int) -> int:
 def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_metadata(
     tmp_path: Path,
 ) -> None:
-    """The two others, whose logs are empty, would elect one of themselves."""
+    """Otherwise the two others, whose logs are empty, would elect one of themselves."""
     with static_voters(tmp_path) as cluster:
         with Broker(cluster.data(1), config={"node.id": 1}) as alone:
             alone.create_topic("orders")

@@ -1,4 +1,4 @@
-"""Three nodes of ours, each a broker and a controller: one cluster, which one of them may leave."""
+"""One cluster of three nodes, each broker and controller; it continues without one of them."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Throttled replication (KIP-73) when nodes die: who is in sync waits for no throttle, and nothing is lost."""
+"""Throttled replication (KIP-73) when nodes die: the ISR is not throttled, and nothing is lost."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def cluster(data: Path) -> Iterator[Cluster]:
     config = {**ONE_BATCH, "auto.leader.rebalance.enable": False}
     with Cluster(3, data=data, config=config) as cluster:
         yield cluster
-        cluster.kill(0, 1, 2)  # at once
+        cluster.kill(0, 1, 2)  # concurrently
 
 
 def test_replicas_in_sync_stay_so_and_acknowledge_though_they_are_throttled_to_nothing(

@@ -1,4 +1,7 @@
-"""Transactions whose partitions, group and coordinator are on different nodes: all or nothing, whoever is killed."""
+"""Transactions across nodes are complete or absent, whichever node is killed.
+
+Partitions, group and coordinator are on different nodes.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +60,7 @@ def test_partitions_of_all_nodes_and_a_groups_offsets_are_one_transaction(
 def test_a_transaction_whose_coordinator_is_down_is_not_aborted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command wrote a marker, the producer committed, and readers did not get its records."""
+    """Regression: the command wrote a marker, and readers did not get the committed records."""
     topic = "__transaction_state"
     with nodes(tmp_path) as cluster:
         cluster.settings = {

@@ -1,4 +1,4 @@
-"""The voters of the quorum change while it serves (KIP-853): it grows, voters go, and a lost disk comes back."""
+"""The voters change at run time (KIP-853): they are added, removed, and a lost disk is replaced."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ VALUES = sorted(f"value-{number}" for number in range(20))
 
 @pytest.fixture(scope="module")
 def one_voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Bootstrap servers of a cluster of one."""
+    """Bootstrap servers of a cluster of one node."""
     with growing(tmp_path_factory.mktemp("one"), 1) as cluster:
         cluster.begin()
         yield cluster.bootstrap
@@ -75,7 +75,7 @@ def raise_version(bootstrap: str) -> None:
 def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
     tmp_path: Path, is_formatted: bool
 ) -> None:
-    """It would acknowledge what the cluster, whose voters go on without it, never hears of."""
+    """Otherwise it would acknowledge records that its cluster, which continues, never gets."""
     with growing(tmp_path) as cluster:
         cluster.begin()
         cluster.stop(1)
@@ -93,7 +93,7 @@ def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
 def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_where_it_is(
     tmp_path: Path,
 ) -> None:
-    """The leader, told of another cluster there, ended itself at this start and at each one after it."""
+    """Regression: the other cluster's response made the leader end itself at each start."""
     with growing(tmp_path / "here", 2) as cluster, growing(tmp_path / "there", 1) as other:
         other.begin()
         cluster.begin()
@@ -112,7 +112,7 @@ def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_
 
 @pytest.mark.cluster
 def test_voters_find_each_other_after_one_has_moved_while_none_was_there(tmp_path: Path) -> None:
-    """The log has its old address; it is elected, and says where it is."""
+    """The log has its old address; it is elected, and reports the new one."""
     with growing(tmp_path, 3) as cluster:
         cluster.begin()
         cluster.format(2)
@@ -157,7 +157,7 @@ def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None
 
 @pytest.mark.cluster
 def test_a_lost_disk_comes_back_by_itself(tmp_path: Path) -> None:
-    """KIP-1186: the voter with its node id and the directory that is lost is removed first."""
+    """KIP-1186: the voter with its node id and the lost directory is removed first."""
     with growing(tmp_path) as cluster:
         cluster.settings["controller.quorum.auto.join.enable"] = "true"
         cluster.begin()
@@ -175,12 +175,12 @@ def test_a_lost_disk_comes_back_by_itself(tmp_path: Path) -> None:
 
 
 def directories(cluster: Growing) -> dict[int, str]:
-    """Of the voters, by node id."""
+    """Return the directories of the voters, by node id."""
     return {one.node: one.directory for one in cluster.quorum().voters}
 
 
 def is_replaced(before: dict[int, str], now: dict[int, str]) -> bool:
-    """Whether the third of three voters has another directory."""
+    """Return whether the third of three voters has another directory."""
     return now.keys() == {1, 2, 3} and now[3] != before[3]
 
 
@@ -250,7 +250,7 @@ def test_a_dry_run_sees_whether_a_majority_would_be_left() -> None:
 
 
 def test_a_voter_that_was_removed_can_become_a_broker_only(tmp_path: Path) -> None:
-    """Its newest snapshot may still have it among the voters; its log knows better."""
+    """Its newest snapshot may still list it as a voter; its log is newer."""
     with growing(tmp_path, 2) as cluster:
         cluster.begin()
         cluster.format(2)
@@ -278,7 +278,7 @@ def test_a_voter_that_was_removed_can_become_a_broker_only(tmp_path: Path) -> No
 
 
 def as_of_formatting(data: DataDirectory, cluster: Growing) -> None:
-    """A snapshot as `format --initial-controllers` leaves it, with this node among the voters."""
+    """Write a snapshot like that of `format --initial-controllers`, with this node as a voter."""
     identity = data.identity()
     assert identity is not None
     assert identity.directory_id is not None

@@ -1,4 +1,4 @@
-"""Replication throttles (KIP-73), as tests of clusters see them."""
+"""Helpers for tests of replication throttles (KIP-73)."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -25,15 +25,15 @@ from tests.cluster.nodes import batches
 from tests.support.patience import PATIENCE_S
 
 ONE_BATCH = {"replica.fetch.max.bytes": 1}
-"""An answer brings one batch of a partition, so that a rate of 0 lets one batch through in eleven seconds."""
+"""A response has one batch of a partition, so a rate of 0 lets one through in eleven seconds."""
 BATCHES = 20
-"""As many as take minutes at that rate."""
+"""At that rate, they take minutes."""
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 def create_filled(cluster: Cluster, name: str, *replicas: list[int]) -> None:
-    """A topic with a partition for each list of replicas, each with `BATCHES` batches of a record."""
+    """Create a topic with a partition per list of replicas, each with `BATCHES` batches."""
     create_placed(cluster, name, *replicas)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0})
     for number in range(BATCHES):
@@ -43,17 +43,20 @@ def create_filled(cluster: Cluster, name: str, *replicas: list[int]) -> None:
 
 
 def records(count: int = BATCHES) -> list[str]:
-    """What `create_filled` wrote, as `tests.cluster.clients.consume` returns it."""
+    """Return the values of `create_filled`, as `tests.cluster.clients.consume` returns them."""
     return sorted(str(number) for number in range(count))
 
 
 def throttles(cluster: Cluster, topic: str) -> dict[str, str]:
-    """What is set of throttles: of a topic by name, of a broker as ``NAME@BROKER``, of all brokers as ``NAME@``."""
+    """Return the throttle settings of a topic and of all brokers.
+
+    Keys are ``NAME`` for the topic, ``NAME@BROKER`` for one broker, ``NAME@`` for all brokers.
+    """
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     nodes = [str(node) for node in range(len(cluster.brokers))]
     resources = [ConfigResource(ResourceType.BROKER, node) for node in nodes]
     described: dict[ConfigResource, Future[dict[str, ConfigEntry]]] = {}
-    # librdkafka asks one broker a call.
+    # librdkafka describes one broker per call.
     for resource in (ConfigResource(ResourceType.TOPIC, topic), *resources):
         described |= admin.describe_configs([resource])
     found = {}
@@ -73,7 +76,7 @@ def throttles(cluster: Cluster, topic: str) -> dict[str, str]:
 def alter(
     cluster: Cluster, kind: int, name: str, settings: Mapping[str, str] | Mapping[str, None]
 ) -> None:
-    """Set settings of a topic, of a broker, or with an empty name of all brokers; None deletes one."""
+    """Alter settings of a topic, a broker, or all brokers (empty name); None deletes a setting."""
     of = IncrementalAlterConfigsRequest
     configs = [
         of.AlterableConfig(name=setting, config_operation=1 if value is None else 0, value=value)
@@ -88,6 +91,6 @@ def alter(
 
 
 def copied(data: Path, node: int, topic: str) -> int:
-    """Bytes of batches that a node's disk holds of partition 0."""
+    """Return the number of bytes of batches of partition 0 on a node's disk."""
     files = (data / str(node) / f"{topic}-0").glob("*.log")
     return sum(len(batches(file.read_bytes())) for file in files)

@@ -1,4 +1,4 @@
-"""What transactional clients do with a cluster, by confluent-kafka."""
+"""Actions of transactional clients on a cluster, with confluent-kafka."""
 
 from collections.abc import Mapping
 
@@ -17,14 +17,14 @@ from tests.support.patience import ATTEMPT_S, PATIENCE_S, eventually
 
 
 def transactional_producer(bootstrap: str, name: str) -> Producer:
-    """One that is initialised: it has fenced the one before of that name."""
+    """Return an initialised producer, which has fenced earlier ones of that id."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name, "linger.ms": 0})
     producer.init_transactions(PATIENCE_S)
     return producer
 
 
 def write(producer: Producer, topic: str, values: list[str]) -> None:
-    """One to each partition, acknowledged."""
+    """Produce one value to each partition, and wait for the acknowledgements."""
     failed: list[KafkaError] = []
     for partition, value in enumerate(values):
         producer.produce(
@@ -39,7 +39,7 @@ def write(producer: Producer, topic: str, values: list[str]) -> None:
 
 
 def coordinator_of(bootstrap: str, topic: str, key: str) -> int:
-    """The node that leads the partition of a coordinators' topic."""
+    """Return the leader of the coordinator's partition."""
     leaders = leaders_of(bootstrap, topic)
     return leaders[coordinator_partition(key, len(leaders))]
 
@@ -47,7 +47,7 @@ def coordinator_of(bootstrap: str, topic: str, key: str) -> int:
 def send_offsets(
     producer: Producer, bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]
 ) -> None:
-    """Have a group's offsets, by partition, be part of the transaction."""
+    """Add offsets of a group, by partition, to the transaction."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     places = [TopicPartition(topic, index, offset) for index, offset in offsets.items()]
     producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), PATIENCE_S)
@@ -55,7 +55,7 @@ def send_offsets(
 
 
 def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """Those that count, by partition; asked for until no transaction is undecided there."""
+    """Return the committed offsets by partition, after all transactions there are decided."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     places = [TopicPartition(topic, index) for index in range(partitions)]
     found = consumer.committed(places, PATIENCE_S)
@@ -66,7 +66,7 @@ def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -
 
 
 def read_committed(bootstrap: str, topic: str) -> list[str]:
-    """Values of all partitions, sorted, once no transaction is open there."""
+    """Return the values of all partitions, sorted, once no transaction is open there."""
     eventually(lambda: _is_stable(bootstrap, topic))
     config = {"enable.partition.eof": True, "isolation.level": "read_committed"}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", **config})
@@ -88,7 +88,7 @@ def read_committed(bootstrap: str, topic: str) -> list[str]:
 
 
 def _is_stable(bootstrap: str, topic: str) -> bool:
-    """Whether no transaction is open in any partition. One without a leader, or that moves, is not known to be."""
+    """Return whether no transaction is open; False if a partition has no leader or moves."""
     try:
         return _ends(bootstrap, topic, "read_committed") == _ends(bootstrap, topic)
     except KafkaException:
@@ -96,12 +96,12 @@ def _is_stable(bootstrap: str, topic: str) -> bool:
 
 
 def _ends(bootstrap: str, topic: str, level: str = "read_uncommitted") -> list[int]:
-    """Last stable offset, or high watermark, of each partition."""
+    """Return the last stable offset, or the high watermark, of each partition."""
     config = {"group.id": "readers", "isolation.level": level}
     consumer = Consumer({"bootstrap.servers": bootstrap, **config})
     ends = []
     for index in range(len(leaders_of(bootstrap, topic))):
-        # librdkafka waits for the leader that it knows, even after the election of another one.
+        # librdkafka waits for a cached leader, even after the election of another one.
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, index), ATTEMPT_S)
         ends.append(end)
     consumer.close()

@@ -1,8 +1,9 @@
-"""Whether both kinds of nodes agree once nobody writes: by their disks, by their answers, and in Kafka's own tools.
+"""Checks that both kinds of nodes agree, after all writes: on disk, in responses, in Kafka's tools.
 
-What every node has to have in common: record batches of all partitions, byte for byte; the leader epochs of their
-records; what is known of producers; the metadata log, as far as each keeps it, with what Kafka's metadata shell makes
-of it. And whichever node Kafka's tools ask, they print the same, and nothing lags.
+All nodes must have the same: record batches of all partitions, byte for byte; the leader epochs of
+their records; the state of producers; and the metadata log, where they have the same offsets, with
+the same output of Kafka's metadata shell. Kafka's tools print the same for each node, and no
+replica lags.
 """
 
 import json
@@ -31,16 +32,17 @@ LEADER = re.compile(
     r"^(ClusterId|LeaderId|LeaderEpoch|CurrentVoters|CurrentObservers):\s*(.*)$", re.M
 )
 ATTRIBUTES_END, CONTROL = 23, 0x20
-"""Of a batch: where its attributes end, and the bit of those that hold no data."""
+"""End of a batch's attributes, and their bit for control batches."""
 SHELL_PATHS = ("/image/topics/byName", "/image/cluster", "/image/features")
 Check = Callable[[Mixed], Sequence[Anomaly]]
 
 
 def disagreements(stage: Stage, *, asks_tools: bool) -> Iterator[Anomaly]:
-    """Everything in which nodes differ, or that a tool finds wrong.
+    """Yield all differences between nodes, and all problems that a tool finds.
 
     Args:
-        asks_tools: Whether to ask Kafka's tools, each of which is a Java process, and to stop nodes at the end.
+        asks_tools: Whether to run Kafka's tools, each of which is a Java process, and to stop nodes
+            at the end.
     """
     nodes = stage.nodes
     try:
@@ -61,7 +63,7 @@ def disagreements(stage: Stage, *, asks_tools: bool) -> Iterator[Anomaly]:
 
 
 def settled(check: Callable[[], Sequence[Anomaly]]) -> Sequence[Anomaly]:
-    """What is still amiss when followers had the time to fetch what was written last."""
+    """Return the remaining anomalies after followers had time to fetch the last records."""
     deadline = time.monotonic() + PATIENCE_S
     while (found := check()) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -69,12 +71,12 @@ def settled(check: Callable[[], Sequence[Anomaly]]) -> Sequence[Anomaly]:
 
 
 def divergent_logs(nodes: Mixed) -> list[Anomaly]:
-    """Batches of all partitions, those of coordinators too."""
+    """Compare the batches of all partitions, including those of coordinators."""
     return list(divergent_replicas(ClusterHistory(replicas=nodes.replicas())))
 
 
 def divergent_epochs(nodes: Mixed) -> list[Anomaly]:
-    """Which epoch each record is of, as ``leader-epoch-checkpoint`` says."""
+    """Compare the epochs of records according to ``leader-epoch-checkpoint``."""
     found = []
     for name in partition_names(nodes):
         each = {node: epochs(nodes.data(node) / name) for node in NODES}
@@ -83,16 +85,16 @@ def divergent_epochs(nodes: Mixed) -> list[Anomaly]:
 
 
 def partition_names(nodes: Mixed) -> list[str]:
-    """Directories of partitions; the quorum's is none."""
+    """Return the partition directories, without the quorum's."""
     every = {folder.name for node in NODES for folder in nodes.data(node).iterdir()}
     return sorted(name for name in every if PARTITION.fullmatch(name) and name != METADATA_LOG)
 
 
 def epochs(folder: Path) -> list[tuple[int, int]]:
-    """Each epoch of which there are records, and its first offset.
+    """Return each epoch that has records, with its first offset.
 
-    A leader notes its epoch when it begins to lead, and a follower when it gets a record of it; so those without
-    records are left out.
+    A leader writes its epoch when it starts to lead, and a follower when it gets a record of the
+    epoch; so epochs without records are left out.
     """
     file = folder / "leader-epoch-checkpoint"
     lines = file.read_text().split("\n")[2:] if file.exists() else []
@@ -111,7 +113,7 @@ def _next_offset(batch: bytes) -> int:
 
 
 def divergent_producers(nodes: Mixed) -> list[Anomaly]:
-    """What each replica knows of those who have written, as DescribeProducers says."""
+    """Compare each replica's producers according to DescribeProducers."""
     found = []
     for name in partition_names(nodes):
         each = {node: producers(nodes.address(node), name) for node in NODES}
@@ -120,7 +122,7 @@ def divergent_producers(nodes: Mixed) -> list[Anomaly]:
 
 
 def producers(address: str, partition: str) -> list[tuple[int, ...]]:
-    """By id: epoch, last sequence, last timestamp, coordinator epoch, first offset of an open transaction."""
+    """Return by id: epoch, last sequence and timestamp, coordinator epoch, open transaction."""
     topic, _, index = partition.rpartition("-")
     of = m.DescribeProducersRequest
     request = of(topics=[of.TopicRequest(name=topic, partition_indexes=[int(index)])])
@@ -142,7 +144,7 @@ def producers(address: str, partition: str) -> list[tuple[int, ...]]:
 
 
 def divergent_metadata(nodes: Mixed) -> list[Anomaly]:
-    """Batches of the metadata log: where two nodes have the same offset, they have the same bytes."""
+    """Compare batches of the metadata log: at equal offsets, nodes must have equal bytes."""
     logs = {node: metadata_batches(nodes.data(node)) for node in nodes.layout.nodes}
     found = []
     for one, other in pairwise(logs):
@@ -159,14 +161,14 @@ def divergent_metadata(nodes: Mixed) -> list[Anomaly]:
 
 
 def metadata_batches(data: Path) -> dict[int, bytes]:
-    """By base offset."""
+    """Return the batches by base offset."""
     files = sorted((data / METADATA_LOG).glob("*.log"))
     batches = (batch for file in files for batch in split(file.read_bytes()))
     return {int.from_bytes(batch[:8], "big"): batch for batch in batches}
 
 
 def quorums(nodes: Mixed) -> list[Anomaly]:
-    """``kafka-metadata-quorum``: one leader, epoch, voters and observers, whichever node it asks; nobody lags."""
+    """``kafka-metadata-quorum`` prints the same for each node, and no replica lags."""
     said = {}
     for node in brokers_of_each(nodes):
         printed = tool("MetadataQuorumCommand", nodes, node, "describe", "--status")
@@ -182,7 +184,7 @@ def quorums(nodes: Mixed) -> list[Anomaly]:
 
 
 def topics(nodes: Mixed) -> list[Anomaly]:
-    """``kafka-topics --describe``, asked of each kind. Without settings, which are those of any node."""
+    """``kafka-topics --describe`` is the same for each kind, except settings, which may differ."""
     said = {
         node: sorted(
             line.partition("Configs:")[0]
@@ -210,7 +212,7 @@ def log_dirs(nodes: Mixed) -> list[Anomaly]:
 
 
 def metadata(nodes: Mixed) -> list[Anomaly]:
-    """``MetadataShell`` makes the same of the metadata log of each kind."""
+    """``MetadataShell`` prints the same for the metadata log of each kind."""
     found = []
     for path in SHELL_PATHS:
         said = {node: shell(nodes.data(node), path).splitlines() for node in one_of_each(nodes)}
@@ -219,7 +221,7 @@ def metadata(nodes: Mixed) -> list[Anomaly]:
 
 
 def shell(data: Path, path: str) -> str:
-    """What Kafka's metadata shell says of a path, by a copy of a node's metadata log as it is now."""
+    """Return the output of Kafka's metadata shell for a path, from a copy of the metadata log."""
     batches = up_to_metadata(list(metadata_batches(data).items()))
     with TemporaryDirectory() as folder:
         copy = Path(folder) / f"{batches[0][0]:020}.log"
@@ -228,9 +230,10 @@ def shell(data: Path, path: str) -> str:
 
 
 def up_to_metadata(batches: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Without the quorum's own batches at the end, which hold no metadata: behind two of them the shell waits for ever.
+    """Remove the quorum's own batches at the end; after two of them the shell waits forever.
 
-    Where nobody writes, a controller of theirs adds a record twice a second, and one of ours none.
+    They hold no metadata. Without writes, Kafka's controller adds such a record twice a second, and
+    ours none.
     """
     last = max(place for place, (_, batch) in enumerate(batches) if not _is_control(batch))
     return batches[: last + 1]
@@ -241,7 +244,7 @@ def _is_control(batch: bytes) -> bool:
 
 
 def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
-    """``DumpLogSegments`` on the files of a broker of each kind that was stopped."""
+    """Run ``DumpLogSegments`` on the files of a stopped broker of each kind."""
     for node in sorted(brokers_of_each(nodes), key=lambda node: node in nodes.layout.voters):
         nodes.stop(node)
         logs = [
@@ -255,22 +258,22 @@ def unsound_files(nodes: Mixed) -> Iterator[Anomaly]:
 
 
 def one_of_each(nodes: Mixed) -> tuple[int, int]:
-    """A node of ours, and one of theirs."""
+    """Return a node of ours, and one of Apache Kafka's."""
     return min(nodes.layout.ours), max(set(NODES) - nodes.layout.ours)
 
 
 def brokers_of_each(nodes: Mixed) -> list[int]:
-    """The same without a node that is a controller alone, which clients cannot ask."""
+    """Return a node of each kind that clients can query, so not one that is only a controller."""
     return [node for node in one_of_each(nodes) if node in NODES]
 
 
 def tool(name: str, nodes: Mixed, node: int, *arguments: str) -> str:
-    """What a tool of Kafka's prints that knows one node."""
+    """Return the output of one of Kafka's tools that connects to one node."""
     return java(f"{TOOLS}.{name}", "--bootstrap-server", nodes.address(node), *arguments)
 
 
 def _unequal(what: str, each: dict[int, Any]) -> list[Anomaly]:
-    """By node; all of them have to be equal."""
+    """Return an anomaly for each node whose value differs from the first one's."""
     (first, expected), *others = each.items()
     return [
         Anomaly(
@@ -283,7 +286,7 @@ def _unequal(what: str, each: dict[int, Any]) -> list[Anomaly]:
 
 
 def _difference(one: Any, other: Any) -> str:
-    """Where two lists part; or both, where they are none."""
+    """Return the first difference of two lists, or both values if they are not lists."""
     if isinstance(one, list) and isinstance(other, list):
         parted = next(pair for pair in zip_longest(one, other) if pair[0] != pair[1])
         return "{!r} and {!r}".format(*parted)

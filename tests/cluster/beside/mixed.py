@@ -1,8 +1,8 @@
-"""Three brokers of two kinds as one cluster: some are ours, some Apache Kafka's; so are the controllers.
+"""Three brokers of two kinds in one cluster, ours and Apache Kafka's; the controllers likewise.
 
-It is a cluster of `tests/faults/cluster`, so that workloads, faults, network and checker of that harness are those of
-this one. A layout says which nodes are ours and which vote. Where no broker votes, the controller is a process of its
-own, `CONTROLLER`.
+It is a cluster of `tests/faults/cluster`, with the same workloads, faults, network and checker. A
+layout lists the nodes that are ours and those that vote. If no broker votes, the controller is a
+separate process, `CONTROLLER`.
 """
 
 import os
@@ -27,17 +27,17 @@ from tests.faults.cluster.network import Network
 from tests.support.patience import PATIENCE_S
 
 CONTROLLER = 4
-"""The node that is a controller alone, where there is one."""
+"""The node that is only a controller, in layouts that have one."""
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
-"""Coordinators that our brokers do not have: the cluster must not count on them."""
+"""Features that our brokers lack: the cluster must not use their coordinators."""
 JAVA = ("java", *QUICK_TO_START, "-Xmx512m", "-Dlog4j2.level=WARN")
 
 
 class Layout(NamedTuple):
-    """Who is who.
+    """The kinds and roles of the nodes.
 
     Attributes:
-        ours: Nodes that are ours; the others are Apache Kafka's.
+        ours: Our nodes; the others are Apache Kafka's.
         voters: Nodes that are controllers; all of `NODES` are brokers.
     """
 
@@ -46,11 +46,11 @@ class Layout(NamedTuple):
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Every process, brokers first."""
+        """All processes, brokers first."""
         return tuple(sorted({*NODES, *self.voters}))
 
     def roles(self, node: int) -> str:
-        """As ``process.roles`` has them."""
+        """Return the node's ``process.roles``."""
         found = [("broker", node in NODES), ("controller", node in self.voters)]
         return ",".join(role for role, has in found if has)
 
@@ -67,16 +67,16 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 class Direct(Network):
-    """No proxy: nodes connect to each other, and nothing can be cut.
+    """No proxy: nodes connect to each other directly, and links cannot be cut.
 
-    It costs no CPU time of a machine on which three Java processes start.
+    This saves CPU time on a machine on which three Java processes start.
     """
 
     def __init__(self, ports: int) -> None:
         self.ports = [0] * ports
 
     def __exit__(self, *_: object) -> None:
-        """There is no process to end."""
+        """Do nothing, because there is no process to end."""
 
     def _tell(self, **order: Any) -> None:
         if "links" in order:
@@ -87,7 +87,7 @@ class Mixed(Cluster):
     """Nodes of both kinds.
 
     Attributes:
-        layout: Which node is of which kind.
+        layout: The kinds and roles of the nodes.
     """
 
     name = "mixed"
@@ -112,7 +112,7 @@ class Mixed(Cluster):
         self.start(*self.layout.nodes)
 
     def wait_until_serving(self, node: int) -> None:
-        """As of `Cluster`; of a node that is a controller alone, when it takes connections."""
+        """Wait like `Cluster`; if the node is only a controller, until it accepts connections."""
         if node in NODES:
             super().wait_until_serving(node)
             return
@@ -133,7 +133,7 @@ class Mixed(Cluster):
         return node in self.layout.ours
 
     def named(self, node: int) -> str:
-        """A node with its kind."""
+        """Return a node's id with its kind."""
         return f"{node} ({'ours' if self.is_ours(node) else 'theirs'})"
 
     def _settings(self, node: int) -> dict[str, object]:
@@ -144,7 +144,7 @@ class Mixed(Cluster):
             "listeners": _listed({name: at for name, (at, _) in listeners.items()}),
             "advertised.listeners": _listed({name: at for name, (_, at) in listeners.items()}),
             "controller.quorum.bootstrap.servers": ",".join(self._controllers.values()),
-            # Apache Kafka's nodes end themselves when that is over, which a busy machine must not bring about.
+            # Apache Kafka's nodes exit after this timeout, which a busy machine must not cause.
             "initial.broker.registration.timeout.ms": 600_000,
         }
         settings = {**SETTINGS, **self._own_settings, **given}
@@ -158,7 +158,7 @@ class Mixed(Cluster):
         return settings
 
     def _listeners(self, node: int) -> dict[str, tuple[int, int]]:
-        """The ports of each: its own, and the one that others are told."""
+        """Return each listener's own port and its advertised one."""
         port = self._ports[node]
         of_broker = {
             "PLAINTEXT": (port.client, port.client),
@@ -171,7 +171,7 @@ class Mixed(Cluster):
 
     @property
     def _controllers(self) -> dict[int, str]:
-        """Where each is reached."""
+        """The addresses of the controllers."""
         return {node: f"127.0.0.1:{self._controller_port(node)}" for node in self.layout.voters}
 
     def _controller_port(self, node: int) -> int:
@@ -232,7 +232,7 @@ def mixed(
     network: type[Network] = Direct,
     settings: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[Mixed]:
-    """A formatted cluster that is not started; nodes that run at the end are killed."""
+    """Yield a formatted cluster that is not started; kill the running nodes at the end."""
     with ExitStack() as stack:
         chosen = LAYOUTS[layout]
         network_of_all = stack.enter_context(network(2 * len(chosen.nodes)))

@@ -1,8 +1,8 @@
-"""Run a scenario on a cluster of our nodes and Apache Kafka's, under load, and judge what is left.
+"""Run a scenario on a cluster of our nodes and Apache Kafka's, under load, and check the result.
 
-``python -m tests.cluster.beside.run --scenario voter --seed 7``; a failing run prints this command again. Without
-``--scenario`` all of them are run, one after the other. ``--keep`` leaves the nodes' directories and logs of a run
-that failed.
+``python -m tests.cluster.beside.run --scenario voter --seed 7``; a failing run prints this command
+again. Without ``--scenario``, all scenarios run one after the other. ``--keep`` keeps the nodes'
+directories and logs of a failed run.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tests.faults.history import Anomaly
 
 
 class Numbered(AppendList):
-    """One producer and the reader that follows it: whoever reads all again and again takes CPU time from nodes."""
+    """One producer and its reader; a reader that starts again repeatedly would slow the nodes."""
 
     def clients(self) -> Sequence[Callable[[Random], None]]:
         first, _, follower, _ = super().clients()
@@ -42,15 +42,15 @@ class Numbered(AppendList):
 WORKLOADS: Mapping[str, Sequence[type[Workload]]] = defaultdict(
     lambda: (Numbered, Queue, Transactions), sample=(Numbered, Transactions)
 )
-"""By scenario. A group that has to read to the end takes its time."""
+"""The workloads of each scenario. A group that has to read to the end takes longer."""
 SHOWN = 5
 
 
 class Task(NamedTuple):
-    """What one run does.
+    """The parameters of one run.
 
     Attributes:
-        steps: The first so many; all without.
+        steps: The number of first steps to run; all if not given.
     """
 
     scenario: str
@@ -63,7 +63,7 @@ class Task(NamedTuple):
 
 
 def run(task: Task, folder: Path) -> list[Anomaly]:
-    """Start a cluster and take the scenario's steps under load; everything that was wrong."""
+    """Start a cluster and execute the scenario's steps under load; return all anomalies."""
     scenario = SCENARIOS[task.scenario]
     with mixed(scenario.layout, folder, scenario.network) as nodes:
         choice = Random(f"{task.seed} {task.scenario}")
@@ -77,7 +77,7 @@ def run(task: Task, folder: Path) -> list[Anomaly]:
 
 
 def _taken(stage: Stage, steps: Sequence[Step]) -> list[Anomaly]:
-    """Each step in turn, up to the first after which the cluster does not recover."""
+    """Execute the steps one by one, up to the first after which the cluster does not recover."""
     name = "the start"
     try:
         stage.nodes.start_all()
@@ -112,7 +112,7 @@ def _judged(workload: Workload) -> list[Anomaly]:
 
 
 def report(task: Task, found: Sequence[Anomaly]) -> str:
-    """The first anomalies and the command that repeats the run."""
+    """Return the first anomalies and the command that repeats the run."""
     lines = [f"{anomaly.kind}: {anomaly.detail}" for anomaly in found[:SHOWN]]
     return "\n".join([f"{len(found)} anomalies", *lines, task.command()])
 

@@ -1,9 +1,10 @@
-"""What is done to a cluster of both kinds: each scenario is a list of steps, drawn from a seed.
+"""Scenarios for a cluster of both kinds: each is a list of steps, drawn from a seed.
 
-``kills``: kill -9 of every node in turn, of all at once, then of whoever is the active controller. ``leadership``: all
-partitions are led by one kind and then by the other, in each of the ways in which Kafka moves leadership. ``zombies``:
-a leader of each kind is paused, or cut off from the others, and still takes records while another one leads. Scenarios
-whose controller is Apache Kafka's alone are ``of-theirs``.
+``kills``: kill -9 of every node in turn, of all nodes, then of the active controller.
+``leadership``: all partitions are led by one kind and then by the other, in each way in which Kafka
+moves leadership. ``zombies``: a leader of each kind is paused or isolated, and still accepts
+records while another one leads. Scenarios whose only controllers are Apache Kafka's are
+``of-theirs``.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,18 +28,18 @@ from tests.support.patience import PATIENCE_S
 Act = Callable[[Stage], None]
 MOVES, CONTROLLERS, ABSENCES_OF_EACH = 20, 3, 2
 TOPIC = "list"
-"""The one whose leaders are watched; all others move with it."""
+"""The topic whose leaders are checked; all others move with it."""
 
 
 class Step(NamedTuple):
-    """What is done; afterwards the cluster has to become whole and its clients go on."""
+    """An action; after it the cluster has to recover and its clients to continue."""
 
     name: str
     act: Act
 
 
 def kills(nodes: Mixed, choice: Random) -> Iterator[Step]:
-    """Every node, then all at once, then `CONTROLLERS` times whoever is the active controller."""
+    """Kill every node, then all at once, then `CONTROLLERS` times the active controller."""
     every = nodes.layout.nodes
     for node in choice.sample(every, len(every)):
         yield Step(f"kill -9 of node {nodes.named(node)}", partial(_kill, node=node))
@@ -49,7 +50,7 @@ def kills(nodes: Mixed, choice: Random) -> Iterator[Step]:
 
 
 def sample(nodes: Mixed, _: Random) -> Iterator[Step]:
-    """A node of ours is killed; no Java process has to start again."""
+    """Kill a node of ours; no Java process has to restart."""
     yield Step(f"kill -9 of node {nodes.named(1)}", partial(_kill, node=1))
 
 
@@ -61,7 +62,7 @@ def _kill(stage: Stage, node: int) -> None:
 
 
 def _goes_on_without(nodes: Mixed, node: int) -> bool:
-    """Whether somebody can elect leaders, or none has to be elected."""
+    """Return whether the cluster works without a node: no election is needed, or it is possible."""
     return node not in nodes.layout.voters or node not in NODES or len(nodes.layout.voters) > 1
 
 
@@ -81,7 +82,7 @@ def _kill_controller(stage: Stage) -> None:
 
 
 def leadership(nodes: Mixed, choice: Random) -> Iterator[Step]:
-    """`MOVES` times from one kind to the other."""
+    """Move leadership `MOVES` times from one kind to the other."""
     kinds = [[node for node in NODES if nodes.is_ours(node) is ours] for ours in (True, False)]
     for number in range(MOVES):
         node, way = choice.choice(kinds[number % 2]), choice.choice(sorted(WAYS))
@@ -94,7 +95,7 @@ def _move(stage: Stage, node: int, way: str) -> None:
 
 
 def _prefer(stage: Stage, node: int) -> None:
-    """Make a node everybody's preferred leader; where it is one already, nothing changes."""
+    """Make a node the preferred leader of all partitions, if it is not."""
     reassign(stage.nodes, [node, *(other for other in NODES if other != node)])
     stage.whole()
 
@@ -116,7 +117,7 @@ def _elect_by_tool(stage: Stage, node: int) -> None:
 
 
 def _take(stage: Stage, node: int) -> None:
-    """Whoever led has no replica for a moment, so that it copies everything again."""
+    """Remove the leader's replica temporarily, so that it copies everything again."""
     (led, *_) = leaders_of(stage.nodes, node, TOPIC)
     if led != node:
         reassign(stage.nodes, [node, *(other for other in NODES if other not in (led, node))])
@@ -133,7 +134,7 @@ WAYS: Mapping[str, Callable[[Stage, int], None]] = {
 
 
 def zombies(nodes: Mixed, choice: Random, *, way: str) -> Iterator[Step]:
-    """`ABSENCES_OF_EACH` times a leader of each kind."""
+    """Disturb a leader of each kind `ABSENCES_OF_EACH` times."""
     for _ in range(ABSENCES_OF_EACH):
         for node in choice.sample((1, 3), 2):
             act = partial(_replace, node=node, way=way)
@@ -141,7 +142,11 @@ def zombies(nodes: Mixed, choice: Random, *, way: str) -> Iterator[Step]:
 
 
 def _replace(stage: Stage, node: int, way: str) -> None:
-    """What the old leader took alone may be lost; what the new one acknowledged may not, at the same offsets."""
+    """Replace a leader that still accepts records.
+
+    Records that only the old leader accepted may be lost. Records that the new one acknowledged may
+    not, even at the same offsets.
+    """
     create_stale(stage.nodes)
     until("every node knows the topic", lambda: is_known(stage.nodes, STALE))
     _prefer(stage, node)
@@ -162,7 +167,7 @@ def _replace(stage: Stage, node: int, way: str) -> None:
 
 
 def _is_elected(stage: Stage, node: int) -> bool:
-    """Whether it leads; if not, it is asked for once more, as a busy machine may have had it fenced for a moment."""
+    """Return whether it leads; if not, elect again, because a busy machine may have fenced it."""
     leads = stage.led_by(node, TOPIC) and stage.led_by(node, STALE)
     if not leads:
         elect_preferred(stage.nodes)
@@ -170,7 +175,7 @@ def _is_elected(stage: Stage, node: int) -> bool:
 
 
 def _taken_by_successor(stage: Stage, witness: int, name: str) -> list[str]:
-    """What a new leader acknowledges; on a busy machine it may hear later than others that it leads."""
+    """Return the records that a new leader acknowledges; it may learn late that it leads."""
     taken: list[str] = []
     attempts = count()
 
@@ -201,19 +206,19 @@ def _judge(nodes: Mixed, old: StaleWriter, taken: list[str]) -> None:
 
 
 def create_stale(nodes: Mixed) -> None:
-    """The topic of `StaleWriter`, where there is none yet."""
+    """Create the topic of `StaleWriter`, if it does not exist."""
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, **QUIET})
     if STALE not in admin.list_topics(timeout=PATIENCE_S).topics:
         admin.create_topics([NewTopic(STALE, 1, len(NODES))])[STALE].result(PATIENCE_S)
 
 
 def is_known(nodes: Mixed, topic: str) -> bool:
-    """Whether every node has a leader for a topic: whoever has not heard of it leaves it out of a reassignment."""
+    """Return whether every node has a leader for a topic; otherwise it would not reassign it."""
     return all(leaders_of(nodes, node, topic) - {-1} for node in NODES)
 
 
 def _leaders(stage: Stage, witness: int) -> set[int]:
-    """As a node says, once it has a leader for all partitions; else everybody, so that silence is no news."""
+    """Return a node's view of the leaders, or all nodes if it lacks a leader or a response."""
     found = {
         leader for topic in (TOPIC, STALE) for leader in leaders_of(stage.nodes, witness, topic)
     }
@@ -221,11 +226,11 @@ def _leaders(stage: Stage, witness: int) -> set[int]:
 
 
 class Absence(NamedTuple):
-    """How a node is away without knowing it.
+    """A way to make a node unreachable without its knowledge.
 
     Attributes:
-        clients_notice: Whether it is silent to them too. One that answers may keep librdkafka with it: it is asked for
-            metadata like any other, and says that it leads.
+        clients_notice: Whether clients cannot reach it either. Otherwise librdkafka may stay with
+            it, because its Metadata responses name it as the leader.
     """
 
     begin: Callable[[Mixed, int], None]
@@ -244,12 +249,12 @@ ABSENCES: Mapping[str, Absence] = {
 
 
 class Scenario(NamedTuple):
-    """What one run is made of.
+    """The parts of one run.
 
     Attributes:
-        layout: Which nodes there are.
-        network: What is between them.
-        asks_tools: Whether Kafka's tools are asked at the end, each of which is a Java process.
+        layout: Name of the layout.
+        network: Kind of the network between nodes.
+        asks_tools: Whether to run Kafka's tools at the end, each of which is a Java process.
     """
 
     layout: str

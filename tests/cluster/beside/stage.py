@@ -1,4 +1,4 @@
-"""A cluster of both kinds under load, and what a scenario does to it."""
+"""A cluster of both kinds under load, and the checks that scenarios use."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from tests.support.wire import Connection
 
 DESCRIBE_QUORUM = 55
 GOES_ON = 20
-"""Records that are written, and read, by a workload that goes on."""
+"""Records that a working workload must write, and read."""
 
 
 class AmissError(Exception):
-    """The cluster did not do what a step waits for."""
+    """The cluster did not reach a state that a step waits for."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(kind, detail)
@@ -36,10 +36,10 @@ class Stage(NamedTuple):
     choice: Random
 
     def whole(self) -> None:
-        """Return when every node says that all replicas of all partitions are in sync.
+        """Return when every node reports that all replicas of all partitions are in sync.
 
         Raises:
-            AmissError: They are not within `PATIENCE_S`.
+            AmissError: They are not in sync within `PATIENCE_S`.
         """
         if amiss := wait_until_whole(self.nodes, None, PATIENCE_S):
             raise AmissError("not whole again", amiss)
@@ -48,7 +48,7 @@ class Stage(NamedTuple):
         """Return when every workload has written and read some more.
 
         Raises:
-            AmissError: It has not within `PATIENCE_S`.
+            AmissError: One has not within `PATIENCE_S`.
         """
         wanted = [(one.progress + GOES_ON, one.seen_count + GOES_ON) for one in self.workloads]
         for workload, (written, read) in zip(self.workloads, wanted, strict=True):
@@ -58,11 +58,11 @@ class Stage(NamedTuple):
             )
 
     def led_by(self, node: int, topic: str) -> bool:
-        """Whether every node says that a node leads all partitions of a topic."""
+        """Return whether every node reports this leader for all partitions of a topic."""
         return all(leaders_of(self.nodes, other, topic) == {node} for other in NODES)
 
     def controller(self) -> int:
-        """The active one, once a broker that runs knows it."""
+        """Return the active controller, once a running broker has one."""
         found: list[int] = []
         until("a controller is active", lambda: bool(self._note_controller(found)))
         return found[-1]
@@ -79,7 +79,7 @@ def until(what: str, condition: Callable[[], bool]) -> None:
     """Wait for a condition.
 
     Raises:
-        AmissError: It does not come to hold within `PATIENCE_S`.
+        AmissError: It is false for `PATIENCE_S`.
     """
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
@@ -89,7 +89,7 @@ def until(what: str, condition: Callable[[], bool]) -> None:
 
 
 def leaders_of(nodes: Mixed, node: int, topic: str) -> set[int]:
-    """Of a topic's partitions, as one node says; none where it does not answer."""
+    """Return the leaders of a topic's partitions on one node; empty if it does not respond."""
     try:
         return {row.leader for row in partitions(nodes.address(node), [topic])}
     except OSError:
@@ -97,7 +97,7 @@ def leaders_of(nodes: Mixed, node: int, topic: str) -> set[int]:
 
 
 def active_controller(address: str) -> int:
-    """Who leads the metadata quorum, as a broker says; -1 if it does not know, or does not answer."""
+    """Return the leader of the metadata quorum, from a broker; -1 if unknown or no response."""
     of = m.DescribeQuorumRequest
     topic = of.TopicData(
         topic_name="__cluster_metadata", partitions=[of.PartitionData(partition_index=0)]

@@ -1,6 +1,6 @@
-"""Producers of raw requests that know one node alone, and go on sending to it when another one leads.
+"""Raw producers that know only one node, and continue to send to it when another one leads.
 
-They have a topic of their own: the numbers of workloads' records say what was lost, and these may be.
+They have a separate topic: their records may be lost, and those of the workloads may not.
 """
 
 from types import TracebackType
@@ -17,11 +17,11 @@ ANSWER_S = 60.0
 
 
 class StaleWriter:
-    """Requests go out whether or not the node reads them, as long as they fit into the buffers of its socket.
+    """Sends requests whether or not the node reads them, as long as they fit into socket buffers.
 
     Attributes:
-        acknowledged: Values that the node has taken.
-        refused: Error codes of those that it has not.
+        acknowledged: Values that the node has accepted.
+        refused: Error codes of the others.
     """
 
     def __init__(self, address: str, name: str, acks: int) -> None:
@@ -43,7 +43,7 @@ class StaleWriter:
         self._connection.close()
 
     def send(self) -> None:
-        """`REQUESTS` of them, each with `RECORDS` records; wait for nothing."""
+        """Send `REQUESTS` requests, each with `RECORDS` records, without waiting."""
         for _ in range(REQUESTS):
             first = len(self._sent) * RECORDS
             values = [f"{self._name}:{number}" for number in range(first, first + RECORDS)]
@@ -59,7 +59,7 @@ class StaleWriter:
         )
 
     def answers(self) -> None:
-        """Wait for the answers to all that was sent; they come in its order."""
+        """Wait for the responses to all requests; they arrive in order."""
         for values in self._sent:
             answer = self._connection.answer(PRODUCE, VERSION)
             row = answer.responses[0].partition_responses[0]

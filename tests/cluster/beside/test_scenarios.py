@@ -50,7 +50,7 @@ def test_the_shell_gets_no_batches_of_the_quorum_behind_the_metadata() -> None:
 
 
 def batch_of_two(attributes: int = 0) -> bytes:
-    """The fields that are looked at: base offset, size, attributes and last offset delta."""
+    """Return a batch with the fields that are read: base offset, size, attributes, last delta."""
     head = bytes(8) + (49).to_bytes(4, "big") + bytes(9) + attributes.to_bytes(2, "big")
     batch = head + (1).to_bytes(4, "big") + bytes(34)
     assert list(split(batch)) == [batch]

@@ -18,7 +18,7 @@ def wait_until_in_sync(nodes: Cluster, histories: Sequence[History]) -> None:
     """Return when every node reports the replicas of each history, all of them in sync.
 
     Raises:
-        AmissError: They are not within `PATIENCE_S`.
+        AmissError: They are not in sync within `PATIENCE_S`.
     """
     wanted = {one.name: tuple(sorted(one.replicas)) for one in histories}
 
@@ -36,7 +36,7 @@ def wait_until_stored(nodes: Cluster, histories: Sequence[History]) -> None:
     that moves them back.
 
     Raises:
-        AmissError: They are not within `PATIENCE_S`.
+        AmissError: They are not stored within `PATIENCE_S`.
     """
     until(
         "the log start offsets are stored",
@@ -49,14 +49,14 @@ def wait_until_stored(nodes: Cluster, histories: Sequence[History]) -> None:
 
 
 def _reassign(nodes: Cluster, histories: Sequence[History], _: Random) -> None:
-    """Each partition gets other replicas."""
+    """Assign other replicas to each partition."""
     for one in histories:
         one.replicas = one.some_replicas()
     reassign_each(nodes, {one.name: one.replicas for one in histories})
 
 
 def _there_and_back(nodes: Cluster, histories: Sequence[History], choice: Random) -> None:
-    """Each partition leaves its replicas, and returns to them."""
+    """Move each partition away from its replicas, and back."""
     before = [one.replicas for one in histories]
     _reassign(nodes, histories, choice)
     wait_until_in_sync(nodes, histories)

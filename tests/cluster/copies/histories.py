@@ -58,15 +58,15 @@ class History:
         return f"{self.topic}-{self.index}"
 
     def expected(self) -> dict[bytes, Record]:
-        """The records that a reader gets for the keys, from the log start offset on."""
+        """Return the expected records of a reader, by key, from the log start offset on."""
         return {key: one for key, one in self.last.items() if one.offset >= self.log_start}
 
     def some_replicas(self) -> list[int]:
-        """Two or three nodes in any order."""
+        """Return two or three nodes in any order."""
         return self.choice.sample(NODES, self.choice.choice((2, 3)))
 
     def next_keys(self) -> Iterator[tuple[bytes, bool]]:
-        """The keys of the next records, and whether each record has a value."""
+        """Yield the keys of the next records, and whether each record has a value."""
         match self.choice.randrange(3):
             case 0:
                 key = self._some_key()
@@ -81,7 +81,7 @@ class History:
 
 
 def create(bootstrap: str, topic: str, count: int, choice: Random) -> list[History]:
-    """A topic whose partitions are on nodes drawn at random."""
+    """Create a topic whose partitions are on random nodes."""
     histories = [
         History(topic, index, Random(choice.getrandbits(64)), choice.sample(NODES, 2))
         for index in range(count)
@@ -103,7 +103,7 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def write(bootstrap: str, histories: Sequence[History]) -> list[Anomaly]:
-    """Send records to each partition in small batches; those that are not delivered."""
+    """Send records to each partition in small batches; return those that are not delivered."""
     settings = {"bootstrap.servers": bootstrap, "acks": "all", "batch.num.messages": 3, **QUIET}
     producer = Producer({**settings, "enable.idempotence": True})
     refused: list[Anomaly] = []
@@ -150,7 +150,7 @@ def delete_records(bootstrap: str, histories: Iterable[History]) -> None:
 
 
 def stored_log_start(data: Path, name: str) -> int:
-    """The log start offset of a replica after a kill, by its checkpoint and first segment."""
+    """Return a replica's log start offset after a kill, by its checkpoint and first segment."""
     checkpoint = data / "log-start-offset-checkpoint"
     lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
     rows = (line.rsplit(" ", 2) for line in lines)
@@ -160,7 +160,7 @@ def stored_log_start(data: Path, name: str) -> int:
 
 
 def misread(bootstrap: str, histories: Sequence[History]) -> list[Anomaly]:
-    """Partitions from which a consumer does not get the expected records."""
+    """Return partitions from which a consumer does not get the expected records."""
     reset = {"auto.offset.reset": "error", "enable.partition.eof": True, "group.id": "readers"}
     consumer = Consumer({"bootstrap.servers": bootstrap, **reset, **QUIET})
     try:
@@ -185,7 +185,7 @@ def _wrong_start(consumer: Consumer, history: History) -> Iterator[Anomaly]:
 
 
 def _read(consumer: Consumer, histories: Sequence[History]) -> dict[int, dict[bytes, Record]]:
-    """The last record of each key by partition, read from the log start offset."""
+    """Return the last record of each key by partition, read from the log start offset."""
     consumer.assign([TopicPartition(one.topic, one.index, one.log_start) for one in histories])
     unread = {one.index for one in histories}
     last: dict[int, dict[bytes, Record]] = {}
@@ -193,7 +193,7 @@ def _read(consumer: Consumer, histories: Sequence[History]) -> dict[int, dict[by
         index, error = message.partition(), message.error()
         assert index is not None
         if error is not None:
-            # The end of the partition; any other error leaves it without its records.
+            # The end of the partition; after any other error its records are missing.
             unread.discard(index)
             continue
         key, offset = message.key(), message.offset()
@@ -204,7 +204,7 @@ def _read(consumer: Consumer, histories: Sequence[History]) -> dict[int, dict[by
 
 
 def misstored(data: Mapping[int, Path], histories: Sequence[History]) -> list[Anomaly]:
-    """Replicas of stopped nodes that lack an expected record."""
+    """Return replicas of stopped nodes that lack an expected record."""
     return [
         wrong
         for history in histories
@@ -233,7 +233,7 @@ def _difference(reader: str, history: History, found: Mapping[bytes, Record]) ->
 
 
 def compacted_copies(data: Mapping[int, Path], histories: Sequence[History]) -> int:
-    """Replicas from which compaction removed records."""
+    """Return the number of replicas from which compaction removed records."""
     return sum(
         _has_gaps(data[node] / history.name) for history in histories for node in history.replicas
     )

@@ -29,7 +29,7 @@ class Coordinators:
     """Clients of all partitions of both internal topics.
 
     Args:
-        topic: Where the records of transactions are written, and whose offsets are committed.
+        topic: Target of transactions, and the topic whose offsets are committed.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
@@ -37,7 +37,7 @@ class Coordinators:
         self._committed: dict[str, list[int]] = {}
 
     def work(self, choice: Random) -> list[Anomaly]:
-        """Commit offsets of each group and transactions of each producer; those that fail."""
+        """Commit offsets of each group and transactions of each producer; return failures."""
         try:
             for group in GROUPS:
                 self._commit(group, choice)
@@ -72,7 +72,7 @@ class Coordinators:
             producer.commit_transaction(PATIENCE_S)
 
     def lost(self) -> list[Anomaly]:
-        """Groups whose offsets are not the committed ones."""
+        """Return groups whose offsets are not the committed ones."""
         found = []
         for group, expected in self._committed.items():
             places = [TopicPartition(self._topic, index) for index in range(self._partitions)]
@@ -92,7 +92,7 @@ class Coordinators:
         return Consumer({"bootstrap.servers": self._bootstrap, "group.id": group, **QUIET})
 
     def compact(self) -> None:
-        """Have the cleaner compact the internal topics as soon as a segment is full."""
+        """Configure the cleaner to compact internal topics as soon as a segment is full."""
         changed = [
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
             for name, value in COMPACTED.items()
@@ -107,7 +107,7 @@ class Coordinators:
 
 
 def internal_partitions(choice: Random, topic: str) -> Sequence[History]:
-    """The partitions of an internal topic; only their replicas are looked at."""
+    """Return the partitions of an internal topic; only their replicas are used."""
     return [
         History(topic, index, Random(choice.getrandbits(64)), []) for index in range(PARTITIONS)
     ]

@@ -44,7 +44,7 @@ SHOWN = 5
 
 
 def rounds(nodes: Mixed, options: argparse.Namespace) -> Iterator[Anomaly]:
-    """Rounds of as many histories as there are partitions, until one of them finds an anomaly."""
+    """Run rounds, each with a history per partition, until one of them finds an anomaly."""
     for number, begun in enumerate(range(0, options.histories, options.partitions)):
         started = time.monotonic()
         choice = Random(f"{options.seed} {number}")
@@ -82,7 +82,7 @@ def _histories(
 
 
 def _stopped(nodes: Mixed, histories: Sequence[History]) -> list[Anomaly]:
-    """Compare the disks of all nodes, which run again afterwards."""
+    """Stop all nodes, compare their disks, and start them again."""
     stop_all(nodes)
     data = {node: nodes.data(node) for node in NODES}
     wrong = misstored(data, histories)
@@ -94,7 +94,7 @@ def _stopped(nodes: Mixed, histories: Sequence[History]) -> list[Anomaly]:
 
 
 def moves(nodes: Mixed, seed: int, count: int) -> Iterator[Anomaly]:
-    """Moves of the internal topics, each followed by a restart of all nodes."""
+    """Move the internal topics several times, each time with a restart of all nodes."""
     choice = Random(f"{seed} moves")
     create(nodes.bootstrap, MOVED_TOPIC, MOVED_PARTITIONS, choice)
     coordinators = Coordinators(nodes.bootstrap, MOVED_TOPIC, MOVED_PARTITIONS)
@@ -126,7 +126,7 @@ def _move(nodes: Mixed, topics: Sequence[Sequence[History]]) -> list[Anomaly]:
 
 
 def run(options: argparse.Namespace, folder: Path) -> list[Anomaly]:
-    """All rounds and moves on one cluster; everything that was wrong."""
+    """Run all rounds and moves on one cluster; return all anomalies."""
     with mixed(options.layout, folder, settings=SETTINGS) as nodes:
         try:
             nodes.start_all()

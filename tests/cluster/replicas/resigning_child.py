@@ -1,7 +1,7 @@
-"""What `test_resigned` runs: ``resigning_child SCENARIO DIRECTORY DISK``.
+"""The scenarios of `test_resigned`: ``resigning_child SCENARIO DIRECTORY DISK``.
 
 Each node's data are on a separate small tmpfs. ``DISK`` is the folder of a disk of
-`bench.fairness.disk`, which delays writes of the process or lets them fail.
+`bench.fairness.disk`, which delays writes of the process or makes them fail.
 """
 
 import logging
@@ -34,7 +34,7 @@ PARTITIONS = 3
 VALUE_BYTES = 4_000
 PACE_S = exactly(0.005, "a slower machine sends less; the other disks have space for minutes of it")
 STALL_MS = 15_000
-"""Seven sessions of a quick cluster."""
+"""Seven sessions of a cluster with quick settings."""
 WRITTEN = 200
 """Records that are acknowledged before the disks are full."""
 
@@ -90,11 +90,11 @@ class Load:
 
 
 class Scenario:
-    """Three nodes, of which one leads a topic that all have, and has another topic alone.
+    """Three nodes; one of them leads a topic that all have, and has the only replicas of another.
 
     Attributes:
-        ill: The node.
-        failed_count: How often a node has found that its disk fails.
+        ill: That node.
+        failed_count: How often a node has detected a failing disk.
     """
 
     def __init__(self, folder: Path, durability: Durability = "os") -> None:
@@ -121,7 +121,7 @@ class Scenario:
         return {self.cluster.leader(TOPIC, partition) for partition in range(PARTITIONS)}
 
     def wait_resigned(self, partitions: tuple[int, ...] = tuple(range(PARTITIONS))) -> None:
-        """Others lead these partitions, and the node is in sync in none of them."""
+        """Wait until others lead these partitions, and the node is in no ISR of them."""
         cluster = self.cluster
         eventually(
             lambda: (
@@ -134,18 +134,18 @@ class Scenario:
         return [self.cluster.isr(TOPIC, partition) for partition in range(PARTITIONS)]
 
     def wait_back(self) -> None:
-        """Every replica is in sync again."""
+        """Wait until every replica is in sync again."""
         eventually(lambda: all(set(isr) == set(ALL) for isr in self.isrs()))
 
     def check(self, load: Load) -> None:
-        """Each record is there once, and the cluster ends cleanly."""
+        """Check that each record exists once, and that the cluster ends cleanly."""
         values = consume(self.cluster.bootstrap_servers, TOPIC, len(load.sent))
         assert values == sorted(load.sent)
         self.cluster.close()
 
 
 def read_without_group(bootstrap: str, count: int) -> list[str]:
-    """The first values of all partitions; nothing is written for that."""
+    """Return the first values of all partitions, without writing an offset."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "-", "log_level": 0}
     consumer = Consumer({**settings, "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, at, OFFSET_BEGINNING) for at in range(PARTITIONS)])
@@ -162,7 +162,7 @@ def read_without_group(bootstrap: str, count: int) -> list[str]:
 
 
 class _Handler(logging.Handler):
-    """Gives each line to a function."""
+    """Passes each log line to a function."""
 
     def __init__(self, take: Callable[[str], None]) -> None:
         super().__init__()
@@ -173,7 +173,7 @@ class _Handler(logging.Handler):
 
 
 def fill(node: Path) -> Path:
-    """Leave no byte free."""
+    """Fill the node's disk to the last byte."""
     filler = node / "filler"
     with filler.open("ab", buffering=0) as file:
         for size in (1 << 20, 4096):
@@ -184,7 +184,7 @@ def fill(node: Path) -> Path:
 
 
 def full(folder: Path, _: Disk) -> None:
-    """The disk is full for a while."""
+    """The disk is full temporarily."""
     scenario = Scenario(folder)
     cluster = scenario.cluster
     with Load(cluster) as load:
@@ -200,7 +200,7 @@ def full(folder: Path, _: Disk) -> None:
 
 
 def all_full(folder: Path, _: Disk) -> None:
-    """All disks are full: two members stay in sync, one leads, and its end costs no record."""
+    """All disks are full: two members stay in sync, one leads, and no record is lost at its end."""
     scenario = Scenario(folder)
     cluster = scenario.cluster
     written = [f"number {number}" for number in range(WRITTEN)]
@@ -246,7 +246,7 @@ def hanging(folder: Path, disk: Disk) -> None:
 
 
 def failing(folder: Path, disk: Disk) -> None:
-    """Files of one partition cannot be written until the node starts again."""
+    """Files of one partition cannot be written until the node is restarted."""
     scenario = Scenario(folder, "fsync")
     cluster = scenario.cluster
     with Load(cluster) as load:
@@ -263,7 +263,7 @@ def failing(folder: Path, disk: Disk) -> None:
 
 
 def single(folder: Path, _: Disk) -> None:
-    """The disk of the only node is full: it leads on, refuses records, and takes them again."""
+    """The only node's disk is full: it still leads, refuses records, and later accepts them."""
     with Cluster(1, data=folder) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)
         (node,) = cluster.brokers
@@ -286,7 +286,7 @@ def single(folder: Path, _: Disk) -> None:
 
 
 def reassigned(folder: Path, _: Disk) -> None:
-    """Replicas are moved off a node with a full disk, and back to it before there is space."""
+    """Replicas move away from a node with a full disk, and back before there is space."""
     scenario = Scenario(folder)
     cluster, ill = scenario.cluster, scenario.ill
     others = [node for node in ALL if node != ill]
@@ -312,7 +312,7 @@ def reassigned(folder: Path, _: Disk) -> None:
 
 
 def reassign(cluster: Cluster, to: list[int]) -> None:
-    """Begin to move all partitions; the first node is their preferred leader."""
+    """Start to move all partitions; the first node is their preferred leader."""
     of = AlterPartitionReassignmentsRequest
     partitions = [
         of.ReassignablePartition(partition_index=at, replicas=to) for at in range(PARTITIONS)

@@ -1,7 +1,7 @@
 """Replicas that fetched a partition from the start keep every record.
 
 A copy of a compacted partition has no records between the log start offset and the first one that
-compaction left. After `DeleteRecords` the log start offset may lie inside a batch.
+compaction left. After `DeleteRecords` the log start offset may be inside a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def written(cluster: Cluster) -> Values:
-    """The last value of each key, in a partition whose first record is gone on each replica."""
+    """Write a partition whose first record is compacted away; return each key's last value."""
     overwritten = send(cluster, [b"overwritten"] * OVERWRITTEN)
     several = send(cluster, [b"%d" % number for number in range(KEYS)])
     # The cleaner skips the active segment.

@@ -1,4 +1,4 @@
-"""A replica whose log is damaged fetches it again, and leads nobody with what is left (docs/DURABILITY.md)."""
+"""A damaged replica fetches its log again, and never leads with the rest (docs/DURABILITY.md)."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ BATCHES = 8
 VALUE_BYTES = 300_000
 """Three batches fill a segment."""
 SIZE_POSITION = 8
-"""Of a batch's size, in the batch."""
+"""Position of a batch's size."""
 CONFIG = {"segment.bytes": "1048576", "flush.messages": "1", "min.insync.replicas": "1"}
 
 
@@ -32,7 +32,7 @@ GivenUp = Callable[[], list[str]]
 
 @pytest.fixture
 def given_up(caplog: pytest.LogCaptureFixture) -> GivenUp:
-    """Log lines of replicas that gave records up."""
+    """Log lines of replicas that dropped records."""
     return lambda: [text for text in caplog.messages if "as its log was damaged" in text]
 
 
@@ -45,7 +45,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def write(cluster: Cluster, batches: int = BATCHES) -> list[str]:
-    """Batches of one record each, which all replicas have on return."""
+    """Write batches of one record each; all replicas have them on return."""
     values = [f"{number} of {batches} ".ljust(VALUE_BYTES, "x") for number in range(batches)]
     for value in values:
         produce(cluster.bootstrap_servers, TOPIC, [value])
@@ -54,7 +54,7 @@ def write(cluster: Cluster, batches: int = BATCHES) -> list[str]:
 
 
 def wait_equal(cluster: Cluster) -> None:
-    """All replicas are in sync, with the same bytes."""
+    """Wait until all replicas are in sync, with the same bytes."""
     cluster.wait_isr(TOPIC)
     eventually(lambda: len({content(cluster, node) for node in ALL}) == 1)
 
@@ -70,7 +70,7 @@ def segments(cluster: Cluster, node: int) -> list[Path]:
 
 
 def content(cluster: Cluster, node: int) -> bytes:
-    """All batches, without what is reserved behind the last one."""
+    """Return all batches, without preallocated zeros."""
     return b"".join(path.read_bytes().rstrip(b"\0") for path in segments(cluster, node))
 
 
@@ -86,7 +86,7 @@ def shorten(path: Path) -> None:
 
 
 def read_at(cluster: Cluster, node: int, offset: int) -> int:
-    """Have a node read for a consumer, whether it leads or follows; the error code of its answer."""
+    """Send a consumer's Fetch to a node, leader or follower; return its error code."""
     of = FetchRequest
     partition = of.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
     topic = of.FetchTopic(topic=TOPIC, partitions=[partition])
@@ -98,7 +98,7 @@ def read_at(cluster: Cluster, node: int, offset: int) -> int:
 
 
 def find_damage(cluster: Cluster, node: int) -> None:
-    """Change the size of a batch while its node runs, and have it read."""
+    """Change the size of a batch while its node runs, and read it."""
     path = segments(cluster, node)[1]
     with path.open("r+b") as file:  # in place: the node may have it mapped
         file.seek(SIZE_POSITION)
@@ -135,7 +135,7 @@ def test_killed_followers_with_a_changed_byte_fetch_from_there_again(
     others = followers(cluster)
     cluster.kill(*others)
     for node, place in zip(others, (0, -1), strict=True):
-        # Without it all segments are read, as those are that were written in the last seconds.
+        # Without it all segments are read, like those written in the last seconds.
         data = directory(cluster, node).parent
         (data / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
         flip(segments(cluster, node)[place])
@@ -180,7 +180,7 @@ def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
 def test_of_three_stopped_nodes_the_damaged_one_takes_nothing_from_the_others(
     cluster: Cluster, first: bool, given_up: GivenUp, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The last one is the ISR, and stays offline rather than lead. A damaged index costs no record."""
+    """The last one is the ISR; damaged, it stays offline. A damaged index costs no record."""
     values = write(cluster)
     others = followers(cluster)
     last = next(node for node in ALL if node not in others)
@@ -231,7 +231,7 @@ def test_a_member_of_the_isr_that_finds_damage_while_it_runs_leaves_it_until_it_
 def test_a_leader_that_finds_damage_while_it_runs_is_replaced_and_fetches_it_again(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
-    """It answered KAFKA_STORAGE_ERROR for that batch, and led on."""
+    """Regression: it responded KAFKA_STORAGE_ERROR for that batch, and still led."""
     values = write(cluster)
     node = cluster.wait_leader(TOPIC)
     find_damage(cluster, node)
@@ -245,7 +245,7 @@ def test_a_leader_that_finds_damage_while_it_runs_is_replaced_and_fetches_it_aga
 def test_a_damaged_leader_with_one_other_member_in_sync_leads_until_a_third_one_joins(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
-    """Its resignation waits for the bound, and no acknowledged record is lost by it."""
+    """Its resignation waits for enough members, and loses no acknowledged record."""
     values = write(cluster)
     node, absent = cluster.wait_leader(TOPIC), followers(cluster)[0]
     cluster.stop(absent)
@@ -263,7 +263,7 @@ def test_a_damaged_leader_with_one_other_member_in_sync_leads_until_a_third_one_
 def test_a_damaged_leader_that_is_killed_before_it_was_checked_gives_records_up_at_the_start(
     cluster: Cluster, given_up: GivenUp
 ) -> None:
-    """All segments without a recovery point are read, as those are of the last seconds."""
+    """All segments without a recovery point are read, such as those of the last seconds."""
     values = write(cluster)
     node = cluster.wait_leader(TOPIC)
     find_damage(cluster, node)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 
 @contextmanager
 def idle_clients(cluster: Cluster, node: int) -> Iterator[None]:
-    """Twice as many as a node takes."""
+    """Open twice as many idle connections as a node accepts."""
     broker = cluster.brokers[node]
     host, _, port = broker.bootstrap_servers.rpartition(":")
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A leader that cannot write resigns to replicas in sync, and follows them when it can."""
+"""A leader that cannot write resigns to replicas in sync, and follows them when it can write."""
 
 import os
 import subprocess
@@ -34,12 +34,12 @@ def test_a_full_disk_is_left_by_its_leaderships_until_there_is_space(tmp_path: P
 
 
 def test_full_disks_of_all_nodes_leave_two_members_in_sync(tmp_path: Path) -> None:
-    """The ISR shrank to one full node; 0 of 200 acknowledged records were readable after it."""
+    """Regression: the ISR shrank to one full node; 0 of 200 acknowledged records were readable."""
     run("all_full", tmp_path)
 
 
 def test_a_file_that_hangs_costs_its_partition_alone_the_leadership(tmp_path: Path) -> None:
-    """All partitions of the broker left the ISR."""
+    """Regression: all partitions of the broker left the ISR."""
     run("hanging", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""A disk slower than the producers wait: its node hands its leaderships over; no record fails."""
+"""A node hands over its leaderships if its disk is slower than clients wait; no record fails."""
 
 import threading
 from collections.abc import Iterator, Sequence

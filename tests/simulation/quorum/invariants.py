@@ -311,7 +311,7 @@ class Invariants:
             self._committed_by(node, before, news[-1])
 
     def _committed_by(self, node: Node, leader: Replica, last: Batch) -> None:
-        """Check OwnEpoch and MajorityReachedHighWatermark; wiped voters count as having the records.
+        """Check OwnEpoch and MajorityReachedHighWatermark; wiped voters count as having them.
 
         The voter set is that of the leader's log before this step: records that the leader appends
         after the commit are not in it yet.
