@@ -1,6 +1,7 @@
-"""What Spark's connector is asked to do, case by case; each returns what Spark has then, to compare brokers by.
+"""Cases for Spark's connector; each returns Spark's results, so that brokers can be compared.
 
-A case checks what must hold anyway by `assert`, so that two equally wrong brokers, or two empty answers, do not pass.
+A case asserts the properties that must hold in any event, so that two equally wrong brokers, or two
+empty results, do not pass.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ def case(function: Case) -> Case:
 
 
 def events(partitions: int = PARTITIONS, records: int = RECORDS, first: int = 0) -> list[Event]:
-    """Records with null and empty keys and values, one header or two of one name or none, a second apart."""
+    """Return records with null and empty keys and values, zero to two headers, a second apart."""
     headers: list[Headers] = [[], [("h", b"1")], [("h", b"1"), ("h", None)]]
     return [
         Event(
@@ -42,14 +43,14 @@ def events(partitions: int = PARTITIONS, records: int = RECORDS, first: int = 0)
 
 
 def filled(side: Side, topic: str, partitions: int = PARTITIONS, **config: str) -> str:
-    """A topic of 20 records a partition."""
+    """Create a topic with 20 records per partition."""
     side.create(topic, partitions, **config)
     side.produce(topic, events(partitions))
     return topic
 
 
 def shared(side: Side) -> str:
-    """The topic that cases which only read share."""
+    """Return the topic that read-only cases share."""
     topic = "shared"
     if topic not in side.admin.list_topics(timeout=PATIENCE_S).topics:
         filled(side, topic)
@@ -57,12 +58,12 @@ def shared(side: Side) -> str:
 
 
 def read(side: Side, options: Options) -> list[tuple[object, ...]]:
-    """The rows of a batch read."""
+    """Return the rows of a batch read."""
     return rows(side.read(**options))
 
 
 def each(values: dict[int, int], topic: str = "shared") -> dict[str, dict[str, int]]:
-    """The JSON form of offsets or timestamps."""
+    """Return the JSON form of offsets or timestamps."""
     return {topic: {str(partition): value for partition, value in values.items()}}
 
 
@@ -405,7 +406,7 @@ def retention_in_the_middle_of_a_stream(side: Side) -> object:
 
 @case
 def records_that_expired_before_a_stream_came_to_them(side: Side) -> object:
-    """Records two years later are in a segment of their own. One partition: of two, either may fail first."""
+    """Records two years later are in another segment. One partition, so that the error is fixed."""
     topic, strict, lenient = filled(side, "expired", 1), side.checkpoint(), side.checkpoint()
     options = {"subscribe": topic, "startingOffsets": "earliest"}
     for checkpoint in (strict, lenient):
@@ -469,7 +470,7 @@ PLACED = [
 
 
 def written(side: Side, *topics: str) -> list[tuple[object, ...]]:
-    """What is in topics, without the times of writing."""
+    """Return the contents of topics, without the times of writing."""
     frame = side.read(subscribe=",".join(topics), includeHeaders="true")
     return rows(frame.select("topic", "partition", "offset", "key", "value", "headers"))
 

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
-    """Two cores, two shuffle partitions, UTC, the Kafka connector's jars; stopped at the end of the run."""
+    """Two cores, two shuffle partitions, UTC, the connector's jars; stopped after the last test."""
     before = os.environ.get("PYSPARK_PYTHON")
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
@@ -45,6 +45,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="session")
 def standalone_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a standalone master with two workers, which run until the end of the run."""
+    """The address of a standalone master with two workers, which stop at the end of the run."""
     with standalone(tmp_path_factory.mktemp("standalone")) as address:
         yield address

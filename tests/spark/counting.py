@@ -1,5 +1,8 @@
-"""The crash suite's query, in the session of the tests or in a driver of its own:
-`python -m tests.spark.counting JSON`, with the fields of `Counting`, a master and where to crash."""
+"""The crash suite's query, in the session of the tests or in a separate driver.
+
+The driver is `python -m tests.spark.counting JSON`, with the fields of `Counting`, a master and the
+point of a crash.
+"""
 
 import json
 import sys
@@ -34,7 +37,7 @@ EffectOn = Literal["driver", "executors"]
 
 @dataclass(frozen=True)
 class Counting:
-    """Count a topic's records in a database, each message id once: what was counted, ``memory`` knows."""
+    """Counts a topic's records in a database, each message id once; ``memory`` stores the ids."""
 
     bootstrap: str
     topic: str
@@ -45,10 +48,10 @@ class Counting:
     effect_on: EffectOn = "driver"
 
     def run(self, spark: "SparkSession", ledger: Ledger, effect: Effect) -> None:
-        """Up to the end of what is there now, in batches of about 50 records.
+        """Run to the current end of the topic, in batches of about 50 records.
 
         Raises:
-            StreamingQueryException: Something failed.
+            StreamingQueryException: The query failed.
         """
         df = stream(spark, self.bootstrap, self.topic, maxOffsetsPerTrigger=50)
         df = through_python(df.selectExpr(*COLUMNS), Path(self.trap))
@@ -71,7 +74,7 @@ class Counting:
         return consumer.foreach_batch
 
     def _whatever_comes(self, ledger: Ledger, effect: Effect) -> Batch:
-        """One transaction a batch, as with the ledger, in which nothing is claimed and no mark is moved."""
+        """Use one transaction per batch, as with the ledger, but without claims and marks."""
 
         def batch(df: "DataFrame", batch_id: int) -> None:
             table = df.toArrow()
@@ -81,12 +84,12 @@ class Counting:
         return batch
 
     def in_another_driver(self, **how: Any) -> list[str]:
-        """The command: a master, and the arguments of a `Crash`."""
+        """Return the command; ``how`` is a master, and the arguments of a `Crash`."""
         return [sys.executable, "-m", "tests.spark.counting", json.dumps(asdict(self) | how)]
 
 
 def slower(effect: Effect, seconds: float) -> Effect:
-    """The same later, the more so the higher the partition: Spark runs its task a second time."""
+    """Delay the effect, more for higher partitions, so that Spark runs their tasks twice."""
 
     def slowly(connection: Any, table: Any) -> None:
         time.sleep(seconds * table["partition"][0].as_py())
@@ -96,7 +99,7 @@ def slower(effect: Effect, seconds: float) -> Effect:
 
 
 def _reporting_crashes(count: Batch) -> Batch:
-    """The bridge to Java lets only exceptions through."""
+    """Convert crashes to exceptions, because only these pass the bridge to Java."""
 
     def batch(df: "DataFrame", batch_id: int) -> None:
         try:
@@ -108,7 +111,7 @@ def _reporting_crashes(count: Batch) -> Batch:
 
 
 def main(master: str, crash: dict[str, Any] | None = None, seconds: float = 0, **what: Any) -> None:
-    """With an effect that takes so many seconds longer from partition to partition."""
+    """Run the query with an effect that takes so many seconds longer per partition number."""
     counting = Counting(**what)
     database = database_at(counting.database)
     effect = slower(insert_values(database.placeholder), seconds)

@@ -1,7 +1,8 @@
-"""All that `spark_udfs` does, once, in a driver of its own: `python -m tests.spark.everything JSON`, with `Given`.
+"""All features of `spark_udfs`, once, in a separate driver.
 
-It counts orders in two databases, once in each, over a restart with a new checkpoint; a checkpoint that would pass
-over some must be refused. `check` says what has to come out, whatever the master and PySpark's version.
+The driver is `python -m tests.spark.everything JSON`, with `Given`. It counts orders in two
+databases, once in each, across a restart with a new checkpoint; a checkpoint that would skip some
+must be refused. `check` has the expected results, for every master and version of PySpark.
 """
 
 import json
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 TOPIC, GROUP = "orders", "billing"
 PARTITIONS, CUSTOMERS = 3, 20
 INSTALMENTS = (0, 70), (70, 140)
-"""New orders by number; the last 30 of an instalment's 100 records are orders that were sent before."""
+"""New orders by number; the last 30 of an instalment's 100 records repeat earlier orders."""
 FIRST_RUN = {"records": 100, "redelivered": 0, "duplicates": 30, "processed": 70}
 SECOND_RUN = {"records": 200, "redelivered": 100, "duplicates": 30, "processed": 70}
 EffectOn = Literal["driver", "executors"]
@@ -33,7 +34,7 @@ WHERE: tuple[EffectOn, ...] = ("driver", "executors")
 
 
 class Given(NamedTuple):
-    """``sqlite`` and ``postgres`` are the addresses of databases, ``folder`` is all the driver's."""
+    """Parameters: ``sqlite`` and ``postgres`` are addresses, ``folder`` belongs to the driver."""
 
     master: str
     bootstrap: str
@@ -43,7 +44,7 @@ class Given(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One that the producer sent, and where the broker put it."""
+    """A sent record, with its place in the topic."""
 
     partition: int
     offset: int
@@ -53,7 +54,7 @@ class Record(NamedTuple):
 
 @dataclass
 class Counted:
-    """By one sink: the counts of its two runs, and why the run between them was refused."""
+    """Results of one sink: the counts of two runs, and the error of the refused run in between."""
 
     statistics: list[dict[str, int]] = field(default_factory=list)
     refused: str = ""
@@ -62,14 +63,14 @@ class Counted:
 
 
 def orders(first: int, end: int) -> Iterator[tuple[str, str]]:
-    """An instalment's records: who ordered, and which order."""
+    """Yield an instalment's records: customer and order."""
     repeated = [n * 11 % end for n in range((end - first) * 3 // 7)]
     for number in [*range(first, end), *repeated]:
         yield f"customer {number % CUSTOMERS}", f"order {number}"
 
 
 def send(bootstrap: str, instalment: tuple[int, int]) -> list[Record]:
-    """Write it, each customer's orders in the partition that Java's producer would choose."""
+    """Send it, with each customer's orders in the partition that Java's producer would choose."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
@@ -89,7 +90,7 @@ def send(bootstrap: str, instalment: tuple[int, int]) -> list[Record]:
 
 
 class Everything:
-    """A topic and a session, and what is done with them."""
+    """A topic and a session, and the operations on them."""
 
     def __init__(self, spark: "SparkSession", given: Given) -> None:
         self._spark, self._given, self._home = spark, given, Path(given.folder)
@@ -101,7 +102,7 @@ class Everything:
             )
 
     def run(self) -> dict[str, object]:
-        """All of it; what came out."""
+        """Run everything; return the results."""
         first, second = INSTALMENTS
         sent = send(self._given.bootstrap, first)
         for where in WHERE:
@@ -134,7 +135,7 @@ class Everything:
         return df.selectExpr(*COLUMNS)
 
     def _count(self, where: EffectOn, checkpoint: str, start: str = "earliest") -> None:
-        """Count what is there in one database, in several batches."""
+        """Count the records in one database, in several batches."""
         from spark_udfs import IdempotentSink, message_header
 
         df = self._stream(startingOffsets=start, maxOffsetsPerTrigger=120)
@@ -153,7 +154,7 @@ class Everything:
         self._counted[where].statistics.append({name: getattr(found, name) for name in FIRST_RUN})
 
     def _refusal(self, where: EffectOn) -> str:
-        """The error of a query that would begin behind orders which are not counted yet."""
+        """Return the error of a query that would start after orders that are not counted yet."""
         from pyspark.errors import StreamingQueryException
 
         try:
@@ -170,7 +171,7 @@ class Everything:
         counted.partitions_of_calls = sorted({number for (number,) in calls})
 
     def _keep_new(self) -> None:
-        """Go on with a query that keeps one row of each order."""
+        """Continue with a query that keeps one row of each order."""
         from spark_udfs import dedup_stream, message_header
 
         def collect(df: "DataFrame", _: int) -> None:
@@ -186,7 +187,7 @@ class Everything:
         return df.selectExpr("partition", "offset", "CAST(key AS STRING)", "CAST(value AS STRING)")
 
     def _assigned(self) -> list[list[int]]:
-        """Each record's partition as it is, and as two functions have it."""
+        """Return each record's partition, as stored and according to two functions."""
         from spark_udfs import kafka_partition, with_kafka_partition
 
         df = with_kafka_partition(self._table(), num_partitions=PARTITIONS, out="added")
@@ -212,12 +213,12 @@ class Everything:
         return [row["version"] for row in rows]
 
     def _executor_processes(self) -> int:
-        """How many there are beside the driver, whose block manager is counted, too."""
+        """Return their number, without the driver, whose block manager is counted, too."""
         context: Any = self._spark.sparkContext
         return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
     def _is_configured(self) -> bool:
-        """A session that runs is asked for the connector, and taken."""
+        """Return whether a running session is checked for the connector, and used."""
         from pyspark.sql import SparkSession
 
         from spark_udfs import configure_spark
@@ -226,7 +227,7 @@ class Everything:
 
 
 def inserting(placeholder: str) -> Callable[[Any, Any], None]:
-    """The effect: a row for each record, which also says of which call it is."""
+    """Return the effect: a row for each record, with the number of the call."""
     insert = f"INSERT INTO counted VALUES ({', '.join([placeholder] * 4)})"
 
     def effect(connection: Any, rows: Any) -> None:
@@ -239,11 +240,11 @@ def inserting(placeholder: str) -> Callable[[Any, Any], None]:
 
 
 def check(found: dict[str, Any]) -> None:
-    """Each order once, in its customer's partition, and nothing passed over."""
+    """Check that each order is there once, in its customer's partition, and nothing is skipped."""
     sent = [Record(*record) for record in found["sent"]]
     produced = sorted(one for instalment in INSTALMENTS for one in orders(*instalment))
     assert sorted((one.key, one.value) for one in sent) == produced
-    # A customer's orders are in one partition, so of equal ones the first has the least offset.
+    # A customer's orders are in one partition, so the first of equal ones has the lowest offset.
     firsts = {one.value: one for one in sorted(sent, reverse=True)}
     assert found["is_configured"]
     assert len(found["assigned"]) == len(sent)
@@ -256,7 +257,7 @@ def check(found: dict[str, Any]) -> None:
         assert "offsets" in counted.refused
         assert counted.rows == rows
         assert counted.statistics == [FIRST_RUN, SECOND_RUN]
-    # Three tasks, as Spark reads three partitions: after a shuffle there would be two.
+    # Three tasks, because Spark reads three partitions: after a shuffle there would be two.
     assert Counted(**found["executors"]).partitions_of_calls == [1]
 
 

@@ -1,4 +1,4 @@
-"""Tasks that fail or are killed, and a database that is not there: faults of the crash suite outside of the ledger."""
+"""Faults of the crash suite outside of the ledger: failing or killed tasks, a missing database."""
 
 import os
 import random
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 TASK_FAULTS = ("task fails", "worker killed")
 EXECUTOR_KILLED = "executor killed"
-"""Only where the executor is not the driver."""
+"""Only possible if the executor is not the driver."""
 
 
 def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
-    """The same rows by way of a Python worker; the first to find the file ``trap`` does what it says, once.
+    """Pass the rows through a Python worker; the first one that finds ``trap`` executes its fault.
 
-    Second runs of tasks are noted.
+    A second run of a task is recorded.
     """
 
     def spring(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -34,7 +34,7 @@ def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
         if context is not None and context.attemptNumber() > 0:
             second_runs_of(trap).touch()
         for batch in batches:
-            with suppress(FileNotFoundError):  # of two workers one takes it
+            with suppress(FileNotFoundError):  # another worker may have taken it
                 fault = trap.read_text()
                 trap.unlink()
                 if fault == "worker killed":
@@ -48,7 +48,7 @@ def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
 
 
 class DriversCrash(Crash):
-    """One that tasks pass by."""
+    """A crash that does not happen in tasks."""
 
     def reach(self, point: str) -> None:
         if TaskContext.get() is None:
@@ -56,7 +56,7 @@ class DriversCrash(Crash):
 
 
 class TrappedCrash(Crash):
-    """The first task to come to the point that the file ``trap`` names dies there: its worker, by SIGKILL."""
+    """The first task at the point in the file ``trap`` dies there: its worker gets SIGKILL."""
 
     def __init__(self, trap: Path) -> None:
         self._trap = trap
@@ -65,7 +65,7 @@ class TrappedCrash(Crash):
     def reach(self, point: str) -> None:
         if TaskContext.get() is None:
             return
-        with suppress(FileNotFoundError):  # of two workers one takes it
+        with suppress(FileNotFoundError):  # another worker may have taken it
             if self._trap.read_text() == point:
                 self._trap.unlink()
                 self._sprung = Crash(point, spin=random.randrange(100_000))
@@ -74,12 +74,12 @@ class TrappedCrash(Crash):
 
 
 def victim_of(trap: Path) -> Path:
-    """Where the name of the program is noted that died in the executor's place."""
+    """Return the file for the name of the program that was killed as the executor."""
     return trap.with_name("victim")
 
 
 def second_runs_of(trap: Path) -> Path:
-    """The file that is there if a task ran twice."""
+    """Return the file that exists if a task ran twice."""
     return trap.with_name("second run")
 
 
@@ -95,7 +95,7 @@ def _parent(pid: int) -> int:
 
 @contextmanager
 def locked_by_another(database: SQLiteDatabase) -> Iterator[None]:
-    """No transaction can begin within."""
+    """Lock the database, so that no other transaction can start."""
     other = sqlite3.connect(database.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:

@@ -35,7 +35,7 @@ def cluster_environment() -> dict[str, str]:
 
 
 class OtherDriver:
-    """The process, as its parent uses it."""
+    """The parent's interface to the process."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -44,7 +44,7 @@ class OtherDriver:
         """Run a query to its end.
 
         Raises:
-            AssertionError: The driver ended; its error output says why.
+            AssertionError: The driver ended; its error output has the reason.
         """
         charge("jvm")
         assert self._process.stdin is not None
@@ -59,7 +59,7 @@ class OtherDriver:
 
 @contextmanager
 def other_driver(master: str) -> Iterator[OtherDriver]:
-    """A driver that starts its session now; it has ended on return, with its JVM and executors."""
+    """Yield a driver that starts its session now; at the end, its JVM and executors have ended."""
     charge("jvm")
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.other_driver", master],

@@ -1,4 +1,4 @@
-"""A broker seen by Spark's connector: what the comparison cases do to it, in terms that say nothing of whose it is."""
+"""A broker for Spark's connector: the operations of the comparison cases, equal for all brokers."""
 
 import json
 import re
@@ -28,20 +28,21 @@ from tests.support.patience import PATIENCE_S, seconds
 
 Options = Mapping[str, object]
 Headers = Sequence[tuple[str, bytes | None]]
-# What differs from run to run: ids of queries, groups, expressions and Java objects, nodes, folders, task numbers.
+# Parts that vary from run to run: ids of queries, groups, expressions, objects, nodes, folders,
+# tasks.
 _IDENTITIES = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-+\d+)?|@[0-9a-f]{5,8}|#\d+L?|\bo\d+\b"
     r"|127\.0\.0\.1:\d+(?: \(id: \d+)?|\((?:\S+ executor|TID) [^)]*\)"
     r"|[Tt]ask \d+(?:\.\d+)? in stage \d+\.\d+|checkpointLocation=[^\],]*"
 )
 _STACK = re.compile(r"\s+at .*|\s+\.\.\. \d+ more|Driver stacktrace:|  File .*|    .*")
-# Read at once, not after ten seconds: how often and how long the driver asks for offsets that are not there.
+# Fail at once, not after ten seconds: limits of the driver's retries for missing offsets.
 _READ = {"fetchOffset.numRetries": 1, "fetchOffset.retryIntervalMs": 10}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One record to write by a client that is not Spark; `timestamp` in ms."""
+    """One record to write by a client other than Spark; `timestamp` in ms."""
 
     partition: int
     value: bytes | None
@@ -51,7 +52,7 @@ class Event:
 
 
 class Side:
-    """One broker; topics of the same names are made on each."""
+    """One broker; all brokers have topics of the same names."""
 
     def __init__(self, name: str, bootstrap: str, spark: SparkSession, folder: Path) -> None:
         self.name, self.bootstrap, self.spark, self.folder = name, bootstrap, spark, folder
@@ -59,7 +60,7 @@ class Side:
         self._numbers = count()
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> str:
-        """Make the topic, which keeps old records; `_` stands for the `.` of a setting's name."""
+        """Create the topic, which keeps old records; `_` in a setting's name means `.`."""
         settings = {name.replace("_", "."): value for name, value in config.items()}
         settings.setdefault("retention.ms", "-1")
         done = self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])
@@ -73,7 +74,7 @@ class Side:
             pass
 
     def widen(self, topic: str, partitions: int) -> None:
-        """Add partitions, up to so many."""
+        """Add partitions, up to this number."""
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
         while len(self.admin.list_topics(timeout=PATIENCE_S).topics[topic].partitions) < partitions:
             pass
@@ -85,7 +86,7 @@ class Side:
             done.result(PATIENCE_S)
 
     def expire(self, topic: str, before_ms: int, firsts: Mapping[int, int]) -> None:
-        """Let retention delete the segments of records before that time; return when it has, down to these offsets."""
+        """Let retention delete segments of records before that time; return at these log starts."""
         kept_ms = time.time_ns() // 1_000_000 - before_ms
         entry = ConfigEntry(
             "retention.ms", str(kept_ms), incremental_operation=AlterConfigOpType.SET
@@ -131,29 +132,29 @@ class Side:
         assert not failed, failed
 
     def read(self, **options: object) -> DataFrame:
-        """A batch read; `__` stands for the `.` of an option's name."""
+        """Return a batch read; `__` in an option's name means `.`."""
         return self.spark.read.format("kafka").options(**self._options(options)).load()
 
     def write(self, rows: DataFrame, **options: object) -> None:
-        """A batch write."""
+        """Write a batch."""
         given = _plain(options) | {"kafka.bootstrap.servers": self.bootstrap}
         rows.write.format("kafka").options(**given).save()
 
     def checkpoint(self) -> str:
-        """A new folder for a stream's progress."""
+        """Return a new folder for a stream's progress."""
         return str(self.folder / f"checkpoint-{next(self._numbers)}")
 
     def stream(self, **options: object) -> DataFrame:
-        """A streaming read."""
+        """Return a streaming read."""
         return self.spark.readStream.format("kafka").options(**self._options(options)).load()
 
     def batches(
         self, checkpoint: str, *columns: str | Column, **options: object
     ) -> list[list[tuple[object, ...]]]:
-        """Run a stream over all that there is (AvailableNow).
+        """Run a stream over all available records (AvailableNow).
 
         Returns:
-            The rows of each micro-batch that had some, sorted; all columns if none are named.
+            The rows of each nonempty micro-batch, sorted; all columns if none are given.
         """
         seen: list[list[tuple[object, ...]]] = []
 
@@ -190,7 +191,7 @@ def _plain(options: Options) -> dict[str, str]:
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
-    """All rows with bytes in place of bytearrays, sorted by place."""
+    """Return all rows with bytes instead of bytearrays, sorted by place."""
     names = frame.columns
     place = [names.index(name) for name in ("topic", "partition", "offset") if name in names]
     plain: Iterator[tuple[Any, ...]] = (_value(tuple(row)) for row in frame.collect())
@@ -206,7 +207,7 @@ def _value(value: object) -> Any:
 
 
 def failure(action: Callable[[], object]) -> list[str]:
-    """The error that an action ends with and its causes, each a class and a text, without what differs from run to run.
+    """Return an action's error and its causes, each with class and text, without varying parts.
 
     Raises:
         AssertionError: The action succeeded.

@@ -1,4 +1,4 @@
-"""Streams of files for the tests of deduplication, and the model they are held against."""
+"""Streams of files for the tests of deduplication, and the model for comparisons."""
 
 import os
 import random
@@ -20,7 +20,7 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 COLUMNS = "number bigint, id string, part int, at timestamp"
 Rows = list[tuple[int, str | None, int | None, int | None]]
-"""A number of its own for each row, two columns that make an id, and a time in microseconds."""
+"""A unique number for each row, two columns that make an id, and a time in microseconds."""
 
 Operator = Callable[["DataFrame"], "DataFrame"]
 
@@ -30,7 +30,7 @@ class Crash(Exception):
 
 
 class Stream:
-    """A folder whose files are micro-batches, a checkpoint, and what arrived at the sink, by batch id."""
+    """A folder whose files are micro-batches, a checkpoint, and the sink's rows by batch id."""
 
     def __init__(self, spark: "SparkSession", folder: Path) -> None:
         self.spark, self.folder, self.files = spark, folder, 0
@@ -45,11 +45,11 @@ class Stream:
             ]
             path = self.folder / "input" / f"{self.files:04}.parquet"
             pq.write_table(pa.table(arrays, SCHEMA), path)
-            os.utime(path, (1_700_000_000 + self.files,) * 2)  # files are taken by age
+            os.utime(path, (1_700_000_000 + self.files,) * 2)  # files are read by age
             self.files += 1
 
     def run(self, operator: Operator, *, crash_after: int | None = None) -> None:
-        """Process what was added; with `crash_after`, fail behind the effect of that micro-batch."""
+        """Process the added rows; with `crash_after`, fail after the effect of that micro-batch."""
 
         def sink(df: "DataFrame", batch_id: int) -> None:
             self.effects.append((batch_id, [row.number for row in df.select("number").collect()]))
@@ -59,7 +59,7 @@ class Stream:
         self._await(self._frame(operator).writeStream.foreachBatch(sink))
 
     def run_without_effects(self, operator: Operator) -> None:
-        """Process what was added, into a sink to which Spark writes by itself."""
+        """Process the added rows, with a sink of Spark's own."""
         self._await(self._frame(operator).writeStream.format("noop"))
 
     def _frame(self, operator: Operator) -> "DataFrame":
@@ -93,7 +93,7 @@ def random_batches(seed: int, *sizes: int) -> list[Rows]:
 
 
 def check_replay(stream: Stream, operator: Operator) -> None:
-    """Two batches whose sinks fail and do them again: both times the same rows."""
+    """Check that two batches whose sinks fail are repeated with the same rows."""
     batches = random_batches(5, 20, 20)
     stream.add(*batches)
     for crash_after in (0, 1):
@@ -104,12 +104,12 @@ def check_replay(stream: Stream, operator: Operator) -> None:
     for batch in (0, 1):
         once, again = [sorted(numbers) for at, numbers in stream.effects if at == batch]
         assert once == again
-    by_batch = dict(stream.effects)  # a sink that knows the batch's number has each row once
+    by_batch = dict(stream.effects)  # a sink that uses the batch's number has each row once
     assert sorted(by_batch[0] + by_batch[1]) == first_of_each(batches, [1])
 
 
 def first_of_each(batches: Sequence[Rows], columns: Sequence[int]) -> list[int]:
-    """The model: the numbers of the rows whose id is new, or has a null in it."""
+    """The model: return the numbers of the rows whose id is new or contains a null."""
     seen, kept = set(), []
     for row in (row for rows in batches for row in rows):
         one = tuple(row[column] for column in columns)

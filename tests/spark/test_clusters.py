@@ -1,4 +1,4 @@
-"""A cluster gives what one process gives: the same rows, statistics and partitions, whatever the master is."""
+"""A cluster gives the same rows, statistics and partitions as one process, with every master."""
 
 import json
 import shutil
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 SHARED = "the session of the tests"
 STANDALONE = "a standalone master with two workers"
 EXECUTORS = {SHARED: 0, "local-cluster[2,1,1024]": 2, STANDALONE: 2}
-"""The number of processes beside the driver, by master."""
+"""The number of executor processes, by master."""
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[dict[str, Any]]:
-    """Those of the masters so far."""
+    """The results of the masters so far."""
     return []
 
 
 @pytest.fixture
 def address(master: str, request: pytest.FixtureRequest) -> str:
-    """The master as Spark names it."""
+    """Return Spark's address of the master."""
     if master == STANDALONE:
         found: str = request.getfixturevalue("standalone_master")
         return found
@@ -64,7 +64,7 @@ def test_everything_works_the_same_on(
             folder=str(tmp_path),
         )
         found = outcome(spark, master, given)
-    # Executors of a local-cluster copy their jars there, and nothing says where else.
+    # Executors of a local-cluster copy their jars there, and no setting changes that.
     shutil.rmtree(SPARK / "work" / found.pop("application"), ignore_errors=True)
     assert found.pop("processes") == EXECUTORS[master]
     check(found)

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, unchanged: the same rows and the same errors from our broker as from Apache Kafka."""
+"""Spark's Kafka connector, unchanged, gets the same rows and errors from our broker and Kafka."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""`connector_jars` finds the connector, or fetches it with Spark's own Ivy, or says what to do."""
+"""`connector_jars` finds the connector, or fetches it with Spark's own Ivy, or gives advice."""
 
 import subprocess
 import sys
@@ -17,17 +17,17 @@ CONNECTOR = f"spark-sql-kafka-0-10_{SPARK.scala}"
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty cache, and no folder named."""
+    """An empty cache, without a folder in the environment."""
     monkeypatch.delenv("PYKAFKA_CONNECTOR_JARS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "pykafka_core"
 
 
 class Repository:
-    """A Maven repository in a folder; its jars hold no classes."""
+    """A Maven repository in a folder; its jars contain no classes."""
 
     def __init__(self, folder: Path) -> None:
-        charge("jvm")  # which resolves modules of the repository
+        charge("jvm")  # because a JVM resolves modules of the repository
         self.folder = folder
         self.settings = folder / "ivysettings.xml"
         folder.mkdir()
@@ -101,7 +101,7 @@ def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
 def test_the_newest_published_connector_stands_in_for_one_that_is_not(
     cache: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of its parts, too, the newest that are published: repositories lack some of a release."""
+    """Its parts are the newest published ones, too: repositories lack some of a release."""
     repository = Repository(tmp_path / "repository")
     provider = f"spark-token-provider-kafka-0-10_{SPARK.scala}"
     for version in ("3.5.9", "4.0.0", "4.1.9", "4.1.10", "4.1.10-preview1", "99.0.0"):
@@ -172,7 +172,7 @@ def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(
         connector, "FETCH_TIMEOUT_SECONDS", 0.01
-    )  # less than it takes Java to start
+    )  # less than the start of Java
     with pytest.raises(ConnectorMissing, match=r"\(no answer in 0.01 s\)\. Give its jars by"):
         connector_jars(Repository(tmp_path / "repository").settings)
     assert list(cache.iterdir()) == []

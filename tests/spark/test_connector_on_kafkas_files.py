@@ -1,6 +1,7 @@
-"""Transactions, compaction and markers leave gaps between offsets: Spark reads over them, as Kafka's files say it must.
+"""Transactions, compaction and markers leave gaps between offsets; Spark must skip them.
 
-Our broker makes no transactions yet; here it serves a directory in which Apache Kafka did.
+Our broker serves a directory in which Apache Kafka ran the transactions. The stored facts about
+Kafka's files are the expected results.
 """
 
 import base64
@@ -37,7 +38,7 @@ def side(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def stored(facts: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Batch and record of all that readers may see."""
+    """Yield batch and record of all records that readers may see."""
     for batch in facts["batches"]:
         for record in batch["records"]:
             if record["offset"] >= facts["log_start_offset"]:
@@ -49,7 +50,7 @@ def uncommitted(place: tuple[str, int], facts: dict[str, Any]) -> list[Record]:
 
 
 def committed(place: tuple[str, int], facts: dict[str, Any]) -> list[Record]:
-    """What COMMIT markers end, and what is in no transaction, below the last stable offset."""
+    """Return committed and non-transactional records below the last stable offset."""
     found: list[Record] = []
     pending: dict[int, list[Record]] = defaultdict(list)
     for batch, record in stored(facts):
@@ -82,7 +83,7 @@ def test_spark_reads_what_kafka_stored(side: Side, level: str) -> None:
 
 
 def test_the_files_hold_aborted_and_open_transactions() -> None:
-    """Else the test above would show nothing."""
+    """Otherwise the test above would prove nothing."""
     places = {
         place: (len(uncommitted(place, facts)), len(committed(place, facts)))
         for place, facts in PARTITIONS.items()

@@ -1,10 +1,10 @@
-"""Spark crashes at every point of a batch: each message has its effect once, with both ledgers.
+"""Spark crashes at every point of a batch: each message has its effect once, with every ledger.
 
-A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
-nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
-by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
-rounds for all of them together (`make torture`: 200); there are at least as many as it takes to meet every
-fault. The last test shows what is left of the same round when Spark's own memory takes the ledger's place.
+A round sends records in instalments, 3 of 10 a second time, and causes one fault in each. Its last
+run has no fault; then the database must contain each message once. Rounds share one session, whose
+driver "dies" by an exception; separate drivers and executors are killed. `TORTURE_ROUNDS` is the
+number of rounds for all of them together (`make torture`: 200), at least enough for every fault.
+The last test shows the result of the same round with Spark's own memory instead of the ledger.
 """
 
 import os
@@ -51,16 +51,16 @@ FAULTS = (*TASK_FAULTS, "database gone", "new checkpoint")
 FAULTS_A_ROUND = 4
 IN_TASK = "in a task, "
 POINTS_OF_DRIVER = [point for point in POINTS if point != "after the effect"]
-"""Where its own transactions come by when effects are on the executors."""
+"""The points of the driver's own transactions, if effects are on the executors."""
 LEDGERS = ("sqlite", "postgres", "executors")
-"""Where effects go; for the last one it is the executors that commit them, to PostgreSQL."""
+"""Targets of effects; with the last one, the executors commit to PostgreSQL."""
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "0")) // len(LEDGERS)
 KILLS = max(1, ROUNDS // 10)
-"""Drivers and executors of their own: each costs a start of Java."""
+"""Rounds with separate drivers and executors: each starts Java."""
 
 PARTITIONS, INSTALMENT = 3, 60
 JAVA_S_MAX = patience.seconds(600)
-"""A driver of its own starts Java up to three times: half a minute on a machine that is free."""
+"""A separate driver starts Java up to three times: half a minute on an idle machine."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def broker(serve: Serve) -> Iterator[Brokers]:
 
 
 class Round:
-    """One topic, one database, one query that is started again and again."""
+    """One topic, one database, and one query that is restarted repeatedly."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Round:
         )
 
     def send_more(self) -> None:
-        """New records, then any of all so far again, perhaps in another partition."""
+        """Send new records, then repeat any of all so far, perhaps in another partition."""
         first = len({record.id for record in self.sent})
         new = [
             Sent(self._random.randrange(PARTITIONS), f"value {n}", f"id {n}")
@@ -117,7 +117,7 @@ class Round:
         self.sent += new + again
 
     def strike(self, spark: "SparkSession", fault: str) -> None:
-        """Run the query over what is there and let it fail, or go on in spite of what failed."""
+        """Run the query until the fault ends it, or until its end if it survives the fault."""
         if fault in TASK_FAULTS:
             self.set_trap(fault)
             self.finish(spark)
@@ -127,7 +127,7 @@ class Round:
             self._without_database(spark)
         elif fault == "new checkpoint":
             self.forget_checkpoint()
-            # So that batch 0 comes again.
+            # So that batch 0 is repeated.
             self._crash(spark, DriversCrash("after the commit", how="raise"))
         else:
             self._crash(spark, DriversCrash(fault, self._random.randrange(2), how="raise"))
@@ -145,17 +145,17 @@ class Round:
         assert not Path(self.counting.trap).exists(), "no task came by"
 
     def kill_another_driver(self, fault: str) -> None:
-        """The driver's process and all that belongs to it die by SIGKILL at a point of the transaction."""
+        """Kill a separate driver and its processes at a point of the transaction."""
         nth, spin = self._random.randrange(2), self._random.randrange(100_000)
         crash = {"point": fault, "nth": nth, "spin": spin}
         command = self.counting.in_another_driver(master="local[2]", crash=crash)
         charge("jvm")
         with subprocess.Popen(command, start_new_session=True) as driver:
             assert driver.wait(JAVA_S_MAX) == -signal.SIGKILL
-            os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
+            os.killpg(driver.pid, signal.SIGKILL)  # Java, too, ends without cleanup
 
     def finish_without_its_executor(self, driver: OtherDriver) -> None:
-        """A driver whose only executor, a Java process of its own, dies by SIGKILL runs to the end."""
+        """Kill a driver's only executor, a separate Java process; the driver must finish."""
         victim = victim_of(Path(self.counting.trap))
         victim.unlink(missing_ok=True)
         self.set_trap(EXECUTOR_KILLED)
@@ -163,10 +163,10 @@ class Round:
         assert victim.read_text() == "java"
 
     def finish_with_tasks_that_run_twice(self, master: str) -> None:
-        """Both runs of a task at once, on two executors of a cluster.
+        """Run a task twice concurrently, on two executors of a cluster.
 
-        Where the machine is busy all tasks are slow, and Spark sees none that needs a second run: effects take longer
-        until it does.
+        On a busy machine all tasks are slow, and Spark finds none to run twice; so the effects are
+        slowed down until it does.
         """
         for seconds in (0.5, 2, 8):
             self.send_more()
@@ -177,7 +177,7 @@ class Round:
         raise AssertionError("Spark started no second run")
 
     def lost_and_repeated(self) -> tuple[set[str], set[str]]:
-        """The messages without an effect and those with several, in the database."""
+        """Return the messages without an effect and those with several, in the database."""
         found = Counter(effects(self._database))
         assert found.keys() <= self.messages
         return self.messages - found.keys(), {value for value in found if found[value] > 1}
@@ -198,7 +198,7 @@ class Round:
             self.counting.run(spark, CrashingLedger(ledger, crash), crash.effect(self._effect))
 
     def _crash_in_task(self, spark: "SparkSession", point: str) -> None:
-        """Spark runs the task again."""
+        """Crash in a task, which Spark runs again."""
         trap = self._home / "trap in a transaction"
         trap.write_text(point)
         crash = TrappedCrash(trap)
@@ -207,7 +207,7 @@ class Round:
         assert not trap.exists(), "no task came by"
 
     def _without_database(self, spark: "SparkSession") -> None:
-        """PostgreSQL crashes between the effect and the mark; SQLite's file is locked by somebody else."""
+        """Crash PostgreSQL between the effect and the mark, or lock SQLite's file."""
         with (
             closing(self._database.ledger(timeout_ms=30_000 if self._server else 100)) as ledger,
             self._gone() as effect,
@@ -233,7 +233,7 @@ class Round:
 
 
 def _then(server: PostgresServer, effect: Effect) -> Effect:
-    """The effect, and then a crash of the server."""
+    """Return the effect, followed by a crash of the server."""
 
     def and_crash(connection: Any, table: Any) -> None:
         effect(connection, table)
@@ -244,7 +244,7 @@ def _then(server: PostgresServer, effect: Effect) -> Effect:
 
 @contextmanager
 def _then_in_a_task(server: PostgresServer, effect: Effect, home: Path) -> Iterator[Effect]:
-    """The same where the server is out of reach: the first task asks for the crash."""
+    """Return the same for tasks, which cannot crash the server: the first one requests it."""
     asked, done = home / "crash", home / "crashed"
 
     def and_ask(connection: Any, table: Any) -> None:
@@ -267,7 +267,7 @@ def _then_in_a_task(server: PostgresServer, effect: Effect, home: Path) -> Itera
 
 
 def wait_for(file: Path) -> None:
-    """By another process."""
+    """Wait for a file of another process."""
     deadline = time.monotonic() + JAVA_S_MAX
     while not file.exists():
         assert time.monotonic() < deadline, f"no {file}"
@@ -308,7 +308,7 @@ def test_each_message_counts_once_whatever_fails(
 
 
 def faults_of(ledger: str, number: int) -> list[str]:
-    """Some of all faults, in a random order; rounds that follow each other meet all of them."""
+    """Return some of all faults, in a random order; consecutive rounds use all of them."""
     all_of_them = faults(ledger)
     rounds = ceil(len(all_of_them) / FAULTS_A_ROUND)
     order = random.Random(number // rounds).sample(all_of_them, len(all_of_them))
@@ -324,7 +324,7 @@ def test_each_message_counts_once_when_the_driver_is_killed(
 ) -> None:
     all_points = POINTS_OF_DRIVER if ledger == "executors" else POINTS
     points = random.Random(ledger).sample(all_points, len(all_points))
-    points.sort(key=lambda point: point != "inside the commit")  # which an exception cannot do
+    points.sort(key=lambda point: point != "inside the commit")  # impossible for an exception
     kill_the_driver_and_go_on(spark, trial, points[number % len(points)])
     trial.assert_each_message_once()
 
@@ -350,7 +350,7 @@ def cluster_driver(spark: "SparkSession") -> Iterator[OtherDriver]:
 def test_each_message_counts_once_when_an_executor_is_killed(
     cluster_driver: OtherDriver, trial: Round, number: int
 ) -> None:
-    for _ in range(1 + number % 2):  # from a new checkpoint, and from one that is under way
+    for _ in range(1 + number % 2):  # from a new checkpoint, and from an existing one
         trial.send_more()
         trial.finish_without_its_executor(cluster_driver)
     trial.assert_each_message_once()
@@ -373,7 +373,7 @@ def test_each_message_counts_once_when_tasks_run_twice_at_once(
 def test_drop_duplicates_alone_repeats_what_the_ledger_counts_once(
     spark: "SparkSession", trial: Round
 ) -> None:
-    """It knows what producers sent twice, and that is all: the same input and deaths as above, other ends."""
+    """It only removes a producer's duplicates: the same input and faults give other results."""
     trial.memory = "dropDuplicates"
     trial.send_more()
     trial.finish(spark)

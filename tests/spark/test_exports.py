@@ -1,4 +1,4 @@
-"""What `import spark_udfs` gives, and says where Spark is not installed."""
+"""The exports of `spark_udfs`, and its error without Spark."""
 
 import subprocess
 import sys

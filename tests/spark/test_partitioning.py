@@ -1,4 +1,4 @@
-"""Rows get the partition that the clients' partitioners give their keys, by every way through Python."""
+"""Rows get the partitions that the clients' partitioners choose, by every way through Python."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ WAYS: dict[str, Callable[[int, Partitioner], Callable[[str], Column]]] = {
 
 
 def key_of(row: int, kind: str) -> Any:
-    """Unique, of many lengths, every seventh null, the first one empty or 0."""
+    """Return a unique key; lengths vary, every seventh is null, the first one is empty or 0."""
     if row % 7 == 6:
         return None
     number = row * 7919 * (-1) ** row
@@ -130,7 +130,7 @@ def test_a_row_is_in_the_spark_partition_of_its_keys_kafka_partition(
     assert {row: at for row, at in placed.items() if wanted[row] is not None} == {
         row: at for row, at in wanted.items() if at is not None
     }
-    # Rows without a key are spread, and not by chance.
+    # Rows without a key are spread deterministically.
     lonely = {row: at for row, at in placed.items() if wanted[row] is None}
     assert set(lonely.values()) == set(range(COUNT))
     again = found(parted.withColumn("partition", F.spark_partition_id()))

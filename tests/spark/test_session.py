@@ -1,4 +1,4 @@
-"""`configure_spark` sets what is missing, keeps what the user set, and says what to do before Spark fails."""
+"""`configure_spark` adds missing settings, keeps the user's, and advises before Spark fails."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """As if no session ran in this process, and nothing were said about Spark in the environment."""
+    """Simulates a process without a session, and an environment without Spark."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(SparkContext, "_jvm", None)
     for name in (
@@ -99,7 +99,7 @@ def test_a_jvm_without_the_connector_is_refused_with_what_to_do(
     configure_spark(SparkSession.builder)
     with pytest.raises(ConnectorMissing, match=r"session that runs .*Databricks .* to the cluster"):
         configure_spark(SparkSession.builder, kafka=True)
-    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # as spark.stop() leaves it
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # like spark.stop()
     with pytest.raises(ConnectorMissing, match=r"left a JVM without .* restart Python"):
         configure_spark(SparkSession.builder, kafka=True)
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
@@ -123,7 +123,7 @@ except ConnectorMissing as error:
 
 
 def submit(home: Path, *options: str) -> str:
-    """What the program prints that spark-submit runs."""
+    """Return the output of a program that spark-submit runs."""
     charge("jvm")
     program = home / "program.py"
     program.write_text(PROGRAM)
@@ -211,7 +211,7 @@ def test_what_a_file_of_submit_arguments_says_stays(
     assert options["spark.jars"].split(",") == ["/a.jar", "/b.jar", *map(str, connector_jars())]
     assert (
         options["spark.python.unix.domain.socket.enabled"] == "true"
-    )  # the file is in place of the defaults
+    )  # the file replaces the defaults
     assert arrow not in options
     alone.setenv(
         "PYSPARK_SUBMIT_ARGS", f"--load-spark-defaults --properties-file={file} pyspark-shell"
@@ -242,7 +242,8 @@ def test_submit_arguments_that_spark_would_not_take_are_named(
 def test_what_the_user_set_in_the_session_that_runs_stays(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Both of ours are in this session since its start; one that is not stands for them.
+    # This session had both of our settings at its start, so a setting that it lacks represents
+    # them.
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     monkeypatch.setattr(session, "SETTINGS", {name: "5"})
     spark.conf.set(name, "7")
@@ -263,7 +264,7 @@ def test_what_is_no_builder_is_refused(other: Any) -> None:
 def test_nothing_is_fetched_where_kafka_is_not_asked_for(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """README's snippet, in an environment that has never seen the connector."""
+    """README's snippet, in an environment without the connector."""
     alone.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert "spark.jars" not in set_by(configure_spark(SparkSession.builder))
     assert list(tmp_path.iterdir()) == []

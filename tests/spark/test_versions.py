@@ -1,7 +1,7 @@
-"""Every minor version of PySpark that the extra `spark` allows: the suite runs with one, and here are the others.
+"""All minor versions of PySpark that the extra `spark` allows; the other tests use one of them.
 
-`spark_udfs` asks Spark's JVM for what no interface tells, such as what was planned for a batch. A class or a method
-that another version does not have would show here.
+`spark_udfs` uses internals of Spark's JVM without a public interface, such as the plan of a batch.
+These tests find a class or method that another version lacks.
 """
 
 import sys
@@ -94,7 +94,7 @@ CHECKS = {
     "sources",
     "toString",
 }
-"""The methods of Spark's and Scala's classes that tell what was planned for a batch."""
+"""Methods of Spark's and Scala's classes that return the plan of a batch."""
 PLACES = {
     "dependencies",
     "fromOffset",
@@ -108,16 +108,16 @@ PLACES = {
     "topic",
     "untilOffset",
 }
-"""Those that tell which task reads what: without one, rows are shuffled."""
+"""Methods that return which task reads which partition; without one, rows are shuffled."""
 CLASSES = "the names of classes"
 QUERY_ID = "sql.streaming.queryId"
-"""The property of a thread that Spark sets for a batch."""
+"""The thread property that Spark sets for a batch."""
 ASKED: dict[EffectOn, set[str]] = {"driver": CHECKS, "executors": CHECKS | PLACES}
 
 
 @contextmanager
 def calls_of_ours(renamed: str = "") -> Iterator[set[str]]:
-    """The methods of Java objects that `spark_udfs` calls meanwhile; the JVM has one of them under another name."""
+    """Record the methods of Java objects that `spark_udfs` calls; ``renamed`` is missing."""
     ours = str(Path(spark_udfs.__file__).parent)
     called: set[str] = set()
     find = JavaObject.__getattr__
@@ -136,14 +136,14 @@ def calls_of_ours(renamed: str = "") -> Iterator[set[str]]:
 
 
 class Outcome(NamedTuple):
-    """Of a batch in which one method was not there; ``error`` is empty if that did not matter."""
+    """The result of a batch without one method; ``error`` is empty if it succeeded."""
 
     error: str
     processed: int
 
 
 class FirstBatch:
-    """A batch that groups without progress process, one after the other."""
+    """A batch that new groups process, one after the other."""
 
     def __init__(self, brokers: str, ledgers: dict[EffectOn, Ledger]) -> None:
         self._brokers, self._ledgers = brokers, ledgers
@@ -151,7 +151,7 @@ class FirstBatch:
         self.outcomes: dict[tuple[EffectOn, str], Outcome] = {}
 
     def process(self, df: "DataFrame", batch_id: int) -> None:
-        """As Spark is, and then without each method."""
+        """Process it with Spark unchanged, and then without each method."""
         for where in WHERE:
             with calls_of_ours() as self.called[where]:
                 assert self._outcome(where, "", df, batch_id) == Outcome("", RECORDS)
@@ -181,7 +181,7 @@ class FirstBatch:
 
 
 def no_effect(*_: object) -> None:
-    """The ledger's part is enough."""
+    """Do nothing: only the ledger is tested."""
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_a_shuffle_does_for_what_spark_no_longer_tells_of_its_tasks(
 
 
 def test_a_batch_without_the_id_of_its_query_is_not_processed_unchecked(batch: FirstBatch) -> None:
-    """Such as one that the user's function hands to another thread: properties are of a thread."""
+    """For example if the user's function uses another thread: properties belong to a thread."""
     assert (
         "not the thread that Spark calls foreachBatch on"
         in batch.outcomes["driver", QUERY_ID].error

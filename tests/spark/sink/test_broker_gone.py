@@ -1,4 +1,4 @@
-"""The broker goes away under a running query: it ends with an error in the time asked for, and goes on later."""
+"""If the broker of a running query ends, the query fails within its timeout, and later continues."""
 
 import sqlite3
 from contextlib import closing
@@ -23,7 +23,7 @@ SOON = {
     "kafka.request.timeout.ms": 6000,
     "fetchOffset.numRetries": 1,
 }
-"""Of the query whose end is waited for. It must not be so soon that a busy machine ends it while the broker serves."""
+"""Timeouts of the query. A busy machine must not exceed them while the broker serves."""
 
 
 def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(

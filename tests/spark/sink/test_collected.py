@@ -1,4 +1,4 @@
-"""Batches of any size reach the driver in bounded memory: by one job if they are small, in chunks if they are not."""
+"""Batches of any size reach the driver in bounded memory: small ones at once, others in chunks."""
 
 import random
 import sqlite3
@@ -37,7 +37,7 @@ def as_it_is(df: "DataFrame") -> "DataFrame":
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So small that a hundred rows are many chunks."""
+    """Limits so small that a hundred rows are many chunks."""
     monkeypatch.setattr(collected, "INLINE_BYTES", 1)
     monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
     monkeypatch.setattr(collected, "_PIECE_BYTES", 512)
@@ -99,7 +99,7 @@ def test_the_columns_are_those_of_the_query_whatever_the_optimizer_knows(
     where: str,
     inline_bytes: int,
 ) -> None:
-    """It narrows what can be null, so that tasks have other types than the query."""
+    """The optimizer narrows nullability, so tasks have other types than the query."""
     monkeypatch.setattr(collected, "INLINE_BYTES", inline_bytes)
     monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
     text = "if(id % 7 = 0, null, if(id % 5 = 0, '{}', to_json(named_struct('n', id)))) text"
@@ -123,7 +123,7 @@ def test_the_columns_are_those_of_the_query_whatever_the_optimizer_knows(
 def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    """Spark keeps the jobs of a SQL query, results included, until it ends: a batch would be in memory after all."""
+    """Spark keeps a SQL query's jobs, with results, until its end, so the batch would be kept."""
     kept: list[int] = []
     context: Any = spark.sparkContext
 
@@ -139,12 +139,12 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
     query = rows.writeStream.foreachBatch(batch).trigger(availableNow=True)
     query.option("checkpointLocation", str(tmp_path)).start().awaitTermination()
     assert kept
-    assert max(kept) <= 2  # the one that tells that the batch is large, and that of the sizes
+    assert max(kept) <= 2  # the job that finds that the batch is large, and the one for the sizes
 
 
 @pytest.mark.usefixtures("tiny")
 def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
-    """No job hands over more than a chunk: what spark.driver.maxResultSize limits does not grow with the batch."""
+    """No job returns more than a chunk, so spark.driver.maxResultSize does not limit the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
     batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2))
     rows = next(batches)
@@ -196,7 +196,7 @@ def test_rows_that_a_query_has_only_the_second_time_come_whole(
 def test_a_task_that_is_run_again_between_two_chunks_is_an_error(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The executor that had its shuffled rows was lost. In another order, blocks have other rows."""
+    """The executor with its shuffled rows was lost. In another order, blocks have other rows."""
     df = spark.range(1000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
     rows_of = collected._rows_of
 
@@ -216,7 +216,7 @@ def test_a_task_that_is_run_again_between_two_chunks_is_an_error(
 
 @pytest.fixture
 def result_max(spark: "SparkSession") -> Iterator[Callable[[str], None]]:
-    """Sets spark.driver.maxResultSize, which the scheduler reads anew for each job."""
+    """Sets spark.driver.maxResultSize, which the scheduler reads for each job."""
     name = "spark.driver.maxResultSize"
     context: Any = spark.sparkContext
     conf = context._jsc.sc().conf()
@@ -242,7 +242,7 @@ def test_batches_of_any_size_pass_a_small_limit_on_results(
     size: int,
     known_tasks: int,
 ) -> None:
-    """Those between the limit and what is handed over at once failed for ever; larger ones passed."""
+    """Regression: batches between the limit and the inline size failed; larger ones passed."""
     rows = 6000 if size < 1000 else 200 if size < 100_000 else 3
     df = spark.range(rows, numPartitions=tasks)
     df = df.selectExpr("id", f"rpad(cast(id AS string), if(id % 3 = 0, {size}, 9), 'x') text")
@@ -303,7 +303,7 @@ def test_a_filter_inside_of_the_function_is_no_error(
     where: str,
     large_types: str,
 ) -> None:
-    """Every batch failed: the tasks' columns had no nulls, those of the query had."""
+    """Regression: every batch failed: the tasks' columns had no nulls, those of the query had."""
     spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large_types)
     with serve() as broker:
         broker.create_topic("orders")
@@ -339,7 +339,7 @@ def test_a_large_batch_counts_once_in_parts(
     ids: str | None,
     shuffled: bool,
 ) -> None:
-    """Its rows come in log order, part by part, in one transaction, whatever the query did to them."""
+    """Its rows arrive in log order, part by part, in one transaction, after any change of them."""
     parts_of = redelivery.Rows.parts
     monkeypatch.setattr(redelivery.Rows, "parts", lambda rows: parts_of(rows, 4096))
     chooser = random.Random(7)

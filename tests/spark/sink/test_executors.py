@@ -1,4 +1,4 @@
-"""Effects on the executors: each task commits its own Kafka partitions, and every record counts once all the same."""
+"""Effects on the executors: each task commits its Kafka partitions; every record counts once."""
 
 import json
 import threading
@@ -57,7 +57,7 @@ def ledger(database: PostgresDatabase) -> Iterator[PostgresLedger]:
 
 
 def twice_each(count: int) -> list[Sent]:
-    """The second time in another partition, as after a change of the producer's partitioner."""
+    """Return each record twice, in different partitions, as after a change of the partitioner."""
     first = [Sent(n % PARTITIONS, f"order {n:03}", f"id {n}") for n in range(count)]
     return first + [one._replace(partition=(one.partition + 1) % PARTITIONS) for one in first]
 
@@ -104,7 +104,7 @@ def test_what_was_done_before_does_not_go_to_python_again(
     ledger: PostgresLedger,
     tmp_path: Path,
 ) -> None:
-    """Of partition 1 half of the rows, of partition 0 all, of partition 2 none are below the marks."""
+    """Half of the rows of partition 1, all of 0 and none of 2 are below the marks."""
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 2, f"order {n:03}") for n in range(20)])
     run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
@@ -118,7 +118,7 @@ def test_what_was_done_before_does_not_go_to_python_again(
 
 
 def noting_rows(broker: Brokers, file: Path) -> Callable[[Collection[str]], dict[str, bytes]]:
-    """Topic ids, and a word in the file for each task that had rows."""
+    """Return topic ids, and write a word to the file for each task that had rows."""
     from pyspark import TaskContext
 
     ids = KafkaBrokers({"bootstrap.servers": broker.bootstrap_servers})(TOPICS)
@@ -240,7 +240,7 @@ def test_a_batch_that_is_wholly_redelivered_goes_through_a_shuffle(
     options: dict[str, Any],
     change: Change,
 ) -> None:
-    """Adaptive execution finds nothing to shuffle and takes the count of the records away, too."""
+    """Adaptive execution finds nothing to shuffle, and removes the count of the records, too."""
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
     df = change(stream(spark, broker.bootstrap_servers, TOPIC, **options).selectExpr(*COLUMNS))
     first = consumer_of(broker, ledger)
@@ -293,7 +293,7 @@ def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_fai
     ledger: PostgresLedger,
     tmp_path: Path,
 ) -> None:
-    """Some partitions have marks then and others none: what a new group leaves out was decided for all of them."""
+    """Only some partitions have marks then, but the new group's start applies to all of them."""
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(30)])
     begins = json.dumps({TOPIC: {"0": 4, "1": 4, "2": 4}})
     df = stream(spark, broker.bootstrap_servers, TOPIC, startingOffsets=begins).selectExpr(*COLUMNS)
@@ -465,7 +465,7 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
 def test_a_task_whose_batch_begins_after_the_mark_is_refused(
     database: PostgresDatabase, ledger: PostgresLedger
 ) -> None:
-    """The database was put back, or is another."""
+    """The database was restored from a backup, or is another one."""
     late = Planned({(TOPIC, 0): Range(5, 10)})
     rows = rows_of(10).slice(5)
     with pytest.raises(LedgerError, match="orders-0 went back to 0, and the batch begins at 5"):
@@ -481,9 +481,9 @@ def test_a_task_whose_batch_begins_after_the_mark_is_refused(
 def test_a_task_without_the_rows_that_its_driver_dropped_is_refused_when_the_mark_went_back(
     database: PostgresDatabase, ledger: PostgresLedger
 ) -> None:
-    """The driver saw a mark of 5 and dropped the rows below it; the database was put back before the task began.
+    """The driver dropped rows below a mark of 5, and the database was restored before the task.
 
-    The batch begins at 0, as the mark does then, so that nothing seemed to be passed over.
+    The batch begins at 0, like the restored mark, so nothing seemed to be skipped.
     """
     rows = rows_of(10).slice(5)
     with pytest.raises(LedgerError, match="orders-0 went back to 0, and the batch begins at 5"):

@@ -1,7 +1,7 @@
-"""Nothing is lost or done twice without an error, whatever happens to topics, checkpoints and ledgers.
+"""No change of topics, checkpoints or ledgers loses or repeats a record without an error.
 
-Each seed stands for a history (`tests.spark.sink.histories`). ``make sink-histories`` runs 10,000 of each kind
-(``SINK_HISTORIES`` sets the number); ``SINK_HISTORIES_SEED`` repeats one.
+Each seed gives a history (`tests.spark.sink.histories`). ``make sink-histories`` runs 10,000 of
+each kind (``SINK_HISTORIES`` sets the number); ``SINK_HISTORIES_SEED`` repeats one.
 """
 
 import os
@@ -52,7 +52,7 @@ REACHED = [
     "stopped by EffectError",
     "stopped by SourceError",
 ]
-"""By some of the histories each; a model that refuses too much does not get there."""
+"""Each state is reached by some histories; a model that refuses too much does not reach it."""
 
 TASKS_REACHED = [
     "a ledger is put back after the tasks",
@@ -84,7 +84,7 @@ def test_nothing_is_lost_or_done_twice_without_an_error(machine: type[Histories]
 
 
 def batches(*troubles: str) -> Step:
-    """Three batches; the first has the troubles."""
+    """Return three batches; the first one has the troubles."""
     return Step("run_batches", {"troubles": [troubles, (), ()]})
 
 
@@ -182,7 +182,7 @@ def test_what_operators_do_is_accepted(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_batch_whose_ledger_is_put_back_is_refused(when: str) -> None:
-    """It begins at 0, as the marks do then: what the driver dropped, or tasks committed, would be lost."""
+    """It begins at 0, like the restored marks: dropped or committed rows would be lost."""
     trouble = f"a ledger is put back {when} the tasks"
     begin = Step("begin", {"shape": "a"})
     new = Step("begin_a_checkpoint", {"troubles": [[trouble]]})

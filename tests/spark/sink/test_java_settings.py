@@ -1,4 +1,4 @@
-"""Where the brokers are and who asks, said once in librdkafka's words, reaches Java's clients in theirs."""
+"""Settings of the brokers in librdkafka's form reach Java's clients in their form."""
 
 from pathlib import Path
 

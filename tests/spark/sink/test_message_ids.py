@@ -1,4 +1,4 @@
-"""The header of an id is named, or refused before a query starts."""
+"""The header of an id is found by name, or refused before a query starts."""
 
 from typing import Any
 

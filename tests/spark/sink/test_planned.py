@@ -1,4 +1,4 @@
-"""What Spark planned is read from its internals: one that is missing stops the query, and is named."""
+"""The plan is read from Spark's internals; a missing one stops the query, and is named."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +17,12 @@ KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 
 
 def option(value: object) -> SimpleNamespace:
-    """Scala's."""
+    """Return a Scala option."""
     return SimpleNamespace(isEmpty=lambda: value is None, get=lambda: value)
 
 
 class Queries(dict[str, object]):
-    """Java's map."""
+    """A Java map."""
 
     def isEmpty(self) -> bool:
         return not self
@@ -33,7 +33,7 @@ def offsets(text: str) -> SimpleNamespace:
 
 
 def execution(class_name: str = KAFKA) -> SimpleNamespace:
-    """Of a query with one source."""
+    """Return the execution of a query with one source."""
     source = SimpleNamespace(
         getClass=lambda: SimpleNamespace(getName=lambda: class_name),
         initialOffset=lambda: offsets('{"orders": {"0": 3}}'),
@@ -49,7 +49,7 @@ def execution(class_name: str = KAFKA) -> SimpleNamespace:
 
 
 def frame(running: object, query_id: str | None = "id") -> Any:
-    """A micro-batch on the thread of a query, if there is an id."""
+    """Return a micro-batch on the thread of a query, if there is an id."""
     state = SimpleNamespace(activeStreamingQueries=lambda: Queries(id=running))
     uuid = SimpleNamespace(fromString=lambda text: text)
     session = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""What is done with the rows of a batch, and in which order."""
+"""The steps for the rows of a batch, and their order."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from spark_udfs.sink.rows.redelivery import Rows
 
 
 def test_ids_are_claimed_before_a_quarantine_or_an_effect_can_wait(tmp_path: Path) -> None:
-    """Tasks that share ids and rows of the quarantine waited in a circle where one did both in the other order."""
+    """Regression: tasks that share ids and quarantine rows deadlocked in the other order."""
     seen: list[tuple[list[str], int]] = []
 
     def note(connection: Any, rows: pa.Table) -> None:

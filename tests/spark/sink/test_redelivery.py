@@ -1,4 +1,4 @@
-"""Marks against redelivery, on Arrow tables without Spark, held against a loop over rows."""
+"""Marks against redelivery, on Arrow tables without Spark, compared with a loop over rows."""
 
 import pyarrow as pa
 import pytest
@@ -18,7 +18,7 @@ all_marks = st.dictionaries(
 
 
 def table_of(places: list[Row], chunk: int = 3) -> pa.Table:
-    """In several chunks, as Spark gives it; `number` says where a row stood."""
+    """Return a table of several chunks, like Spark's; `number` is a row's original position."""
     names = ["topic", "partition", "offset", "number"]
     types = pa.schema(zip(names, [pa.string(), pa.int32(), pa.int64(), pa.int64()], strict=True))
     values = [[*place, number] for number, place in enumerate(places)]
@@ -86,9 +86,9 @@ def test_parts_have_all_rows_in_their_order_and_no_more_bytes_than_a_piece_or_th
 
 @pytest.mark.parametrize("large", [False, True])
 def test_rows_out_of_log_order_are_not_put_together_beyond_the_limit_of_a_part(large: bool) -> None:
-    """More than 2 GiB of values failed for ever, and less was in memory as a whole for each part.
+    """Regression: more than 2 GiB of values always failed, and less was copied for each part.
 
-    The rows of all chunks are one and the same megabyte, so the table itself is small.
+    The rows of all chunks are the same megabyte, so the table itself is small.
     """
     kind = pa.large_binary() if large else pa.binary()
     count = 2200
@@ -117,7 +117,7 @@ def test_rows_out_of_log_order_are_not_put_together_beyond_the_limit_of_a_part(l
 
 
 def test_parts_are_cut_by_the_sizes_of_their_own_rows() -> None:
-    """A few large rows beside many small ones; by averages a part would have all of the large ones."""
+    """A few large rows among many small ones; by averages one part would get all large ones."""
     large = [n % 100 == 0 for n in range(2000)]
     offsets = [n if is_large else 5000 - n for n, is_large in enumerate(large)]
     table = pa.table(

@@ -1,4 +1,4 @@
-"""The idempotent consumer in `foreachBatch`: what it counts, and what it says when it cannot."""
+"""The idempotent consumer in `foreachBatch`: its counts, and its errors."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -57,12 +57,12 @@ def effects(tmp_path: Path) -> list[str]:
 
 
 def known(topics: Iterable[str]) -> dict[str, bytes]:
-    """Topic ids without a broker."""
+    """Return topic ids without a broker."""
     return dict.fromkeys(topics, b"a" * 16)
 
 
 def twice_each(count: int) -> list[Sent]:
-    """The second time in the other partition, as after a change of the producer's partitioner."""
+    """Return each record twice, in different partitions, as after a change of the partitioner."""
     first = [Sent(n % 2, f"order {n}", f"id {n}") for n in range(count)]
     return first + [record._replace(partition=1 - record.partition) for record in first]
 
@@ -112,7 +112,7 @@ def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
 def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_are_taken(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
-    """Batch 1 is planned again and is larger: what is skipped is told by offsets, never by its number."""
+    """Batch 1 is planned again and is larger: offsets decide what is skipped, never its number."""
     checkpoint = tmp_path / "checkpoint"
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     consumer = consumer_of(broker, ledger)
@@ -391,7 +391,7 @@ def test_a_sink_starts_again_with_a_topic_that_was_recreated(
 def test_a_batch_is_given_once_in_a_run(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path, progress: Any
 ) -> None:
-    """The second half would be taken for redelivered. A call that failed, and another run, may repeat it."""
+    """The second half would count as redelivered. A failed call, or a new run, may repeat it."""
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 2, f"order {n}") for n in range(10)])
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     failures = iter([True])
@@ -434,7 +434,7 @@ def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQL
 def test_rows_without_a_usable_id_are_quarantined_with_the_batch(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
-    """In the same transaction, and once: a replay skips them by their marks."""
+    """They are written in the same transaction, and once: a replay skips them by their marks."""
     sent = [Sent(n % 2, f"order {n}", f"id {n % 8}") for n in range(10)]
     sent += [Sent(0, "none"), Sent(1, "empty", ""), Sent(1, "long", "x" * 1025)]
     send(broker.bootstrap_servers, TOPIC, sent)

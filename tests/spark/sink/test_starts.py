@@ -1,4 +1,4 @@
-"""A query that would begin after what the ledger has is refused; nothing is passed over in silence."""
+"""A query that would start after the ledger's marks is refused; nothing is skipped silently."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ OLD, NEW = b"o" * 16, b"n" * 16
 
 
 class Query:
-    """One group and one database; each run is a query of its own, with a consumer of its own."""
+    """One group and one database; each run is a separate query with a new consumer."""
 
     def __init__(self, spark: "SparkSession", broker: Brokers, home: Path) -> None:
         self._spark, self.broker, self._home = spark, broker, home
@@ -56,12 +56,12 @@ class Query:
         add_partitions(self.broker.bootstrap_servers, TOPIC, partitions)
 
     def use_broker(self, broker: Brokers) -> None:
-        """From now on this one."""
+        """Use this broker from now on."""
         self.broker = broker
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
     def by_hand(self, start: int, end: int, **arguments: Any) -> None:
-        """These offsets of partition 0, outside of a query."""
+        """Process these offsets of partition 0, outside of a query."""
         reader = self._spark.read.format("kafka").option("subscribe", TOPIC)
         reader = reader.option("kafka.bootstrap.servers", self.broker.bootstrap_servers)
         for option, offset in (("startingOffsets", start), ("endingOffsets", end)):
@@ -71,7 +71,7 @@ class Query:
             sink.foreach_batch(reader.load().selectExpr(*COLUMNS[:4]), 0)
 
     def use_database(self, name: str) -> None:
-        """From now on this one; a new one holds no ledger yet."""
+        """Use this database from now on; a new one does not contain a ledger yet."""
         self.database = self._home / name
         with closing(sqlite3.connect(self.database)) as connection, connection:
             connection.execute("CREATE TABLE IF NOT EXISTS effects (value TEXT)")
@@ -84,7 +84,7 @@ class Query:
             here.backup(there)
 
     def send(self, count: int, *, topic: str = TOPIC, partition: int = 0) -> None:
-        """Records "0", "1" and so on, over all lives of all topics."""
+        """Send records "0", "1" and so on, across all topics and recreated topics."""
         values = range(self._sent, self._sent + count)
         records = [Sent(partition, str(value)) for value in values]
         send(self.broker.bootstrap_servers, topic, records)
@@ -102,7 +102,7 @@ class Query:
         group: str = "g",
         **arguments: Any,
     ) -> None:
-        """Up to the end of the topic."""
+        """Run to the end of the topic."""
         df = self.stream(startingOffsets=start).where(where)
         self.run_frame(df, checkpoint, group, **arguments)
 
@@ -225,7 +225,7 @@ def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
 def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
     serve: Serve, spark: "SparkSession", tmp_path: Path, fail_on_data_loss: bool
 ) -> None:
-    """The broker's data are put back from a copy; the records after that would be taken for redelivered."""
+    """The broker's data are restored from a copy; later records would count as redelivered."""
     data, copy = tmp_path / "data", tmp_path / "copy"
     with serve(data) as broker:
         query = Query(spark, broker, tmp_path)
@@ -249,7 +249,7 @@ def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
 
 
 def test_a_log_that_loses_its_end_while_a_checkpoint_catches_up_is_refused(query: Query) -> None:
-    """From the second batch on the logs are asked only where the batch ends before the mark."""
+    """After the first batch, log ends are requested only if the batch ends before the mark."""
     query.send(6)
     query.run("first")
     asked: list[list[Place]] = []
@@ -287,7 +287,7 @@ def test_rows_by_hand_that_begin_after_the_marks_are_data_loss(query: Query) -> 
 
 
 def test_rows_by_hand_behind_a_marker_begin_with_the_record_before_it(query: Query) -> None:
-    """They look as if a record was passed over; the error says what to do when there is none."""
+    """A record seems to be skipped; the error explains how to proceed if there is none."""
     producer = Producer(
         {"bootstrap.servers": query.broker.bootstrap_servers, "transactional.id": "t"}
     )
@@ -338,7 +338,7 @@ def test_what_retention_took_is_said_to_be_gone(query: Query) -> None:
 def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_records_alone(
     query: Query,
 ) -> None:
-    """Its offsets would be marked as processed before the new topic has records of them."""
+    """Its offsets would be marked as processed before the new topic has records there."""
     query.send(4)
 
     def crash(*_: Any) -> None:
@@ -348,7 +348,7 @@ def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_record
         query.run("checkpoint", effect=crash)
     query.make_anew()
     query.send(2)
-    # Spark looks for the lost offsets until that time is over, by default for two minutes.
+    # Spark searches for the lost offsets until this timeout, by default two minutes.
     options = {"failOnDataLoss": "false", "kafkaConsumer.pollTimeoutMs": "6000"}
     lossy = query.stream(**options)
     with pytest.raises(

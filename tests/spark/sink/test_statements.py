@@ -1,4 +1,4 @@
-"""A statement of SQL as a sink's effect: exact in both forms, and refused where no ledger could run it."""
+"""A SQL statement as a sink's effect: exact in both forms, and refused if no ledger can run it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOPIC, GROUP, PARTITIONS = "orders", "billing", 3
-# Adds up, so that a record that counts twice shows. In the order of the keys, as tasks run beside each other.
+# Adds up, so that repeated records show. In the order of the keys, because tasks run concurrently.
 ADD = """
     INSERT INTO totals
     SELECT value, count(*) FROM staged GROUP BY value ORDER BY value
@@ -31,7 +31,7 @@ ADD = """
 
 
 class Form(NamedTuple):
-    """Where the effect runs, and on which database."""
+    """Where the effect runs, and its database."""
 
     database: Database
     effect_on: Literal["driver", "executors"]
@@ -44,7 +44,7 @@ class Form(NamedTuple):
         return dict(self.database.run("SELECT value, n FROM totals"))
 
     def forbid(self, value: str) -> Callable[[], None]:
-        """Have the database refuse totals of one value; returns what ends that."""
+        """Make the database refuse totals of one value; return the function that ends this."""
         if self.is_postgres:
             self.database.run(
                 f"ALTER TABLE totals ADD CONSTRAINT no_room CHECK (value <> '{value}')"
@@ -97,7 +97,7 @@ def sink_of(broker: Brokers, ledger: Ledger, form: Form, **options: Any) -> Idem
 
 
 def crashing_once(sink: IdempotentSink) -> "Callable[[DataFrame, int], None]":
-    """The sink, and once a crash between its commit and Spark's."""
+    """Return the sink with one crash between its commit and Spark's."""
     crashes = iter([True])
 
     def batch(df: "DataFrame", batch_id: int) -> None:
@@ -218,7 +218,7 @@ def test_a_column_that_cannot_be_staged_is_named_and_nothing_is_processed(
 
 
 class OtherLedger:
-    """Keeps its rows where no SQL reaches them."""
+    """A ledger whose rows cannot be reached by SQL."""
 
     def transaction(self, group: str) -> Any:
         raise AssertionError(group)

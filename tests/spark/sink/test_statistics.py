@@ -1,4 +1,4 @@
-"""What a sink tells of its progress."""
+"""A sink's reports of its progress."""
 
 from queue import Queue
 from types import SimpleNamespace
