@@ -28,8 +28,7 @@ from tests.support.patience import PATIENCE_S, seconds
 
 Options = Mapping[str, object]
 Headers = Sequence[tuple[str, bytes | None]]
-# Parts that vary from run to run: ids of queries, groups, expressions, objects, nodes, folders,
-# tasks.
+# Varying parts: ids of queries, groups, expressions and Java objects, nodes, folders, task numbers.
 _IDENTITIES = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-+\d+)?|@[0-9a-f]{5,8}|#\d+L?|\bo\d+\b"
     r"|127\.0\.0\.1:\d+(?: \(id: \d+)?|\((?:\S+ executor|TID) [^)]*\)"

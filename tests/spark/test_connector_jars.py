@@ -170,9 +170,7 @@ def test_no_java_is_said_before_anything_is_fetched(
 def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        connector, "FETCH_TIMEOUT_SECONDS", 0.01
-    )  # less than the start of Java
+    monkeypatch.setattr(connector, "FETCH_TIMEOUT_SECONDS", 0.01)  # less than the start of Java
     with pytest.raises(ConnectorMissing, match=r"\(no answer in 0.01 s\)\. Give its jars by"):
         connector_jars(Repository(tmp_path / "repository").settings)
     assert list(cache.iterdir()) == []

@@ -242,8 +242,7 @@ def test_submit_arguments_that_spark_would_not_take_are_named(
 def test_what_the_user_set_in_the_session_that_runs_stays(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # This session had both of our settings at its start, so a setting that it lacks represents
-    # them.
+    # This session had both of our settings at its start; a setting that it lacks replaces them.
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     monkeypatch.setattr(session, "SETTINGS", {name: "5"})
     spark.conf.set(name, "7")

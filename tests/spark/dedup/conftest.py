@@ -1,4 +1,4 @@
-"""No test of the folder needs the disk's own syncs.
+"""The tests of this folder need no real syncs.
 
 A crash is an exception, and `files.Power` simulates a power cut from the calls of ``os.fsync``.
 """
@@ -10,5 +10,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace ``os.fsync``: thousands of syncs take minutes on a disk that others write to."""
+    """Replace ``os.fsync``: on a busy disk, thousands of syncs take minutes."""
     monkeypatch.setattr(os, "fsync", lambda _: None)

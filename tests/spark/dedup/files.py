@@ -1,4 +1,4 @@
-"""Micro-batches on a folder without Spark, by the code of the tasks; and disks that count, crash or lose power."""
+"""Micro-batches on a folder without Spark, with the tasks' code, and disks that count or fail."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,16 +17,16 @@ from spark_udfs.dedup.store import Store, prepare
 from spark_udfs.dedup.stream import _claim
 
 Id = tuple[int, int]
-"""The two halves of a fingerprint; the first as Spark has it, signed."""
+"""The two halves of a fingerprint; the first one is signed, as in Spark."""
 
 CHANGES = ("fsync", "open", "replace", "rename", "unlink", "link", "mkdir", "rmdir")
-"""The functions of `os` by which our code changes what is on disk, after it wrote to files without a name."""
+"""The functions of `os` that change the disk, after writes to files without a name."""
 
 
 class Query:
-    """A streaming query on a folder: what Spark would have its driver and its tasks do.
+    """A streaming query on a folder: the actions of Spark's driver and tasks.
 
-    The clock of its driver, ``now_ms``, is at the latest time that a row had.
+    The clock of its driver, ``now_ms``, is at the latest time of a row.
     """
 
     def __init__(self, folder: Path, buckets: int, horizon_ms: int | None = None) -> None:
@@ -35,18 +35,18 @@ class Query:
         self.start(buckets)
 
     def start(self, buckets: int | None) -> None:
-        """As the driver does, from the checkpoint."""
+        """Start like the driver, from the checkpoint."""
         self.again()
         settings = {"types": ["string"], "horizon_ms": self.horizon_ms, "event_time": True}
         self.store: Store = prepare(self.folder, settings, buckets, 1, self.application)
         self.buckets = self.store.layout.buckets
 
     def again(self) -> None:
-        """The same frame is started again."""
+        """Start the same frame again."""
         self.execution += 1
 
     def run(self, batch: int, ids: Sequence[Id], times: Sequence[int] = ()) -> list[int]:
-        """One micro-batch, a task for each bucket with rows; which rows are new."""
+        """Run a micro-batch, with a task per nonempty bucket; return which rows are new."""
         self.now_ms = max([self.now_ms, *times])
         new: list[int] = []
         for bucket in range(self.buckets):
@@ -70,35 +70,35 @@ class Query:
         return [rows[at] for at in new.tolist()]
 
     def run_empty_task(self, batch: int) -> None:
-        """A task of a bucket without rows."""
+        """Run a task of a bucket without rows."""
         self.store.open("query", batch, self.execution)
 
     def files(self, bucket: int = 0) -> list[str]:
         return sorted(os.listdir(self.store.bucket(bucket)))
 
     def increment(self, batch: int) -> Path:
-        """The file of what that micro-batch added to the first bucket."""
+        """Return the file with that micro-batch's additions to the first bucket."""
         folder = self.store.bucket(0)
         [path] = [folder / span.name() for span in listed(folder) if span.is_of(batch)]
         return path
 
     def attempt(self) -> Attempt:
-        """That of whatever is run now."""
+        """Return the current attempt."""
         return Attempt.of(self.store.start, self.execution, self.application)
 
 
 def new_worker() -> None:
-    """What was cached is gone."""
+    """Drop the caches, as in a new worker."""
     increments._CACHE.clear()
 
 
 class Crashed(BaseException):
-    """The process is gone: nothing may catch it."""
+    """The process ended: no code may catch it."""
 
 
 @contextmanager
 def changes(of: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
-    """``of`` hears of each change before it is made: the name of the function and what it is given."""
+    """Call ``of`` before each change, with the name of the function and its arguments."""
     with pytest.MonkeyPatch.context() as patch:
         for name in CHANGES:
             patch.setattr(os, name, _announced(name, getattr(os, name), of))
@@ -117,13 +117,13 @@ def _announced(
 
 
 def _creates(path: Any, flags: int, *_: Any) -> bool:
-    """Whether `os.open` makes a file that is not just a temporary one."""
+    """Return whether `os.open` creates a file that is not temporary."""
     return flags & (os.O_CREAT | os.O_EXCL) == os.O_CREAT and not os.path.exists(path)
 
 
 @contextmanager
 def crash_before(number: int) -> Iterator[None]:
-    """The change of that number, from 0, is not made any more."""
+    """Crash before the change of that number, from 0."""
     count = 0
 
     def of(_: str, __: tuple[Any, ...]) -> None:
@@ -137,7 +137,7 @@ def crash_before(number: int) -> Iterator[None]:
 
 
 def count_changes(work: Callable[[], None]) -> int:
-    """How many changes ``work`` makes."""
+    """Return the number of changes that ``work`` makes."""
     names: list[str] = []
     with changes(lambda name, _: names.append(name)):
         work()
@@ -145,7 +145,7 @@ def count_changes(work: Callable[[], None]) -> int:
 
 
 class Power:
-    """A disk that keeps for certain only what was synced; the rest may be gone after a power cut."""
+    """A disk that keeps only synced data; a power cut may lose the rest."""
 
     def __init__(self) -> None:
         self.synced: set[int] = set()  # inodes of files
@@ -154,7 +154,7 @@ class Power:
         self.created: set[Path] = set()
 
     def hear(self, name: str, arguments: tuple[Any, ...]) -> None:
-        """A change is about to be made."""
+        """Record a change before it is made."""
         if name == "fsync":
             path = Path(os.readlink(f"/proc/self/fd/{arguments[0]}"))
             self.synced.add(path.stat().st_ino)
@@ -173,7 +173,7 @@ class Power:
             self.unlinked[path] = path.read_bytes()
 
     def cut(self, stays_deleted: Callable[[Path], bool]) -> None:
-        """All names are as they were at the last sync of their folder, but for some of those that were deleted."""
+        """Restore all names as of the last sync of their folder, except some deleted ones."""
         for path, content in self.unlinked.items():
             if not stays_deleted(path):
                 path.write_bytes(content)

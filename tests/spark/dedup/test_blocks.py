@@ -1,4 +1,4 @@
-"""Rows to blocks and back, without a session."""
+"""Conversion of rows to blocks and back, without a session."""
 
 import pyarrow as pa
 import pytest
@@ -32,7 +32,7 @@ def test_blocks_hold_every_row_once_in_order_and_are_bounded(
         assert len(block["rows"]) <= 2 * BLOCK_BYTES or held.num_rows == 1
         for number, digest in zip(held["number"].to_pylist(), held["fingerprint"], strict=True):
             assert digest.is_valid == (number % 7 != 0)
-            if not digest.is_valid:  # never compared: where the caller wants them
+            if not digest.is_valid:  # never compared: the caller chooses the bucket
                 assert block["bucket"] == number // 7 % buckets
             if digest.is_valid:
                 assert bucket_of.setdefault(str(number % 50), block["bucket"]) == block["bucket"]

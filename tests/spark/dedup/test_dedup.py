@@ -1,4 +1,4 @@
-"""Duplicates in tables, marks, fingerprints, and what is refused before it runs."""
+"""Duplicates in tables, marks, fingerprints, and input that is refused before it runs."""
 
 import random
 import struct
@@ -25,7 +25,7 @@ from tests.spark.streams import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-batch: Any = dedup_batch  # under these names they take bad input past the type checker
+batch: Any = dedup_batch  # these names accept bad input without an error of the type checker
 stream_of: Any = dedup_stream
 offsets: Any = dedup_offsets
 
@@ -66,7 +66,7 @@ def test_marks_of_a_ledger_cut_a_table_without_python(spark: "SparkSession") -> 
 
 
 def test_marks_of_many_partitions_are_one_constant(spark: "SparkSession") -> None:
-    """A literal for each took 18 s for 10,000, and a condition for each topic overflowed the JVM's stack."""
+    """With a literal each, 10,000 took 18 s; a condition per topic overflowed the JVM's stack."""
     marks = {
         PartitionKey(bytes(16), f"t{topic}", partition): topic + partition
         for topic in range(1_000)
@@ -79,7 +79,7 @@ def test_marks_of_many_partitions_are_one_constant(spark: "SparkSession") -> Non
     """)  # fmt: skip
     kept = dedup_offsets(df, marks)
     plan = kept._jdf.queryExecution().optimizedPlan()
-    assert "from_json" not in plan.toString().lower()  # parsed at the driver, once
+    assert "from_json" not in plan.toString().lower()  # parsed once, on the driver
     of = {(key.topic, key.partition): mark for key, mark in marks.items()}
     wanted = [
         tuple(row) for row in df.collect() if row.offset >= of.get((row.topic, row.partition), 0)
@@ -130,7 +130,7 @@ def test_batch_keeps_the_row_with_the_least_or_greatest_order(
 def test_batch_takes_nan_for_the_greatest_number_as_spark_does(
     spark: "SparkSession", keep: Any, orders: list[list[float | None]]
 ) -> None:
-    for order in orders:  # which wins against all that follow it
+    for order in orders:  # each value wins against all that follow it
         for winner in range(len(order) - 1):
             rows = [("a", rank) for rank in reversed(order[winner:])]
             df = spark.createDataFrame(rows, "id string, rank double").coalesce(1)
@@ -147,7 +147,7 @@ def test_sorting_uses_nothing_that_pyarrow_warns_of() -> None:
 
 
 def test_batch_spreads_rows_without_an_id(spark: "SparkSession") -> None:
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would join small partitions
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would merge small partitions
     try:
         rows = spark.range(1000, numPartitions=2).where("id < 500")  # all of them in one task
         df = rows.selectExpr("id AS offset", "NULL::string AS key")
@@ -208,7 +208,7 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
     names = pa.array([one for one, _ in rows])
     parts = pa.array([part for _, part in rows], pa.int32())
     two = kernels.fingerprints(names, parts).to_pylist()
-    assert [row.two for row in found.collect()] == [*two[:2], None, None]  # part of an id is no id
+    assert [row.two for row in found.collect()] == [*two[:2], None, None]  # a partial id is null
     assert dict(found.dtypes) == {"one": "binary", "two": "binary"}
 
 
@@ -217,7 +217,7 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
     [
         (ValueError, "keep is 'first' or 'last', not 'middle'",
          lambda df: batch(df, "id", keep="middle", order_by="number")),
-        (AnalysisException, "offset", lambda df: batch(df, "id")),  # order_by is not there
+        (AnalysisException, "offset", lambda df: batch(df, "id")),  # order_by is missing
         (AnalysisException, "nope", lambda df: batch(df, "nope", order_by="number")),
         (ValueError, "ids needs 1 column", lambda df: batch(df, [], order_by="number")),
         (TypeError, "ids holds names and columns, not int", lambda df: batch(df, [3], order_by="number")),

@@ -1,4 +1,4 @@
-"""What micro-batches write into a folder and read again: against a plain set, over replays, crashes and power cuts."""
+"""Files of micro-batches in a folder, compared with a set, over replays, crashes and power cuts."""
 
 import random
 import time
@@ -37,7 +37,7 @@ def _cold() -> None:
 
 
 def ids_of(*numbers: int) -> list[Id]:
-    """Ids of these numbers, in buckets that their numbers do not tell."""
+    """Return ids of these numbers, in buckets that do not depend on the order of the numbers."""
     return [(hash((number, 1)), number) for number in numbers]
 
 
@@ -50,7 +50,7 @@ def history(seed: int, batches: int, size: int = 6) -> list[list[Id]]:
 
 
 def expected(batches: list[list[Id]]) -> list[list[int]]:
-    """The model: which rows of each batch are new."""
+    """The model: return which rows of each batch are new."""
     seen: set[Id] = set()
     answers = []
     for ids in batches:
@@ -72,11 +72,11 @@ def test_a_micro_batch_answers_the_same_however_often_it_runs(tmp_path: Path) ->
     for _ in range(2):
         assert query.run(5, second) == [
             1
-        ]  # micro-batches without rows of this bucket leave no file
+        ]  # micro-batches without rows of this bucket write no file
         new_worker()
     assert query.run(6, first + second) == []
     added = [Span.of(batch, query.attempt()).name() for batch in (0, 5)]
-    assert query.files() == added  # nothing new, no file
+    assert query.files() == added  # no new ids, so no file
     assert query.increment(0).read_bytes() == content
 
 
@@ -84,12 +84,12 @@ def test_what_a_replay_does_not_add_again_is_not_remembered(tmp_path: Path) -> N
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.run(1, ids_of(2, 3))
-    assert query.run(1, ids_of(1)) == []  # the source gave other rows this time
+    assert query.run(1, ids_of(1)) == []  # the source returned other rows this time
     assert query.run(2, ids_of(2)) == [0]
 
 
 def written_by(query: Query, batches: list[list[Id]], monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many bytes were written into the folder in these micro-batches, merges included."""
+    """Return the bytes written into the folder in these micro-batches, including merges."""
     sizes: list[int] = []
     write = disk.write
 
@@ -184,7 +184,7 @@ def test_files_of_another_time_are_not_taken_from_the_cache(tmp_path: Path) -> N
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.run(1, ids_of(2))
-    assert query.run(2, ids_of(1, 2)) == []  # the cache knows 0 and 1
+    assert query.run(2, ids_of(1, 2)) == []  # 0 and 1 are cached
     other = Query(tmp_path / "other", 1)
     other.run(0, ids_of(3))
     other.run(1, ids_of(4))
@@ -215,7 +215,7 @@ def test_a_file_that_is_gone_from_among_others_is_missed(
     for batch in range(5):
         query.run(batch, ids_of(batch))
     query.increment(gone).unlink()
-    if merge:  # this worker knows what was in the file, but merging would hide that it is gone
+    if merge:  # this worker has the file cached, but a merge would hide its loss
         monkeypatch.setattr(increments, "RUN", 2)
     else:
         new_worker()
@@ -305,7 +305,7 @@ def test_a_power_cut_between_any_two_changes_of_the_folder_does_no_harm(
 def test_attempts_that_run_beside_each_other_do_each_other_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second attempt of a task runs whole before one of the changes that the first one makes."""
+    """The second attempt of a task runs completely before one of the first one's changes."""
     monkeypatch.setattr(increments, "RUN", 2)
     batches = history(5, 8)
     answers = expected(batches)
@@ -325,7 +325,7 @@ def _second_attempt(
     numbers = count()
 
     def before_change(_: str, __: tuple[Any, ...]) -> None:
-        if next(numbers) == at:  # its own changes have later numbers
+        if next(numbers) == at:  # changes of this attempt have later numbers
             assert query.run(batch, ids) == answer
 
     return before_change
@@ -341,7 +341,7 @@ def test_with_a_horizon_files_go_when_all_in_them_is_past(
         assert query.run(day, ids_of(day, day - 5), times) == ([0] if day >= 5 else [0, 1])
     folder = query.store.bucket(0)
     spans = listed(folder)
-    assert spans[0].first == 0  # empty: it holds the chain together
+    assert spans[0].first == 0  # empty: it connects the chain
     assert len(spans) < 16
     assert sum((folder / span.name()).stat().st_size for span in spans) < 16 * (
         120 + 9 * len(spans)
@@ -381,7 +381,7 @@ def test_merging_and_caching_change_no_answer_with_a_horizon(
 
 
 class Folder(RuleBasedStateMachine):
-    """Random micro-batches, replays, crashes, restarts and numbers of buckets on one folder, by two workers."""
+    """Random micro-batches, replays, crashes, restarts and bucket numbers, by two workers."""
 
     @initialize(factory=st.just(None), buckets=st.integers(1, 5))
     def start(self, factory: None, buckets: int) -> None:
@@ -397,7 +397,7 @@ class Folder(RuleBasedStateMachine):
 
     @rule(numbers=st.lists(st.integers(0, 40), max_size=8), worker=st.integers(0, 1))
     def run_batch(self, numbers: list[int], worker: int) -> None:
-        self.replay(worker)  # Spark begins no micro-batch before the last one is done
+        self.replay(worker)  # Spark starts a micro-batch only after the last one is done
         self.seen.update(self.rows)
         self.batch, self.rows = self.batch + 1, ids_of(*numbers)
         fresh = [one for one in self.rows if one not in self.seen]
@@ -432,7 +432,7 @@ class Folder(RuleBasedStateMachine):
     def run_again_beside_a_late_task(
         self, numbers: list[int], others: list[int], at: int, buckets: int | None, worker: int
     ) -> None:
-        """Before a change that an attempt makes, a later one begins and ends, with other rows."""
+        """Run a later attempt, with other rows, before a change of an earlier one."""
         if self.batch < 0:
             return
         self.query.start(None)
@@ -485,7 +485,7 @@ TestFolder = pytest.mark.campaign(Folder.TestCase)
 def test_after_a_clock_that_was_ahead_for_one_micro_batch_ids_are_remembered_again(
     tmp_path: Path, cold: bool
 ) -> None:
-    """Its time stays in a file. Whatever was forgotten by it, deduplication goes on at the right time."""
+    """Its time stays in a file. Later micro-batches deduplicate with the right time again."""
     hour, now = 3_600_000, time.time_ns() // 1_000_000
     query = Query(tmp_path / "store", 1, hour)
     query.run(0, [(1, 1)], [now])

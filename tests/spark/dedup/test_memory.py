@@ -1,4 +1,4 @@
-"""The pure values behind the dedup functions, against plain Python sets and dicts; no session is started."""
+"""The pure values of the dedup functions, compared with Python sets and dicts; without a JVM."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_first_of_each_is_the_first_index_of_every_distinct_fingerprint(
 def test_contains_compares_all_128_bits(
     known: list[tuple[int, int]], asked: list[tuple[int, int]]
 ) -> None:
-    # Sorted by first halves alone, with the second ones in any order: so is a merged memory.
+    # Sorted by first halves only, with the second ones in any order, like a merged memory.
     by_first = sorted(set(known), key=lambda one: one[0])
     held = halves(by_first)
     found = Sorted(held[:, 0], held[:, 1]).contains(halves(asked))
@@ -69,14 +69,14 @@ def test_without_a_horizon_a_row_is_kept_exactly_at_its_ids_first_occurrence(
 def claimed(
     memory: memories.Memory, ids: Fingerprints, times: memories.Times | None, horizon: int | None
 ) -> tuple[Indices, memories.Memory]:
-    """What `claim` answers, and the memory after it."""
+    """Return the result of `claim`, and the memory after it."""
     kept, news = memories.claim(memory, ids, times, horizon)
     memory = memories.union([memory, news])
     return kept, memories.forget(memory, memory.newest, horizon)
 
 
 class Model:
-    """The horizon in plain Python: a time for each id, forgotten when its whole slice is past the horizon."""
+    """The horizon in Python: each id has a time; it is dropped when its slice is past it."""
 
     def __init__(self, horizon: int) -> None:
         self.horizon, self.width = horizon, max(1, horizon // 8)
@@ -149,7 +149,7 @@ def test_the_parts_of_a_split_are_of_their_bucket_and_together_the_whole(
         firsts = [
             one for held in part.slices.values() for one in held.first.view(np.int64).tolist()
         ]
-        assert {one % buckets for one in firsts} == {bucket}  # as pmod has it: never negative
+        assert {one % buckets for one in firsts} == {bucket}  # like pmod: never negative
     assert members(memories.union([memory, *parts.values()])) == members(memory)
     assert sum(part.count() for part in parts.values()) == memory.count()
 

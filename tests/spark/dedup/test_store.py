@@ -1,4 +1,4 @@
-"""The folder of a `dedup_stream`: whose it is, and what becomes of it when the number of buckets changes. No Spark."""
+"""The folder of a `dedup_stream`: its owner, and changes of the number of buckets. No Spark."""
 
 from contextlib import suppress
 from copy import copy
@@ -56,7 +56,7 @@ def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     first.open("query", 0, 7)
     with pytest.raises(StoreError, match="each needs a folder of its own"):
         second.open("query", 0, 7)
-    second.open("query", 0, 8)  # the micro-batch once more, by a query that was built again
+    second.open("query", 0, 8)  # the micro-batch again, by a query that was built again
 
 
 def test_of_two_in_one_query_whose_tasks_begin_at_once_one_is_refused(
@@ -78,7 +78,7 @@ def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> 
     old, store = (prepare(tmp_path, SETTINGS, None, 3, name) for name in ("first", "second"))
     store.open("query", 4, 1)
     second = store.open("query", 4, 2)
-    for late in (store, old):  # one that had noted nothing, too
+    for late in (store, old):  # also one that had written nothing
         with pytest.raises(StoreError, match="was begun again meanwhile"):
             late.open("query", 4, 1)
     assert noted(tmp_path) == [Note(4, second)]
@@ -93,9 +93,9 @@ def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> 
 def test_what_a_late_task_of_an_earlier_attempt_writes_does_not_count(
     tmp_path: Path, again: list[Id], goes_on: bool
 ) -> None:
-    """It has seen that no attempt is later than its own, and stops before its file takes its name.
+    """It checks that no attempt is later than its own, and stops before it renames its file.
 
-    It replaced the file of the last attempt, which had another mark: what that had added was forgotten.
+    Regression: it replaced the last attempt's file, whose mark differs, and lost its additions.
     """
     late = Query(tmp_path, 1)
     late.run(0, ids_of(0))
@@ -124,9 +124,9 @@ def test_what_a_late_task_of_an_earlier_attempt_writes_does_not_count(
 def test_a_crash_while_attempts_are_superseded_leaves_the_last_attempt_the_last(
     tmp_path: Path, is_started_again: bool, deleted: str | None
 ) -> None:
-    """Spark runs the task again, in the same attempt, or the query is started again.
+    """Spark runs the task again, in the same attempt, or the query is restarted.
 
-    With a power cut only what begins with ``deleted`` stays deleted.
+    After a power cut, only deletions of names that begin with ``deleted`` are kept.
     """
     for number in count():
         query, power = Query(tmp_path / f"{number}", 3), Power()
@@ -155,7 +155,7 @@ def test_a_crash_while_attempts_are_superseded_leaves_the_last_attempt_the_last(
 def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
     tmp_path: Path, is_started_again: bool, again: list[Id]
 ) -> None:
-    """The replay has no rows in that bucket, or in none: Spark calls the function for empty ones, too."""
+    """The replay has no rows in that bucket, or in any: Spark calls the function for empty ones."""
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.start(None)
@@ -239,7 +239,7 @@ def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_p
     query.start(5)
 
     def content() -> dict[str, bytes]:
-        """By the files' names but for the attempt."""
+        """Return the contents by file name without the attempt."""
         buckets = [query.store.bucket(number) for number in range(5)]
         files = [bucket / span.name() for bucket in buckets for span in listed(bucket)]
         return {str(path).partition(".")[0]: path.read_bytes() for path in files}
@@ -263,7 +263,7 @@ def test_the_number_of_buckets_changes_before_anything_is_remembered(tmp_path: P
 def test_the_number_of_buckets_changes_no_answer_of_a_replay_with_a_horizon(
     tmp_path: Path, horizon_ms: int
 ) -> None:
-    """Each bucket has its own newest time: what one has forgotten, another one may still remember."""
+    """Each bucket has its own newest time, so one may have dropped an id that another has."""
     batches, query = history(7, 20, size=12), Query(tmp_path, 4, horizon_ms=horizon_ms)
     for batch, ids in enumerate(batches):
         times = [20 * batch - 7 * (at % 5) + 100 for at in range(len(ids))]

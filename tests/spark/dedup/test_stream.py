@@ -1,4 +1,4 @@
-"""`dedup_stream` in Spark: streams against a plain set, over restarts, replays, retries and changes of the query."""
+"""`dedup_stream` in Spark, compared with a set, over restarts, replays, retries and changes."""
 
 import random
 import re
@@ -61,7 +61,7 @@ def unique(stream: Stream, ids: Any = "id", **settings: Any) -> Operator:
 def test_the_first_row_of_each_id_is_kept_over_batches_and_a_restart(
     stream: Stream, ids: Any, columns: list[int], buckets: int | None
 ) -> None:
-    if callable(ids):  # a column cannot be made before there is a session
+    if callable(ids):  # a column can only be made in a session
         ids = ids()
     batches = random_batches(len(columns), 0, 30, 0, 20, 30)
     stream.add(*batches[:4])
@@ -78,7 +78,7 @@ def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
 def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
     stream: Stream,
 ) -> None:
-    """The filter in front of it was mended: what the first attempt remembered never reached the sink for good."""
+    """The user fixed the filter in between; ids of the failed attempt never reached the sink."""
     stream.add([(0, "X", 0, None)])
     with pytest.raises(StreamingQueryException):
         stream.run(unique(stream, buckets=4), crash_after=0)
@@ -91,7 +91,7 @@ def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
 def test_a_replay_of_which_spark_plans_no_task_without_rows_forgets_what_was_seen(
     stream: Stream, is_adaptive: bool
 ) -> None:
-    """Behind a shuffle that gave no rows, adaptive execution planned none: the failed attempt stayed the last one."""
+    """Regression: after a shuffle without rows no task ran, so the failed attempt counted."""
 
     def operator(part: int) -> Operator:
         return lambda df: unique(stream, buckets=3)(
@@ -154,7 +154,7 @@ def test_removing_duplicate_rows_alone_does_not_make_effects_happen_once(
     with pytest.raises(StreamingQueryException):
         stream.run(operator, crash_after=0)
     stream.run(operator)
-    assert [len(numbers) for _, numbers in stream.effects] == [2, 2]  # two effects, done twice each
+    assert [len(numbers) for _, numbers in stream.effects] == [2, 2]  # two effects, each done twice
 
 
 def test_a_task_that_fails_is_run_again_with_the_same_answer(stream: Stream) -> None:
@@ -221,7 +221,7 @@ def test_rows_that_a_limit_cuts_off_are_remembered(stream: Stream) -> None:
 
 
 def test_the_plan_shuffles_once_and_asks_python_once_behind_that(stream: Stream) -> None:
-    """Marked as deterministic, the function would be moved above the user's filter, or the filter below it."""
+    """A deterministic function would be moved above the user's filter, or the filter below it."""
     stream.add(rows_of(0, [("a", 0)]))
     source = stream.spark.readStream.schema(COLUMNS).parquet(str(stream.folder / "input"))
     df = unique(stream)(source).where("part = 0").select("number")
@@ -247,8 +247,8 @@ def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(stream: Stream)
     ]
     stream.add(*batches)
     stream.run(unique(stream, horizon="8 minutes", buckets=1, event_time="at"))
-    # "a" is older than the horizon when it comes (0: 100 minutes): it is passed on each time, but once in a
-    # batch. "b" is 11 minutes back when batch 2 begins, and new again; so is its own time of 106 then.
+    # "a" is older than the horizon (0: 100 minutes), so it passes once in each batch. "b" is 11
+    # minutes old when batch 2 starts, and new again; so is its own time of 106 then.
     assert stream.numbers() == [0, 2, 3, 5, 6, 7]
 
 
@@ -320,7 +320,7 @@ def test_the_number_of_buckets_and_the_columns_name_change_between_starts(stream
 def test_ids_of_another_type_are_refused(stream: Stream) -> None:
     stream.add(rows_of(0, [("a", 1)]))
     stream.run(unique(stream, "part", buckets=1))
-    wider = F.col("part").cast("bigint").alias("part")  # 1 has another fingerprint as a bigint
+    wider = F.col("part").cast("bigint").alias("part")  # as a bigint, 1 has another fingerprint
     with pytest.raises(StoreError, match="go on with those"):
         stream.run(unique(stream, wider, buckets=1))
     assert stream.numbers() == [0]
@@ -392,7 +392,7 @@ def test_micro_batches_add_only_what_is_new(stream: Stream) -> None:
 
 
 def test_fingerprints_are_the_same_in_every_version_of_spark(spark: "SparkSession") -> None:
-    """Folders hold them: if this fails, `dedup_stream` would no longer know what it has seen."""
+    """Folders contain them: if this fails, `dedup_stream` no longer finds stored ids."""
     row = [F.lit("message"), F.lit(7).cast("bigint"), F.lit(b"\0\1").cast("binary")]
     found = spark.range(1).select(*streams._fingerprint(row)).collect()[0]
     assert list(found) == GOLDEN
@@ -445,7 +445,7 @@ def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
 
 
 def test_a_call_within_another_query_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
-    """All attempts of its micro-batches would have the execution of the other query's micro-batch."""
+    """All attempts of its micro-batches would have the execution id of the outer micro-batch."""
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines" / "one").write_text("a line\n")
     lines = spark.readStream.text(str(tmp_path / "lines"))

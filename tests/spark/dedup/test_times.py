@@ -1,4 +1,4 @@
-"""What `dedup_stream` makes of event times, without Spark."""
+"""How `dedup_stream` converts event times, without Spark."""
 
 import logging
 

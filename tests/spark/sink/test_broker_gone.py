@@ -1,4 +1,4 @@
-"""If the broker of a running query ends, the query fails within its timeout, and later continues."""
+"""If the broker ends under a running query, the query fails in time, and continues later."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Topics as a list of records for each partition; what is deleted stays known to the model."""
+"""Topics as a list of records for each partition; the model remembers deleted ones."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from spark_udfs.sink.places import Place, Range
 
 TOPICS = ("a", "b")
 LATE = "c"
-"""Does not exist at first; a pattern finds it once it does."""
+"""Does not exist at first; a pattern matches it once it does."""
 
 Record = tuple[bytes, int, int]
 """Topic id, partition and offset."""
@@ -18,7 +18,7 @@ Record = tuple[bytes, int, int]
 
 @dataclass
 class Partition:
-    """``uid``, its topic's id and its number, tells it from others of its name."""
+    """``uid``, its topic's id and its number, distinguishes it from others of its name."""
 
     uid: tuple[bytes, int]
     start: int = 0
@@ -34,13 +34,13 @@ class Partition:
 
 
 class Cluster:
-    """Topics by name; their ids are never used twice. Called as `TopicIds`."""
+    """Topics by name; ids are never reused. Callable as `TopicIds`."""
 
     def __init__(self) -> None:
         self._topic_ids, self._message_ids = count(1), count(1)
         self.ids: dict[str, bytes] = {}
         self.names: dict[bytes, str] = {}
-        """Of all topics that there ever were, by id."""
+        """Names of all topics that ever existed, by id."""
         self.partitions: dict[Place, Partition] = {}
         self.sent: list[bytes] = []
         """Every message id, once."""
@@ -50,7 +50,7 @@ class Cluster:
             self.produce(partition, 3)
 
     def create(self, topic: str) -> None:
-        """With one partition; in place of the topic of this name, if there is one."""
+        """Create a topic with one partition, and replace an existing one of this name."""
         self.delete(topic)
         self.ids[topic] = next(self._topic_ids).to_bytes(16, "big")
         self.names[self.ids[topic]] = topic
@@ -71,11 +71,11 @@ class Cluster:
             partition.ids.append(self.sent[-1])
 
     def produce_again(self, partition: Partition, which: int) -> None:
-        """A record whose message id another has already, as of a producer that retries."""
+        """Add a record with an existing message id, like a producer's retry."""
         partition.ids.append(self.sent[which % len(self.sent)])
 
     def key(self, place: Place) -> PartitionKey:
-        """Of a partition that exists."""
+        """Return the key of a partition that exists."""
         return PartitionKey(self.ids[place[0]], *place)
 
     def __call__(self, topics: Iterable[str]) -> Mapping[str, bytes]:

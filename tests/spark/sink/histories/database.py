@@ -1,4 +1,4 @@
-"""A database in memory that has effects and a ledger, and can be put back to what it was."""
+"""A database in memory with effects and a ledger, which can be restored to an earlier state."""
 
 import sqlite3
 from collections import Counter
@@ -16,7 +16,7 @@ from tests.spark.sink.histories.cluster import Record
 
 
 class PartitionsTransaction(SQLiteTransaction):
-    """As PostgreSQL's: it knows and moves the marks of its own partitions."""
+    """Like PostgreSQL's: it has and moves only the marks of its own partitions."""
 
     def own(self, partitions: Iterable[PartitionKey]) -> "PartitionsTransaction":
         known = self.marks()
@@ -29,21 +29,21 @@ class PartitionsTransaction(SQLiteTransaction):
         super().advance(marks)
 
     def _check_marks(self) -> None:
-        """Others of the group are not known, and nothing here has savepoints."""
+        """Do nothing: other marks are missing here, and there are no savepoints."""
 
 
 class Memory(sqlite3.Connection):
-    """A database in memory, which outlives the ledger's connections: after an error it opens another one."""
+    """A database in memory that outlives the ledger's connections, which reconnect after errors."""
 
     def close(self) -> None:
-        """Left to `end`."""
+        """Do nothing; `end` closes it."""
 
     def end(self) -> None:
         super().close()
 
 
 class PartitionsLedger(SQLiteLedger):
-    """SQLite, as if it were a server with a lock for each partition: tasks of the model never run at once."""
+    """SQLite as a server with a lock per partition: tasks of the model never run concurrently."""
 
     def partitions_transaction(
         self, group: str, partitions: Iterable[PartitionKey]
@@ -72,9 +72,9 @@ class Database:
         )
         self._open()
         with self.ledger.transaction("g"):
-            """Makes the tables."""
+            """Create the tables."""
         self.left_out: set[tuple[str, Record]] = set()
-        """By group what it went on without, as it was allowed to."""
+        """Records that each group was allowed to skip."""
 
     def _open(self) -> None:
         connection = self.connection
@@ -84,7 +84,7 @@ class Database:
         return Backup(self.connection.serialize(), frozenset(self.left_out))
 
     def put_back(self, backup: Backup) -> None:
-        """A transaction that is begun later, by whoever, finds the backup's marks."""
+        """Restore a backup; every later transaction finds its marks."""
         self.close()
         self.connection = Memory(":memory:", check_same_thread=False)
         self.connection.deserialize(backup.content)
@@ -104,21 +104,21 @@ class Database:
         return {PartitionKey(bytes(uid), topic, number): at for uid, topic, number, at in rows}
 
     def effects(self, group: str) -> Counter[Record]:
-        """How often each record had its effect."""
+        """Return how often each record had its effect."""
         query = "SELECT topic_id, partition, at FROM effects WHERE reader = ?"
         return Counter(self.connection.execute(query, [group]))
 
     def effects_by_id(self, group: str) -> Counter[bytes]:
-        """How often each message had its effect."""
+        """Return how often each message had its effect."""
         query = "SELECT id FROM effects WHERE reader = ?"
         return Counter(value for (value,) in self.connection.execute(query, [group]))
 
 
 def effect_of(group: str, then: Callable[[], None]) -> Callable[[Any, pa.Table], None]:
-    """An effect that writes which records it is called for.
+    """Return an effect that stores the records of its calls.
 
     Args:
-        then: Called after it wrote; may raise.
+        then: Called after the write; may raise.
     """
 
     def effect(connection: Any, table: pa.Table) -> None:
@@ -131,7 +131,7 @@ def effect_of(group: str, then: Callable[[], None]) -> Callable[[Any, pa.Table],
 
 
 class CurrentLedger:
-    """The ledger that there is now, as a server's address names it. Closing it closes the caller's connection only."""
+    """The current ledger, as a server's address. Closing it closes only the caller's connection."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,16 +1,17 @@
-"""Random histories of topics, checkpoints and ledgers, held against a model.
+"""Random histories of topics, checkpoints and ledgers, compared with a model.
 
-Theory of operation. The model plans batches as Spark does and hands them to the sink itself, whose ledger is a real
-one. After every step, for each group:
+Theory of operation. The model plans batches as Spark does and passes them to the real sink, with a
+real ledger. It checks after every step, for each group:
 
-- Nothing is done twice: a record has its effect once for each stream that reads it, or not yet. With message ids: a
-  message once.
-- Nothing is lost: all that is before a mark had its effect, but for what the group was allowed to go on without
-  (`Rules.left_out_by`). What retention took is lost too if no error said so.
+- Nothing is done twice: a record has had its effect at most once for each stream that reads it.
+  With message ids: at most once per message.
+- Nothing is lost: all records before a mark had their effect, except those that the group was
+  allowed to skip (`Rules.left_out_by`). Records deleted by retention count as lost, too, unless an
+  error reported them.
 
-An error stops a query, so a sink that refuses everything would be right. Hence the third claim: a batch is refused
-only where the model, which knows what really happened, sees a cause (`Rules.causes_to_refuse`). And at the end of
-each history a new checkpoint from the earliest brings all that is missing.
+An error stops a query, so a sink that refuses everything would pass. Hence the third rule: a batch
+is refused only if the model, which has all facts, finds a cause (`Rules.causes_to_refuse`). And at
+the end of each history, a new checkpoint from the earliest processes all missing records.
 """
 
 import copy
@@ -25,7 +26,7 @@ from tests.spark.sink.histories.spark import Checkpoint, Frame, SourceError, Spa
 from tests.spark.sink.histories.walk import Choice, list_of, one_of, some_of, step
 
 SHAPES = ("a", "ab", "a|b", "a|a", "ab|a", "ab|ab", "a&a", "ab&ab", "abc", "abc|a", "abc&abc")
-"""Of queries, see `subscriptions_of`."""
+"""Shapes of queries, see `subscriptions_of`."""
 GROUPS = ("g", "h")
 STARTS = ("earliest", "middle", "latest")
 TROUBLES = (
@@ -35,34 +36,35 @@ TROUBLES = (
     "a is recreated once read",
     "the sink is called again after an error",
 )
-"""Of one batch. A crash before its commit is the same as a failed effect."""
+"""Troubles of one batch. A crash before its commit is the same as a failed effect."""
 REFUSALS = (ConfigurationError, ConsumerError, DataLossError, LedgerError)
 
 
 def trouble(kinds: Sequence[str]) -> Choice:
-    """Of one batch."""
+    """Return a choice of troubles for one batch."""
     return some_of(kinds, 3)
 
 
 def troubles(kinds: Sequence[str]) -> Choice:
-    """Of some batches."""
+    """Return a choice of troubles for several batches."""
     return list_of(trouble(kinds), 4)
 
 
 class EffectError(Exception):
-    """Of an effect that has written."""
+    """Raised by an effect that has written."""
 
 
 def subscriptions_of(shape: str) -> list[set[str]]:
-    """Streams by their topics: "a|ab" is a union of one that reads a and one that reads both, "a&a" a join.
+    """Return the topics of each stream of a shape.
 
-    "abc" is a pattern: it finds c once that exists.
+    "a|ab" is a union of one stream that reads a and one that reads both, "a&a" a join. "abc" is a
+    pattern: it matches c once that exists.
     """
     return [set(topics) for topics in shape.replace("&", "|").split("|")]
 
 
 class Histories:
-    """With effects on the driver. The steps' defaults are what happens first, or most."""
+    """Histories with effects on the driver. Defaults of steps are the first or frequent values."""
 
     effect_on = "driver"
 
@@ -100,7 +102,7 @@ class Histories:
         self.other_driver = self.new_driver(Checkpoint("earliest"), "g")
         topics = sorted(topic for one in subscriptions for topic in one)
         self.happened = {"two streams read a topic"} if len(set(topics)) < len(topics) else set()
-        """Since a batch was accepted."""
+        """Events since a batch was accepted."""
         self.noted: set[str] = set()
 
     def new_driver(
@@ -121,7 +123,7 @@ class Histories:
         )
         return Driver(checkpoint, sink, group, fails_on_data_loss)
 
-    # What happens to the topics.
+    # Steps that change topics.
 
     @step(which=one_of(range(6)), records=one_of(range(1, 6)))
     def produce(self, which: int = 0, records: int = 1) -> None:
@@ -142,7 +144,7 @@ class Histories:
 
     @step(which=one_of(range(6)))
     def delete_all_but_the_last(self, which: int = 0) -> None:
-        """As while a query was down for long."""
+        """Simulate a long pause of the query."""
         self.produce(which, 3)
         self.delete_records(which, 1_000)
         self.produce(which, 1)
@@ -174,7 +176,7 @@ class Histories:
     def recreate_under_a_planned_batch(
         self, topic: str = "b", records: int = 0, trouble: Sequence[str] = ()
     ) -> None:
-        """The batch is the topic's first one, and repeated with what the new topic has."""
+        """The batch is the topic's first one, and is repeated with the new topic's records."""
         if topic not in self.cluster.ids:
             return
         self.recreate(topic)
@@ -190,18 +192,18 @@ class Histories:
     def delete_topic(self, topic: str = "a") -> None:
         self.cluster.delete(topic)
 
-    # What happens to the query.
+    # Steps of the query.
 
     @step(weight=3, troubles=troubles(TROUBLES))
     def run_batches(self, troubles: Sequence[Sequence[str]] = ((),)) -> None:
-        """A record, then a batch, for each of ``troubles``."""
+        """Produce a record and run a batch, for each of ``troubles``."""
         for trouble in troubles:
             self.produce()
             self.run_batch(trouble)
 
     @step(weight=3, trouble=trouble(TROUBLES))
     def run_batch(self, trouble: Sequence[str] = ()) -> None:
-        """One batch of the query."""
+        """Run one batch of the query."""
         arrive = 2 if "records arrive between plans" in trouble else 0
         frame = self.spark.next_batch(self.driver.checkpoint, arrive)
         if frame is None:
@@ -215,7 +217,7 @@ class Histories:
         is_done = self.is_accepted(frame, causes)
         self.end_troubles()
         if not is_done and "the sink is called again after an error" in trouble:
-            # By a function of the user's, in the same run of the query.
+            # By a function of the user, in the same run of the query.
             is_done = self.is_accepted(frame, self.rules().causes_to_refuse(frame))
             self.note(f"called again, {'accepted' if is_done else 'not accepted'}")
         if not is_done or "a crash before Spark's commit" in trouble:
@@ -224,7 +226,7 @@ class Histories:
             self.driver.checkpoint.done += 1
 
     def is_accepted(self, frame: Frame, causes: set[str]) -> bool:
-        """Whether the sink processed the batch; it refuses it only for a cause."""
+        """Return whether the sink processed the batch; it may refuse it only for a cause."""
         try:
             self.process(frame)
         except REFUSALS as error:
@@ -241,11 +243,11 @@ class Histories:
         self.note(f"refused with {type(error).__name__}")
 
     def end_troubles(self) -> None:
-        """Those of a batch do not come a second time."""
+        """End the troubles of a batch, so that they happen only once."""
         self.effect_fails, self.spark.once_read = False, None
 
     def process(self, frame: Frame) -> None:
-        """Hand the batch to the sink; note what it may leave out, which is known before."""
+        """Pass the batch to the sink; record what it may skip, which is known before."""
         driver, left_out = self.driver, self.rules().left_out_by(frame)
         topics = {place[0] for place, _ in frame.places()} & self.cluster.ids.keys()
         driver.seen = {**{topic: self.cluster.ids[topic] for topic in topics}, **driver.seen}
@@ -265,14 +267,14 @@ class Histories:
 
     @step()
     def go_on_without_what_is_lost(self) -> None:
-        """One batch with ``fail_on_data_loss=False``."""
+        """Run one batch with ``fail_on_data_loss=False``."""
         self.driver = self.new_driver(self.driver.checkpoint, self.driver.group, False)
         self.run_batch()
         self.restart()
 
     @step()
     def switch_drivers(self) -> None:
-        """To one that was taken for dead, with a checkpoint and a memory of its own."""
+        """Continue with a driver that was considered dead, with its own checkpoint and memory."""
         self.driver, self.other_driver = self.other_driver, self.driver
         self.happened.add("another driver goes on")
 
@@ -302,7 +304,7 @@ class Histories:
         self.restart()
         self.happened.add("the end of a checkpoint was lost")
 
-    # What happens to the database.
+    # Steps that change the database.
 
     @step(weight=2)
     def back_up_the_ledger(self) -> None:
@@ -310,7 +312,7 @@ class Histories:
 
     @step(which=one_of(range(10)))
     def put_a_ledger_back(self, which: int = 0) -> None:
-        """The first is empty: another database."""
+        """Restore a backup; the first one is empty, like another database."""
         self.database.put_back(self.backups[which % len(self.backups)])
         self.restart()
         self.happened.add(
@@ -319,16 +321,16 @@ class Histories:
 
     @step(group=one_of(GROUPS))
     def rename_the_group(self, group: str = "h") -> None:
-        """What the ledger has under the other name stays there."""
+        """Change the group; the ledger's rows of the old name stay."""
         if group != self.driver.group:
             self.driver.group = group
             self.restart()
             self.happened.add(f"a group was renamed to {group}")
 
-    # What must be true.
+    # Rules.
 
     def check(self) -> None:
-        """Nothing was lost or done twice."""
+        """Check that nothing was lost or done twice."""
         for group in GROUPS:
             if self.ids:
                 self.check_messages(group)
@@ -343,7 +345,7 @@ class Histories:
             assert record in done, f"{record} is before its mark and had no effect"
 
     def times(self, topic: str) -> int:
-        """How often each record of a topic has its effect."""
+        """Return how often each record of a topic has its effect."""
         streams = sum(topic in topics for topics in self.spark.subscriptions)
         return min(streams, 1) if self.spark.joins else streams
 
@@ -354,7 +356,7 @@ class Histories:
             assert message_id in done, f"{record} is before its mark and had no effect"
 
     def processed(self, group: str) -> Iterator[tuple[Record, bytes]]:
-        """Records that stand before the group's marks and must have had their effect, with their message ids."""
+        """Yield records before the group's marks, whose effects must exist, with message ids."""
         marks = self.database.marks(group)
         for place, partition in self.cluster.partitions.items():
             mark = marks.get(self.cluster.key(place), 0)
@@ -367,7 +369,7 @@ class Histories:
                     yield record, partition.ids[offset]
 
     def finish(self) -> None:
-        """A new checkpoint from the earliest brings what is missing; it is refused only for what is gone."""
+        """Process missing records with a new checkpoint; only deleted ones may cause a refusal."""
         checkpoint = Checkpoint("earliest")
         group = self.driver.group
         self.driver = self.new_driver(checkpoint, group, not self.records_are_gone())
@@ -385,7 +387,7 @@ class Histories:
                 assert mark == partition.end, f"{place}: only what is before {mark} was processed"
 
     def records_are_gone(self) -> bool:
-        """Whether retention took what the group had not processed."""
+        """Return whether retention deleted records that the group had not processed."""
         marks = self.database.marks(self.driver.group)
         there = [
             (self.cluster.key(at), partition) for at, partition in self.cluster.partitions.items()
@@ -395,7 +397,7 @@ class Histories:
     def end(self) -> None:
         self.database.close()
 
-    # How far histories get.
+    # Coverage of the histories.
 
     def note(self, state: str) -> None:
         self.noted.add(state)

@@ -1,4 +1,4 @@
-"""Wrong rules, each a change of one that the sink has; its name says it. Random histories must find every one."""
+"""Wrong rules: each changes a rule of the sink, as its name describes. Histories must find all."""
 
 import sqlite3
 import sys
@@ -29,7 +29,7 @@ from tests.spark.sink.histories.walk import run, steps_of
 from tests.support.wrong_rules import Plant, Recorded, WrongRules, seeds_violating
 
 SEEDS_MAX: Final = 250
-"""Bound of a search; most wrong rules are found in ten histories, the last in 56."""
+"""Limit of a search; most wrong rules are found in ten histories, the last one in 56."""
 
 MUTANTS: Final = WrongRules()
 FOUND_BY: Final[dict[str, type[Histories]]] = {}
@@ -93,7 +93,7 @@ def marks_follow_a_batch_back(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def a_topic_keeps_its_first_id(patch: pytest.MonkeyPatch) -> None:
-    """So topics of one name are one topic."""
+    """Topics of one name are treated as one topic."""
 
     def ids_of_topics(_: IdempotentSink, topics: set[str], brokers: Any) -> dict[str, bytes]:
         first: dict[str, bytes] = brokers.__dict__.setdefault("first", {})
@@ -105,7 +105,7 @@ def a_topic_keeps_its_first_id(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def the_batch_number_decides(patch: pytest.MonkeyPatch) -> None:
-    """What has the number of a batch that was committed is skipped, as Spark's guide has it."""
+    """A batch whose number was committed is skipped, as in Spark's guide."""
     right = IdempotentSink._by_offsets
 
     def by_offsets(self: IdempotentSink, df: Any, batch_id: int, brokers: Any) -> Counts:
@@ -162,7 +162,7 @@ def ids_are_compared_within_a_batch_only(patch: pytest.MonkeyPatch) -> None:
 
 
 def _keep_at_roll_back(patch: pytest.MonkeyPatch, table: str) -> None:
-    """As if what was written to the table had been committed before the effect."""
+    """Make writes to the table survive a rollback."""
     right = SQLiteLedger._roll_back
 
     def roll_back(ledger: SQLiteLedger, connection: sqlite3.Connection) -> None:
@@ -185,7 +185,7 @@ def _keep_at_roll_back(patch: pytest.MonkeyPatch, table: str) -> None:
 def _passed_over(
     patch: pytest.MonkeyPatch, forgives: Callable[[Read, int | None, Place, Range], bool]
 ) -> None:
-    """Some of what a batch passes over is forgiven, by batch number, place and offsets."""
+    """Accept some skipped offsets of a batch, by batch number, place and offsets."""
     right = Read.passed_over
 
     def passed_over(read: Read, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
@@ -286,7 +286,7 @@ def streams_may_be_at_different_offsets(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def a_second_stream_brings_nothing_new(patch: pytest.MonkeyPatch) -> None:
-    """Of rows of one offset only the first counts."""
+    """Only the first of several rows with one offset counts."""
 
     def in_log_order(table: pa.Table) -> Batch:
         places = zip(*(table[name].to_pylist() for name in redelivery.PLACE), strict=True)

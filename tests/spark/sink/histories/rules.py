@@ -1,4 +1,4 @@
-"""What a sink may refuse, and go on without, by what really happened to topics and checkpoints."""
+"""What a sink may refuse, and skip, given the real changes of topics and checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from tests.spark.sink.histories.spark import Checkpoint, Frame, Spark
 
 @dataclass
 class Driver:
-    """A process that runs the query: its checkpoint, and what it knows until it starts again."""
+    """A process that runs the query: its checkpoint, and its state until it restarts."""
 
     checkpoint: Checkpoint
     sink: IdempotentSink
     group: str
     fails_on_data_loss: bool = True
     seen: dict[str, bytes] = field(default_factory=dict)
-    """Ids of the topics when it first read them."""
+    """Ids of the topics at its first reads."""
 
 
 class Rules(NamedTuple):
-    """For the driver's next batch; ``marks`` are its group's."""
+    """Rules for the driver's next batch; ``marks`` are its group's."""
 
     cluster: Cluster
     spark: Spark
@@ -32,7 +32,7 @@ class Rules(NamedTuple):
     marks: Mapping[PartitionKey, int]
 
     def causes_to_refuse(self, frame: Frame) -> set[str]:
-        """Why the batch could not be counted; empty: it must be accepted."""
+        """Return the reasons to refuse the batch; if empty, it must be accepted."""
         causes = {"streams differ"} if _differ(frame) else set()
         for place, planned in frame.places():
             present = self.cluster.ids.get(place[0])
@@ -46,11 +46,11 @@ class Rules(NamedTuple):
         return causes
 
     def left_out_by(self, frame: Frame) -> set[Record]:
-        """What the group may go on without if the batch is accepted.
+        """Return the records that the group may skip if the batch is accepted.
 
-        What its user chose: where it begins; ``fail_on_data_loss=False``, unless an old checkpoint is of an earlier
-        topic; and for what was deleted before Spark could read it, failOnDataLoss=false of the source. Nothing of this
-        is before a mark yet.
+        They result from the user's choices: the start; ``fail_on_data_loss=False``, unless an old
+        checkpoint belongs to an earlier topic; and, for records deleted before Spark could read
+        them, failOnDataLoss=false of the source. None of these is before a mark yet.
         """
         found: set[Record] = set()
         for place, planned in frame.places():
@@ -68,19 +68,19 @@ class Rules(NamedTuple):
         return found
 
     def _is_new(self) -> bool:
-        """Whether no batch of the checkpoint was done."""
+        """Return whether no batch of the checkpoint was done."""
         return self.driver.checkpoint.done == 0
 
     def _knows_another(self, topic: str) -> bool:
-        """Whether the group read a topic of this name, and not the present one."""
+        """Return whether the group has read only earlier topics of this name."""
         lives = {key.topic_id for key in self.marks if key.topic == topic}
         return bool(lives) and self.cluster.ids[topic] not in lives
 
     def _first_to_process(self, place: Place, planned: Range) -> int:
-        """Where a batch must start, or before.
+        """Return the last offset at which a batch may start.
 
-        Where the group has no mark, its first batch of a topic may start anywhere, and that of a partition which the
-        topic has got since then, or of a new topic of this name, where the log starts.
+        Without a mark, the group's first batch of a topic may start anywhere. The first one of a
+        partition added since, or of a new topic of this name, must start at the log start.
         """
         key = self.cluster.key(place)
         if key in self.marks or not self._is_new():
@@ -90,7 +90,7 @@ class Rules(NamedTuple):
 
 
 def _differ(frame: Frame) -> bool:
-    """Whether two streams read a topic, some partition of it both, and not the same offsets."""
+    """Return whether two streams share a partition of a topic and read different offsets of it."""
     for topic in {place[0] for place, _ in frame.places()}:
         of_topic = [
             {place: at for place, at in stream.items() if place[0] == topic}

@@ -31,24 +31,25 @@ COLUMNS = {
 }
 Offsets = dict[Place, int]
 Row = tuple[str, int, int, bytes, bytes]
-"""As `SCHEMA`. ``topic_id`` is part of the record: whatever is believed of it later, it is of this topic."""
+"""A row of `SCHEMA`. ``topic_id`` is part of the record, so its real topic is always known."""
 
 
 class SourceError(Exception):
-    """Spark's Kafka source: what was planned is not there, under failOnDataLoss=true."""
+    """Error of Spark's Kafka source: planned records are missing, with failOnDataLoss=true."""
 
 
 class TaskFailedError(Exception):
-    """As Spark's, of a job."""
+    """Error of a Spark job."""
 
 
 @dataclass
 class Checkpoint:
-    """Spark's: batches that were planned, by stream where each ends, and how many of them are done.
+    """A checkpoint: planned batches, with the end of each stream, and the number that are done.
 
     Attributes:
-        start: startingOffsets; "middle" stands for a JSON text with an offset for each partition.
-        lives: The topics' ids when ``initial`` and then each of ``ends`` was written. Spark does not know them.
+        start: startingOffsets; "middle" means a JSON text with an offset for each partition.
+        lives: The topics' ids when ``initial`` and each of ``ends`` were written. Spark does not
+            have them.
     """
 
     start: str
@@ -58,10 +59,10 @@ class Checkpoint:
     done: int = 0
 
     def lose(self, entries: int, *, repeats: bool) -> None:
-        """The last planned batches, as in a power cut.
+        """Lose the last planned batches, as in a power cut.
 
         Args:
-            repeats: The last batch that is left was not noted as done; Spark repeats no other one.
+            repeats: The last remaining batch was not marked as done; Spark repeats only that one.
         """
         kept = max(0, len(self.ends) - entries)
         del self.ends[kept:], self.lives[kept + 1 :]
@@ -80,7 +81,7 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
 
 @dataclass(frozen=True)
 class Frame:
-    """A micro-batch, as far as the sink asks. Its rows are what the logs have whenever it is read.
+    """A micro-batch with the interface that the sink uses. Its rows are read from the current logs.
 
     Attributes:
         lives: The topics' ids when its start was written to the checkpoint, and when its end was.
@@ -98,10 +99,10 @@ class Frame:
             yield from stream.items()
 
     def rows(self, place: Place | None = None) -> list[Row]:
-        """Those of one partition, or all.
+        """Return the rows of one partition, or all.
 
         Raises:
-            SourceError: Some that were planned are not there.
+            SourceError: Planned rows are missing.
         """
         parts = [list(self._rows_of(stream, place)) for stream in self.streams]
         if self.spark.joins:  # on the place and the offset
@@ -118,13 +119,14 @@ class Frame:
 
 
 class Spark:
-    """Plans as MicroBatchExecution and KafkaMicroBatchStream do.
+    """Plans like MicroBatchExecution and KafkaMicroBatchStream.
 
     Args:
-        subscriptions: The topics of each stream of the query; those that do not exist are found once they do.
+        subscriptions: The topics of each stream of the query; missing ones are found once they
+            exist.
         limit: maxOffsetsPerTrigger, but for each partition.
-        joins: The streams, on place and offset, in place of a union.
-        filters: Some records before the sink: see `wants`.
+        joins: Join the streams, on place and offset, instead of a union.
+        filters: Filter some records before the sink: see `wants`.
         fails_on_data_loss: The source's failOnDataLoss.
     """
 
@@ -141,24 +143,24 @@ class Spark:
         self.cluster, self.subscriptions, self._limit = cluster, subscriptions, limit
         self.joins, self._filters, self.fails_on_data_loss = joins, filters, fails_on_data_loss
         self.once_read: Callable[[], None] | None = None
-        """Happens when the next rows were read."""
+        """Called once, after the next rows were read."""
 
     def are_read(self) -> None:
-        """Rows were."""
+        """Call `once_read`."""
         happens, self.once_read = self.once_read, None
         if happens:
             happens()
 
     def wants(self, offset: int) -> bool:
-        """Whether the query lets the record through."""
+        """Return whether the query passes the record to the sink."""
         return not self._filters or offset % 3 != 1
 
     def next_batch(self, checkpoint: Checkpoint, arrive: int = 0) -> Frame | None:
-        """The planned one that is not done, or a new one; None if there is nothing to read.
+        """Return the planned batch that is not done, or a new one; None without new records.
 
         Args:
             checkpoint: Written before this returns.
-            arrive: Records that come to the first topic after each stream's plan.
+            arrive: Number of records that are added to the first topic after each stream's plan.
         """
         if checkpoint.initial is None:
             checkpoint.initial = [
@@ -184,7 +186,7 @@ class Spark:
         return Frame(self, streams, checkpoint.lives[checkpoint.done : checkpoint.done + 2])
 
     def offsets(self, place: Place, planned: Range) -> Iterator[int]:
-        """Of the rows that reading ``planned`` gives.
+        """Yield the offsets of the rows that reading ``planned`` gives.
 
         Raises:
             SourceError: There are fewer than planned.
@@ -219,7 +221,7 @@ def _without_redelivered(
 
 @contextmanager
 def without_a_jvm() -> Iterator[pytest.MonkeyPatch]:
-    """The sink takes a `Frame` for Spark's DataFrame."""
+    """Make the sink accept a `Frame` as Spark's DataFrame."""
 
     @contextmanager
     def rows(frame: Frame, _: Planned) -> Iterator[pa.Table]:

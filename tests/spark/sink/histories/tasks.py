@@ -1,4 +1,4 @@
-"""The same with effects on the executors: tasks fail, and those that hang go on at any time later."""
+"""Histories with effects on the executors: tasks fail, and hanging ones continue later."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -44,7 +44,7 @@ TASK_TROUBLES = (
 
 @dataclass
 class HangingTask:
-    """``rows`` is None if it has not read yet; of what it read, ``deleted`` was gone by then."""
+    """``rows`` is None before it has read; ``deleted`` rows were already gone at the read."""
 
     task: Task
     frame: Frame
@@ -64,16 +64,16 @@ class TaskHistories(Histories):
 
     @step(weight=3, troubles=troubles(TASK_TROUBLES))
     def run_batches(self, troubles: Sequence[Sequence[str]] = ((),)) -> None:
-        """Also of tasks: the first ones, by place, have the fates that are among the troubles of their batch."""
+        """Run batches; their first tasks, by place, have the fates among the batch's troubles."""
         Histories.run_batches(self, troubles)
 
     @step(weight=3, trouble=trouble(TASK_TROUBLES))
     def run_batch(self, trouble: Sequence[str] = ()) -> None:
-        """See `run_batches`."""
+        """Run a batch; see `run_batches`."""
         self.fates = [one for one in trouble if one in FATES]
         self.trouble = trouble
         Histories.run_batch(self, trouble)
-        self.end_troubles()  # also where there was no batch
+        self.end_troubles()  # also without a batch
 
     def end_troubles(self) -> None:
         super().end_troubles()
@@ -87,7 +87,7 @@ class TaskHistories(Histories):
 
     @step(topic=one_of(TOPICS), records=one_of(range(1, 6)))
     def recreate_under_a_hanging_task(self, topic: str = "a", records: int = 3) -> None:
-        """The topic's rows that the task reads then are of the new one."""
+        """The task then reads rows of the new topic."""
         self.run_batches([["hangs before it reads", "hangs before it reads"]])
         self.recreate(topic)
         self.cluster.produce(self.cluster.partitions[topic, 0], records)
@@ -95,7 +95,7 @@ class TaskHistories(Histories):
 
     @step(fate=one_of(["hangs before it reads", "hangs before it commits"]))
     def put_a_ledger_back_under_a_hanging_task(self, fate: str = "hangs before it reads") -> None:
-        """Of a batch that has redelivered rows, which its driver dropped."""
+        """The batch has redelivered rows, which its driver dropped."""
         self.back_up_the_ledger()
         self.run_batches([(), ()])
         self.begin_a_checkpoint("earliest", [[fate, fate]])
@@ -106,7 +106,7 @@ class TaskHistories(Histories):
         left_out, group = self.rules().left_out_by(frame), self.driver.group
 
         def run_tasks(frame: Frame, task: Task) -> Committed:
-            # The driver left them out when it had judged the batch, whatever becomes of it.
+            # The driver skips them once it has checked the batch, whatever its outcome is.
             self.leave_out(group, left_out)
             return self.run_tasks(frame, task)
 
@@ -115,7 +115,7 @@ class TaskHistories(Histories):
             super().process(frame)
 
     def run_tasks(self, frame: Frame, task: Task) -> Committed:
-        """A task for each partition; those after one that failed may have come first."""
+        """Run a task for each partition; tasks after a failed one may have run before it."""
         places = sorted({row[:2] for row in frame.rows()})
         parts = {place: frame.rows(place) for place in places}
         deleted = {place: self.deleted(task, place) for place in places}
@@ -129,7 +129,7 @@ class TaskHistories(Histories):
                 self.hanging.append(HangingTask(task, frame, place, parts[place], deleted[place]))
             elif fate != "fails at once":
                 self.run_task(task, parts[place], fate)
-                # Once more: a ledger that was put back since does not know of it.
+                # Again, because a restored ledger does not have them.
                 self.leave_out(task.group, deleted[place])
         if not all(fate.startswith("is done") for fate in fates):
             raise TaskFailedError
@@ -153,7 +153,7 @@ class TaskHistories(Histories):
 
     @step(trouble=trouble(TROUBLES))
     def run_a_batch_on_the_driver(self, trouble: Sequence[str] = ()) -> None:
-        """The query starts again with ``effect_on="driver"``, and then as before; tasks that hang do not know."""
+        """Restart the query with ``effect_on="driver"``, then as before; hanging tasks remain."""
         self.effect_on = "driver"
         self.restart()
         self.run_batch(trouble)
@@ -163,7 +163,7 @@ class TaskHistories(Histories):
 
     @step(weight=2, which=one_of(range(10)))
     def a_task_goes_on(self, which: int = 0) -> None:
-        """Its driver is gone, or a second run of it is done."""
+        """Continue a task whose driver ended, or whose second run is done."""
         if not self.hanging:
             return
         hanging = self.hanging.pop(which % len(self.hanging))
@@ -177,14 +177,14 @@ class TaskHistories(Histories):
             self.note("a task went on")
 
     def deleted(self, task: Task, place: Place) -> set[Record]:
-        """What retention took of the task's rows; the source does not mind, or reading them would have failed."""
+        """Return the task's rows deleted by retention, if the source tolerates that."""
         mark = self.database.marks(task.group).get(PartitionKey(task.ids[place[0]], *place), 0)
         planned, partition = task.plan.ranges[place], self.cluster.partitions[place]
         end = min(planned.end, partition.start)
         return partition.records(range(max(mark, planned.start), end))
 
     def finish(self) -> None:
-        """Of the tasks that still hang, some go on before that, and the others after it."""
+        """Continue some of the hanging tasks before the end, and the others after it."""
         for _ in range((len(self.hanging) + 1) // 2):
             self.a_task_goes_on()
         self.check()

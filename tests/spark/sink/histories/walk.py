@@ -1,11 +1,12 @@
 """Random histories from seeds.
 
-A history is a list of steps, made before the first of them is run, so that it can be run again without some of them:
-`shortest` leaves out what a failure does not need.
+A history is a list of steps, created before the first of them is run, so that it can be run again
+without some of them: `shortest` removes the steps that a failure does not need.
 
-Not by hypothesis: it varies what it has tried, so that its examples are much alike. Of 300 of its histories 30 had an
-effect that failed, of ours 119. Of the wrong rules in `tests.spark.sink.histories.mutants` it missed two in 400
-histories each; ours find all, most in ten. And a seed stands for one history whatever the version of a library is.
+This does not use hypothesis, which varies earlier examples, so that they are similar. Of 300 of its
+histories 30 had an effect that failed, of ours 119. Of the wrong rules in
+`tests.spark.sink.histories.mutants` it missed two in 400 histories each; ours find all, most in
+ten. And a seed gives the same history with every version of a library.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,14 +15,14 @@ from random import Random
 from typing import Final, Protocol, TypeVar
 
 STEPS: Final = 40
-"""Of a history, after its beginning."""
+"""Number of steps of a history, after its start."""
 
 Choice = Callable[[Random], object]
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
 class History(Protocol):
-    """What runs steps. They are its methods that `step` decorates; each may be called at any time after ``begin``."""
+    """Runs steps: its methods with the decorator `step`, each at any time after ``begin``."""
 
     def check(self) -> None:
         """Called after each step; raises AssertionError."""
@@ -50,17 +51,17 @@ def one_of(values: Sequence[object]) -> Choice:
 
 
 def some_of(values: Sequence[object], count_max: int) -> Choice:
-    """A list of 0 to ``count_max`` values; more than half of the lists are empty."""
+    """Return a list of 0 to ``count_max`` values; more than half of the lists are empty."""
     return lambda random: random.choices(values, k=max(0, random.randint(-count_max, count_max)))
 
 
 def list_of(choice: Choice, count_max: int) -> Choice:
-    """A list of 1 to ``count_max``."""
+    """Return a list of 1 to ``count_max`` values."""
     return lambda random: [choice(random) for _ in range(random.randint(1, count_max))]
 
 
 def step(weight: int = 1, **arguments: Choice) -> Callable[[Method], Method]:
-    """A step of histories, which is taken ``weight`` times as often as others."""
+    """Mark a step of histories, which is chosen ``weight`` times as often as others."""
 
     def decorate(method: Method) -> Method:
         method.__dict__["step"] = weight, arguments
@@ -70,7 +71,7 @@ def step(weight: int = 1, **arguments: Choice) -> Callable[[Method], Method]:
 
 
 def steps_of(machine: type[History], seed: int) -> list[Step]:
-    """A history; each has a choice of its own among the kinds of steps, so that what is left comes more often."""
+    """Return a history; each has its own selection of kinds of steps, so these occur more often."""
     random = Random(seed)
     kinds = {
         name: getattr(machine, name).step
@@ -92,7 +93,7 @@ def run(machine: type[Kind], steps: Sequence[Step]) -> Kind:
     """Run a history.
 
     Raises:
-        AssertionError: Something was not true.
+        AssertionError: A rule was violated.
     """
     history = machine()
     try:
@@ -114,7 +115,7 @@ def failure(machine: type[History], steps: Sequence[Step]) -> Exception | None:
 
 
 def shortest(machine: type[History], steps: Sequence[Step]) -> list[Step]:
-    """The steps of a history that fails without which it would not fail."""
+    """Return the steps that a failing history needs to fail."""
     kept = list(steps)
     at = len(kept) - 1
     while at > 0:
@@ -129,7 +130,7 @@ def run_all(machine: type[Kind], seeds: Sequence[int]) -> Iterator[Kind]:
     """Run the histories of the seeds.
 
     Raises:
-        AssertionError: One fails; the text has what repeats it.
+        AssertionError: One fails; the text has the command to repeat it.
     """
     for seed in seeds:
         steps = steps_of(machine, seed)
