@@ -1,4 +1,4 @@
-"""The foreign clients behind one shape: `write` a list of records in a codec, `read` a topic back."""
+"""Foreign clients with one interface: `write` a list of records in a codec, `read` a topic."""
 
 import asyncio
 import base64
@@ -16,7 +16,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One record as every client can write and read it; `timestamp` in ms, CreateTime."""
+    """One record that every client can write and read; `timestamp` in ms, CreateTime."""
 
     partition: int
     timestamp: int
@@ -26,7 +26,7 @@ class Row:
 
 
 class Client(Protocol):
-    """A client library under its own defaults, but for the codec and acks=all."""
+    """A client library with its defaults, except the codec and acks=all."""
 
     name: str
     null_headers: bool
@@ -36,17 +36,16 @@ class Client(Protocol):
         """Return when every row is acknowledged."""
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
-        """The first `count` rows of all partitions, in order within each."""
+        """Return the first `count` rows of all partitions, in order within each."""
 
 
 class Confluent:
-    """librdkafka by confluent-kafka."""
+    """librdkafka, through confluent-kafka."""
 
     name = "confluent-kafka"
     null_headers = True
 
     def write(self, bootstrap: str, topic: str, codec: str, rows: Sequence[Row]) -> None:
-        """See `Client`."""
         from confluent_kafka import Producer
 
         failed: list[str] = []
@@ -67,7 +66,6 @@ class Confluent:
         assert not failed, failed[:3]
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
-        """See `Client`."""
         from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
         consumer = Consumer(
@@ -99,7 +97,6 @@ class KafkaPython:
     null_headers = False
 
     def write(self, bootstrap: str, topic: str, codec: str, rows: Sequence[Row]) -> None:
-        """See `Client`."""
         from kafka import KafkaProducer
 
         producer = KafkaProducer(
@@ -123,7 +120,6 @@ class KafkaPython:
         producer.close()
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
-        """See `Client`."""
         from kafka import KafkaConsumer, TopicPartition
 
         consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
@@ -138,7 +134,7 @@ class KafkaPython:
                 value=got.value,
                 headers=tuple(got.headers),
             )
-            for _, got in zip(range(count), consumer, strict=False)  # the range first: it ends
+            for _, got in zip(range(count), consumer, strict=False)  # first the range, which ends
         ]
         consumer.close()
         return rows
@@ -151,7 +147,6 @@ class Aiokafka:
     null_headers = True
 
     def write(self, bootstrap: str, topic: str, codec: str, rows: Sequence[Row]) -> None:
-        """See `Client`."""
         asyncio.run(self._write(bootstrap, topic, codec, rows))
 
     async def _write(self, bootstrap: str, topic: str, codec: str, rows: Sequence[Row]) -> None:
@@ -175,7 +170,6 @@ class Aiokafka:
             await asyncio.gather(*sent)
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
-        """See `Client`."""
         return asyncio.run(self._read(bootstrap, topic, count))
 
     async def _read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
@@ -206,13 +200,12 @@ def _bytes(text: str) -> bytes | None:
 
 
 class Java:
-    """Kafka's own Java client, idempotent as it is by default."""
+    """Kafka's own Java client, idempotent by default."""
 
     name = "java"
     null_headers = True
 
     def write(self, bootstrap: str, topic: str, codec: str, rows: Sequence[Row]) -> None:
-        """See `Client`."""
         lines = [
             "\t".join(
                 [
@@ -236,7 +229,6 @@ class Java:
         assert len(printed.splitlines()) == len(rows)
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Row]:
-        """See `Client`."""
         rows = []
         for line in java("Driver", "consume", bootstrap, topic, str(count)).splitlines():
             _, partition, timestamp, key, value, *headers = line.split("\t")

@@ -1,6 +1,7 @@
-"""The broker of the tests' own fixtures, which may be a cluster here.
+"""Replacements for the plugin's broker fixtures, because the broker may be a cluster here.
 
-Both fixtures are replaced: the plugin's second one, once made from this broker, would be every other folder's too.
+Both fixtures are replaced: the plugin's second one, once created from this broker, would also be
+used in all other folders.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,12 @@ from tests.support.brokers import Brokers, Serve
 
 @pytest.fixture(scope="session")
 def kafka_broker(serve: Serve) -> Iterator[Brokers]:
-    """In place of the plugin's."""
+    """Replaces the plugin's fixture."""
     with serve() as brokers:
         yield brokers
 
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap_servers(kafka_broker: Brokers) -> str:
-    """In place of the plugin's."""
+    """Replaces the plugin's fixture."""
     return kafka_broker.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Groups of KIP-848 with librdkafka: members share a topic, take over, commit and go on where they were."""
+"""KIP-848 groups with librdkafka: members share a topic, take over, commit and resume."""
 
 import time
 
@@ -13,7 +13,7 @@ RECORDS = 60
 
 
 class Member:
-    """One member, and what it has seen."""
+    """One member, and the records it has seen."""
 
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self.seen: set[bytes] = set()
@@ -45,7 +45,7 @@ class Member:
 
 
 def poll_until_shared(members: list[Member]) -> None:
-    """Until each has its share, and all together everything once."""
+    """Poll until each member has its share, and together they have seen everything once."""
     share = PARTITIONS // len(members)
     deadline = time.monotonic() + PATIENCE_S
     while any(len(member.partitions) != share for member in members):

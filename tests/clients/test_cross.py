@@ -1,7 +1,7 @@
-"""Every client reads what every other client wrote, in every codec, on the embedded broker.
+"""Every client reads the records of every other client, in every codec, on the embedded broker.
 
-A topic holds what one client wrote in one codec; all clients read it. One broker serves the whole module, so each Java
-process is paid once per writer, codec and reader.
+A topic holds the records of one client in one codec; all clients read it. One broker serves the
+whole module, so each Java process is started once per writer, codec and reader.
 """
 
 import time
@@ -21,7 +21,7 @@ BEGUN_MS = int(time.time() * 1000) - 3_600_000
 
 
 def rows_of(client: Client, codec: str) -> list[Row]:
-    """Text keys and values, nulls, empty values, headers, null headers, timestamps that go back."""
+    """Return text keys and values, nulls, empty values, headers, and decreasing timestamps."""
     nothing = (("nothing", None),) if client.null_headers else ()
     return [
         Row(
@@ -38,7 +38,7 @@ def rows_of(client: Client, codec: str) -> list[Row]:
 
 
 def in_order(rows: list[Row]) -> list[list[Row]]:
-    """Rows by partition, each in the order read: the only order Kafka promises."""
+    """Return rows by partition, each in the order read: Kafka guarantees no other order."""
     return [[row for row in rows if row.partition == p] for p in range(PARTITIONS)]
 
 
@@ -65,8 +65,8 @@ def written(request: pytest.FixtureRequest, bootstrap: str) -> Client:
 def test_every_client_reads_what_every_client_wrote(
     written: Client, reader: Client, bootstrap: str
 ) -> None:
-    # A Java reader costs a process of a second per topic: one codec each way is enough for it, as
-    # the bytes it is served are those that the other readers decode in all five.
+    # A Java reader costs a process of a second per topic. One codec each way is enough for it,
+    # because the other readers decode the same bytes in all five.
     codecs = ("zstd",) if isinstance(reader, Java) and not isinstance(written, Java) else CODECS
     for codec in codecs:
         rows = reader.read(bootstrap, f"{written.name}-{codec}", COUNT)

@@ -48,7 +48,7 @@ ENTITIES = (
 
 
 class Both(NamedTuple):
-    """Bootstrap addresses."""
+    """Bootstrap addresses of both brokers."""
 
     ours: str
     kafka: str
@@ -83,7 +83,7 @@ def entity_of(text: str) -> Sequence[str]:
 
 
 def without_group_defaults(text: str) -> str:
-    """Our broker names the broker setting that a group setting comes from, as Kafka does since 4.3."""
+    """Remove the broker settings that our broker, like Kafka since 4.3, names as sources."""
     return re.sub(r", DEFAULT_CONFIG:group\.\S+(?=\})", "", text)
 
 
@@ -94,9 +94,9 @@ def test_an_entity_is_described_as_by_kafka(both: Both, entity: str) -> None:
 
 
 def test_all_settings_of_a_topic_are_described_as_by_kafka(both: Both) -> None:
-    """With one default that differs, and one setting of a later release."""
+    """The texts differ by one default, and by one setting of a later release."""
     ours, kafka = both.configs("--describe", "--all", *entity_of("topics orders"))
-    flushed = line_of(ours, "flush.messages")  # each append, before it is acknowledged
+    flushed = line_of(ours, "flush.messages")  # our default syncs each append
     in_kafka = line_of(kafka, "flush.messages")
     assert re.sub(r"=1\b(?= sens|\})", f"={2**63 - 1}", flushed) == in_kafka
     later = line_of(ours, "max.decompressed.message.bytes")  # since Kafka 4.4

@@ -1,4 +1,4 @@
-"""Consumer groups of foreign clients: members share a topic, commit, go, come back and go on where they were."""
+"""Consumer groups of foreign clients: members share a topic, commit, leave, return and resume."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ Seen = dict[tuple[int, int], bytes]
 
 @pytest.fixture
 def topic(kafka_topic: str, kafka_bootstrap_servers: str) -> str:
-    """A topic of its own with records in each partition."""
+    """A separate topic with records in each partition."""
     name = f"{kafka_topic}-grouped"
     admin = AdminClient({"bootstrap.servers": kafka_bootstrap_servers})
     admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(PATIENCE_S)
@@ -59,7 +59,7 @@ def confluent(bootstrap: str, topic: str, **settings: object) -> Iterator[Consum
 def poll_until(
     consumers: list[Consumer], is_done: Callable[[Seen, list[int]], bool]
 ) -> tuple[Seen, list[int]]:
-    """Poll them in turn; what was seen, and how many partitions each has."""
+    """Poll consumers in turn; return the values, and the number of partitions of each."""
     seen: Seen = {}
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
@@ -120,7 +120,7 @@ def test_librdkafka_goes_on_behind_what_it_committed(
 def test_a_static_librdkafka_member_comes_back_without_a_rebalance(
     topic: str, kafka_bootstrap_servers: str
 ) -> None:
-    # The first one may read before the second has joined.
+    # The first member may read before the second one has joined.
     named = {"group.id": "static", "session.timeout.ms": 30_000, "enable.auto.commit": True}
     bootstrap = kafka_bootstrap_servers
     with confluent(bootstrap, topic, **named, **{"group.instance.id": "stays"}) as stays:
@@ -144,8 +144,8 @@ def test_kafka_python_shares_commits_and_goes_on(topic: str, kafka_bootstrap_ser
             enable_auto_commit=False,
         )
         try:
-            # A member that leads the group before it has the topic's metadata assigns nothing, and
-            # asks for the metadata again after five minutes.
+            # A leader without the topic's metadata assigns nothing, and requests the metadata again
+            # only after five minutes.
             assert client.partitions_for_topic(topic)
             client.subscribe([topic])
             found: list[int] = []

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools work against the broker as against Apache Kafka (contract/kafka.md#36–#40)."""
+"""Kafka's command-line tools work with the broker as with Kafka (contract/kafka.md#36–#40)."""
 
 import json
 import re
@@ -125,7 +125,7 @@ def test_quotas_of_a_client_are_set_described_and_removed(bootstrap: str) -> Non
 
 
 def test_quotas_and_scram_credentials_of_a_user_are_described(bootstrap: str) -> None:
-    """The tool asks for a user's credentials after its quotas, and failed there."""
+    """Regression: after the quotas the tool requests the user's credentials, and failed there."""
     configs = ("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap)
     user = ("--entity-type", "users", "--entity-name", "alice")
     java(*configs, *user, "--alter", "--add-config", "producer_byte_rate=1024")

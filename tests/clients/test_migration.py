@@ -1,4 +1,4 @@
-"""A group of librdkafka's members goes over to the other protocol and back: nothing is lost, nothing read twice."""
+"""A group of librdkafka changes its protocol and back: nothing is lost, nothing is read twice."""
 
 import time
 from collections import Counter
@@ -17,7 +17,7 @@ CONSUMER = {"group.protocol": "consumer"}
 
 
 class Member:
-    """One member. It commits what it has seen before it gives a partition up, and when it leaves."""
+    """One member. It commits its records before it gives a partition up, and when it leaves."""
 
     def __init__(self, bootstrap: str, topic: str, settings: dict[str, object]) -> None:
         self.seen: Counter[bytes] = Counter()
@@ -51,7 +51,7 @@ class Member:
 
 
 class Group:
-    """Members that come and go, and all that they have seen."""
+    """Members that join and leave, and all records that they have seen."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._bootstrap, self._topic = bootstrap, topic
@@ -64,7 +64,7 @@ class Group:
         self.members.append(Member(self._bootstrap, self._topic, settings))
 
     def leave(self) -> None:
-        """The member that came first."""
+        """Remove the member that joined first."""
         member = self.members.pop(0)
         member.leave()
         self._gone += member.seen
@@ -74,7 +74,7 @@ class Group:
         return sum((member.seen for member in self.members), self._gone)
 
     def share(self) -> None:
-        """Until each member has its share, and what is written meanwhile was read."""
+        """Wait until each member has its share, and has read the records written until then."""
         for _ in range(RECORDS):
             number, self._written = self._written, self._written + 1
             self._producer.produce(self._topic, b"%d" % number, partition=number % PARTITIONS)
@@ -110,7 +110,8 @@ def bootstrap(serve: Serve) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-# librdkafka's cooperative-sticky puts data into assignments once there was a rebalance: Kafka too refuses such a group.
+# After a rebalance, librdkafka's cooperative-sticky puts data into assignments; Kafka refuses such
+# a group, too.
 @pytest.mark.interval
 @pytest.mark.parametrize(("strategy", "count"), [("cooperative-sticky", 1), ("range", 2)])
 def test_a_group_goes_over_to_the_other_protocol_and_back(

@@ -1,4 +1,4 @@
-"""Keys go where our kernels say, whichever client sends them; by default murmur2 & 0x7fffffff."""
+"""Our kernels and every client place keys equally; the default is murmur2 & 0x7fffffff."""
 
 from collections.abc import Iterator
 
@@ -50,7 +50,7 @@ def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
     assert placed == expected()
 
 
-# `*_random` leaves keys that are null to chance; `consistent_random`, the default, empty ones too.
+# `*_random` places null keys at random; `consistent_random`, the default, also empty ones.
 @pytest.mark.parametrize(
     ("theirs", "ours", "keys"),
     [

@@ -1,4 +1,4 @@
-"""The output of a test run is pytest's own."""
+"""A test run prints only pytest's own output."""
 
 import socket
 
@@ -14,7 +14,7 @@ def test_clients_without_a_broker_write_nothing_to_standard_error(
     client: type[Producer | Consumer | AdminClient], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and never listens
+        unused.bind(("127.0.0.1", 0))  # without listening
         port = unused.getsockname()[1]
         one = client({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "unused"})
         with pytest.raises(KafkaException):

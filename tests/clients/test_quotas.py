@@ -1,4 +1,4 @@
-"""Client quotas: a foreign client over its byte rate is told so and slowed down, no other is, also after a restart."""
+"""A client above its byte rate is throttled, and no other one; quotas survive a restart."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.support.wire import Connection
 
 WINDOWS = {"quota.window.num": "2"}
 RATE = 100_000
-"""And what may be sent at once: what all windows but one allow."""
+"""Also the possible burst: the bytes of all windows but one."""
 RECORD = b"x" * 30_000
 COUNT = 6
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
@@ -35,7 +35,7 @@ def limit(bootstrap: str, client_id: str, key: str) -> None:
 
 
 class Client:
-    """Settings of a client, and how often it was told to wait."""
+    """Settings of a client, and its throttle times."""
 
     def __init__(self, bootstrap: str, client_id: str) -> None:
         self.throttled_s: list[float] = []
@@ -52,7 +52,7 @@ class Client:
             self.throttled_s.append(event.throttle_time)
 
     def produce(self, topic: str) -> float:
-        """Seconds that it took."""
+        """Return the duration in seconds."""
         producer = Producer(self.settings | {"batch.num.messages": 1})
         producer.list_topics(topic, timeout=PATIENCE_S)
         begun = time.monotonic()
@@ -62,7 +62,7 @@ class Client:
         return time.monotonic() - begun
 
     def consume(self, topic: str) -> float:
-        """Seconds that it took."""
+        """Return the duration in seconds."""
         consumer = Consumer(self.settings)
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         begun = time.monotonic()

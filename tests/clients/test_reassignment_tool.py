@@ -1,4 +1,4 @@
-"""Kafka's `kafka-reassign-partitions --throttle` (KIP-73) on a cluster of ours, and that ours sets what it sets."""
+"""Kafka's `kafka-reassign-partitions --throttle` (KIP-73) and our tool set the same throttles."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ NOTHING: dict[str, str] = {}
 
 
 class Reassignment:
-    """A topic whose replicas are to go from nodes 0 and 1 to 0 and 2, and the file that says so."""
+    """A topic whose replicas move from nodes 0 and 1 to 0 and 2, and the file for the tool."""
 
     def __init__(self, cluster: Cluster, folder: Path, topic: str) -> None:
         self.topic = topic
@@ -66,7 +66,7 @@ def data(tmp_path: Path) -> Path:
 def cluster(data: Path) -> Iterator[Cluster]:
     with Cluster(3, data=data, config=ONE_BATCH) as cluster:
         yield cluster
-        cluster.kill(0, 1, 2)  # at once
+        cluster.kill(0, 1, 2)  # concurrently
 
 
 @pytest.mark.one_broker("starts three of its own")
@@ -78,7 +78,7 @@ def test_kafkas_tool_throttles_a_move_and_lifts_that_when_it_is_over(
     assert "The inter-broker throttle limit was set to 0 B/s" in executed
     eventually(lambda: len(slow.throttles()) == 8)
     by_theirs = slow.throttles()
-    # As much goes unthrottled while the move waits.
+    # The same amount is copied unthrottled while this move waits.
     free = Reassignment(cluster, tmp_path, "free")
     free.ours("free", "--to", "0,2")
     assert copied(data, 2, "free") == copied(data, 0, "free")

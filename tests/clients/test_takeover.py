@@ -1,4 +1,4 @@
-"""Members of an embedded broker's group share a topic and take over by quick heartbeats."""
+"""With short heartbeats, members of an embedded broker's group share a topic and take over."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.interval
 
 PARTITIONS = 6
 HEARTBEATS = PATIENCE_S
-"""At Kafka's interval of 5 s two members send 2/5 of it within `PATIENCE_S`."""
+"""At Kafka's interval of 5 s, two members send 2/5 of this number within `PATIENCE_S`."""
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -22,7 +22,7 @@ def test_members_take_over(
     kafka_consumer: Callable[..., Consumer],
     protocol: str,
 ) -> None:
-    """Three members of a KIP-848 group shared a topic after 5.2 s, and took over after 5.0 s."""
+    """Regression: three KIP-848 members shared a topic after 5.2 s, and took over after 5.0 s."""
     topic = kafka_topic_factory(partitions=PARTITIONS)
     group, config = f"takeover-{protocol}", {"group.protocol": protocol}
     members = [kafka_consumer(topic, group=group, config=config) for _ in range(3)]
@@ -36,6 +36,6 @@ def test_members_take_over(
     eventually(is_shared)
     members.pop().close()
     eventually(is_shared)
-    if protocol == "consumer":  # the broker decides on the interval
+    if protocol == "consumer":  # the broker sets the interval
         before = kafka_broker.statistics()["control_requests"]
         eventually(lambda: kafka_broker.statistics()["control_requests"] - before > HEARTBEATS)

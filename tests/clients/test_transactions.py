@@ -1,4 +1,4 @@
-"""Transactions of foreign clients: what is committed is read, what is not is not, and the older producer is fenced."""
+"""Foreign clients' transactions: only committed records are read, an older producer is fenced."""
 
 import time
 
@@ -23,7 +23,7 @@ def transactional(bootstrap: str, name: str, **settings: object) -> Producer:
 
 
 def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[bytes]:
-    """All of partition 0 that this isolation shows, to its end."""
+    """Return the values of partition 0 at this isolation level, up to the end."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""What must hold of a group's history beyond `tests/faults/history.py`: overlaps in time, repeats and gaps."""
+"""Rules of a group's history beyond `tests/faults/history.py`: overlaps, repeats and gaps."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -17,13 +17,14 @@ def anomalies(
     written: Collection[str],
     repeated: Collection[Place] = (),
 ) -> list[Anomaly]:
-    """Everything that is wrong.
+    """Return all anomalies.
 
     Args:
-        reads: Of all members, each one's in the order in which they came.
-        owned: Generation -1 where the client does not tell it; then overlaps in time speak alone.
+        reads: Reads of all members, each member's in order.
+        owned: Generation -1 if the client does not report it; then only overlaps are checked.
         written: Every value; each must have been read.
-        repeated: These may come once more: they were sought, or read by a member that died before its commit.
+        repeated: Places that may be read twice: after a seek, or after a member died before its
+            commit.
     """
     known = [span for span in owned if span.generation >= 0]
     return [
@@ -35,7 +36,7 @@ def anomalies(
 
 
 def overlaps(owned: Sequence[Owned]) -> Iterator[Anomaly]:
-    """A partition has one owner at a time; a member tells that it gives one up before the group is told."""
+    """Find partitions with two owners at a time; members report a revocation before the group."""
     for one, other in combinations(owned, 2):
         is_shared = one.partition == other.partition and one.member != other.member
         if is_shared and one.since < other.until and other.since < one.until:
@@ -43,7 +44,7 @@ def overlaps(owned: Sequence[Owned]) -> Iterator[Anomaly]:
 
 
 def repeats(reads: Sequence[Read], repeated: Collection[Place]) -> Iterator[Anomaly]:
-    """A record comes once."""
+    """Find records that were read twice."""
     counts = Counter((read.partition, read.offset) for read in reads)
     for place, count in counts.items():
         if count > 1 + (place in repeated):
@@ -51,13 +52,13 @@ def repeats(reads: Sequence[Read], repeated: Collection[Place]) -> Iterator[Anom
 
 
 def gaps(reads: Sequence[Read], written: Collection[str]) -> Iterator[Anomaly]:
-    """Every record comes."""
+    """Find records that were not read."""
     if missing := set(written) - {read.value for read in reads}:
         yield Anomaly("lost record", f"{sorted(missing)} never came")
 
 
 def _first_readings(reads: Sequence[Read]) -> list[Read]:
-    """Without what a member read again after a seek, which goes back on purpose."""
+    """Remove repeated reads of a member, such as after a seek."""
     first: dict[tuple[str, int, int], Read] = {}
     for read in reads:
         first.setdefault((read.consumer, read.partition, read.offset), read)

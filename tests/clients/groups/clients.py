@@ -1,4 +1,4 @@
-"""Which clients are members of groups in these tests, how each is started, and what each offers."""
+"""The clients that are members of groups in these tests, their commands, and their features."""
 
 import json
 import os
@@ -13,11 +13,11 @@ from tests.support.java import classpath
 ROOT = Path(__file__).resolve().parents[3]
 DRIVERS = "tests.clients.groups.drivers"
 INSTALLED = ROOT / "target" / "clients"
-"""Where `make clients` installs what is not Python's or Java's."""
+"""Where `make clients` installs clients of other languages than Python and Java."""
 
 STRATEGIES = ("range", "round-robin", "sticky", "cooperative-sticky", "uniform")
 ABILITIES = ("static restart", "seek", "pause", "lag")
-"""What a client may offer or not; the other scenarios are for all."""
+"""Optional features of a client; the other scenarios are for all clients."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +28,9 @@ class Client:
         strategies: Its assignment strategies, with their names in the protocol.
         is_foreign: Neither a Python nor a Java client: `make test-all` does not run it.
         commits_itself: It commits after each poll, without a call.
-        tells_owners: It reports its partitions. Of another client they are read from the broker,
+        tells_owners: It reports its partitions. Those of another client are read from the broker,
             too late to see overlaps.
-        arguments: Follow the settings on the command line; made when a member starts.
+        arguments: Follow the settings on the command line; created when a member starts.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Client:
     arguments: Callable[[], Sequence[str]] = tuple
 
     def start(self, name: str, settings: Mapping[str, object]) -> Member:
-        """A member; ``settings`` are those of `drivers/loop.py`."""
+        """Start a member; ``settings`` are those of `drivers/loop.py`."""
         given = {"protocol": self.protocol, "instance": None, "session_ms": 30_000, **settings}
         if given.get("strategy") is None:
             given["strategy"] = next(iter(self.strategies))

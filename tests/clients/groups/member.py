@@ -1,4 +1,4 @@
-"""One member of a group, in a process of its own, whatever client it is made of."""
+"""One member of a group, in a separate process, with any client."""
 
 import json
 import queue
@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S, POLL_S
 
 
 class Seen(NamedTuple):
-    """A record that came, in the order of all members' records."""
+    """A record that was read, in the order of all members' records."""
 
     place: Place
     value: str
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class Member:
-    """Starts a driver, tells it what to do and keeps what it told. `close` or `kill` ends it."""
+    """Starts a driver, sends commands and stores events. `close` or `kill` ends it."""
 
     def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
         self.name = name
@@ -48,10 +48,10 @@ class Member:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    # What it is told.
+    # Commands.
 
     def ask(self, do: str, answer: str, **fields: object) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
+        """Send a command and wait for its result."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
         self._process.stdin.flush()
@@ -72,14 +72,14 @@ class Member:
         return {int(partition): count for partition, count in found.items()}
 
     def close(self) -> None:
-        """It leaves, by its client's own close; nothing if it has ended."""
+        """Leave the group with the client's own close, unless the driver has ended."""
         if self._process.poll() is None:
             self._is_ending = True
             self.ask("close", "closed")
             self._end()
 
     def kill(self) -> None:
-        """SIGKILL: it tells the group nothing."""
+        """Send SIGKILL, so that the member does not leave the group."""
         self._is_ending = True
         self._process.kill()
         self._end()
@@ -93,7 +93,7 @@ class Member:
         self._drain()
         self._own(set(), None, time.monotonic())
 
-    # What it tells.
+    # Events.
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -104,7 +104,7 @@ class Member:
         self._events.put(None)
 
     def step(self, timeout_s: float = POLL_S) -> dict[str, Any] | None:
-        """Take in the next event, if one comes in time."""
+        """Process the next event, if one arrives in time."""
         try:
             event = self._events.get(timeout=timeout_s)
         except queue.Empty:
@@ -116,7 +116,7 @@ class Member:
         return event
 
     def _said(self) -> str:
-        """The end of what it wrote to stderr."""
+        """Return the end of its stderr."""
         return tail_of(self._errors)[-2000:]
 
     def _drain(self) -> None:
@@ -151,7 +151,7 @@ class Member:
 
 
 def wait(members: Iterable[Member], is_done: Callable[[], bool], what: str) -> None:
-    """Take in what members tell until a condition holds."""
+    """Process events of members until a condition is true."""
     members = list(members)
     deadline = time.monotonic() + PATIENCE_S
     while not is_done():

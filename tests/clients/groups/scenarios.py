@@ -1,7 +1,7 @@
-"""What members of one group do, written once for all clients.
+"""Scenarios of one group, written once for all clients.
 
-Each scenario gets a `Group` whose topic holds `RECORDS` records over `PARTITIONS` partitions, number n in partition
-n % PARTITIONS. When it is over, `Group.check` looks at everything that the members told.
+Each scenario gets a `Group` whose topic holds `RECORDS` records over `PARTITIONS` partitions,
+number n in partition n % PARTITIONS. At the end, `Group.check` checks all events of the members.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,12 +18,12 @@ from tests.support.patience import PATIENCE_MS, PATIENCE_S
 PARTITIONS = 6
 RECORDS = 60
 SHORT_SESSION_MS = PATIENCE_MS // 10
-"""A member that a busy machine stops for seconds is not removed; a killed member is."""
+"""Long enough for a member that a busy machine stops for seconds; a killed member is removed."""
 NOTHING: Mapping[str, object] = {}
 
 
 class Group:
-    """A group of one client on a topic of its own, and all the members it has had."""
+    """A group of one client on a separate topic, with all members it has had."""
 
     def __init__(
         self, client: Client, bootstrap: str, name: str, strategy: str | None = None
@@ -52,7 +52,7 @@ class Group:
             "topic": self.name,
             "strategy": self.strategy,
         }
-        # A static member that comes back is the same one to the group.
+        # A static member that returns is the same member to the group.
         name = str(settings.get("instance", f"member-{len(self.members)}"))
         member = self.client.start(name, given | settings)
         self.members.append(member)
@@ -62,7 +62,7 @@ class Group:
         wait(self.members, is_done, what)
 
     def wait_for_shares(self, *shares: int) -> None:
-        """Until the living members own so many partitions each, and all of them."""
+        """Wait until the living members own so many partitions each, and together all of them."""
 
         def is_shared() -> bool:
             owning = [len(one.owned) for one in self.members if one.owned]
@@ -71,7 +71,7 @@ class Group:
         self.wait(is_shared, f"shares {shares}")
 
     def wait_for_all(self) -> None:
-        """Until every record that was written was seen."""
+        """Wait until every written record was seen."""
         self.wait(lambda: self.seen == set(self.written), "every record seen")
 
     @property
@@ -79,13 +79,13 @@ class Group:
         return {seen.value for one in self.members for seen in one.seen}
 
     def commit(self) -> None:
-        """Each living member commits what it has seen."""
+        """Make each living member commit its records."""
         for member in self.members:
             if member.owned:
                 member.commit()
 
     def wait_for_assignor(self, assignor: str) -> None:
-        """Until the broker says that the members agreed on this strategy; it says none while they join once more."""
+        """Wait until the broker reports this strategy; it reports none while members rejoin."""
 
         def is_agreed() -> bool:
             described = self._admin.describe_consumer_groups([self.name])[self.name]
@@ -98,7 +98,7 @@ class Group:
             member.close()
 
     def check(self) -> list[Anomaly]:
-        """What was wrong; after `close`."""
+        """Return the anomalies; after `close`."""
         reads = [
             Read(one.name, 0, *seen.place, seen.value, seen.at)
             for one in self.members
@@ -109,7 +109,7 @@ class Group:
 
 
 def join(group: Group) -> None:
-    """One member owns everything and sees each record once."""
+    """One member owns all partitions and sees each record once."""
     group.join()
     group.wait_for_shares(PARTITIONS)
     group.wait_for_all()
@@ -118,7 +118,7 @@ def join(group: Group) -> None:
 def two(
     group: Group, first: Mapping[str, object] = NOTHING, second: Mapping[str, object] = NOTHING
 ) -> tuple[Member, Member]:
-    """Two members with half of the partitions each; all there is was committed, so nothing may come again."""
+    """Two members with half of the partitions each; all records so far are committed."""
     alone = group.join(**first)
     group.wait_for_all()
     group.commit()
@@ -128,7 +128,7 @@ def two(
 
 
 def rebalance(group: Group) -> None:
-    """A second member gets half, and the first one gets it back when that one leaves."""
+    """A second member gets half, and the first one gets it back when the second one leaves."""
     _, second = two(group)
     assert group.strategy is not None
     group.wait_for_assignor(group.client.strategies[group.strategy])
@@ -142,7 +142,7 @@ def rebalance(group: Group) -> None:
 
 
 def static_restart(group: Group) -> None:
-    """A static member goes and comes back to its partitions; the other one's assignment does not change."""
+    """A static member leaves and returns to its partitions; the other's assignment is unchanged."""
     stays, returns = two(group, {"instance": "stays"}, {"instance": "returns"})
     owned, changes = set(returns.owned), stays.changes
     returns.close()
@@ -154,7 +154,7 @@ def static_restart(group: Group) -> None:
 
 
 def commit_and_resume(group: Group) -> None:
-    """A member that comes later goes on behind what an earlier one committed."""
+    """A later member resumes after the commits of an earlier one."""
     first = group.join()
     group.wait_for_all()
     first.commit()
@@ -165,7 +165,7 @@ def commit_and_resume(group: Group) -> None:
 
 
 def seek(group: Group) -> None:
-    """A member goes back to an offset and reads on from there."""
+    """A member seeks back to an offset and reads from there."""
     member = group.join()
     group.wait_for_all()
     again = [(0, offset) for offset in range(3, RECORDS // PARTITIONS)]
@@ -177,11 +177,11 @@ def seek(group: Group) -> None:
 
 
 def pause(group: Group) -> None:
-    """Nothing comes of a paused partition until it is resumed, and then all of it."""
+    """A paused partition returns no records until it is resumed, and then all of them."""
     member = group.join()
     group.wait_for_all()
     member.ask("pause", "paused", partition=0)
-    # A fetch that was under way may still bring the partition. New records end it.
+    # A fetch in flight may still return records of the partition. New records end it.
     _wait_for_others(group)
     assert _wait_for_others(group) not in group.seen
     member.ask("resume", "resumed", partition=0)
@@ -189,7 +189,7 @@ def pause(group: Group) -> None:
 
 
 def _wait_for_others(group: Group) -> str:
-    """Write a record to each partition and wait for those of all but the first; what the first one got."""
+    """Write a record per partition, wait for all but the first one, and return the first value."""
     first = len(group.written)
     group.write(PARTITIONS)
     paused, *others = group.written[first:]
@@ -198,7 +198,7 @@ def _wait_for_others(group: Group) -> str:
 
 
 def lag(group: Group) -> None:
-    """The client's own calls say how far the group is behind."""
+    """The client's own calls return the group's lag."""
     member = group.join()
     group.wait_for_all()
     member.commit()
@@ -209,13 +209,13 @@ def lag(group: Group) -> None:
 
 
 def take_over(group: Group) -> None:
-    """After SIGKILL the other member goes on where the killed one had committed, not later and not earlier."""
+    """After SIGKILL the other member resumes exactly after the commits of the killed one."""
     settings = {"session_ms": SHORT_SESSION_MS}
     stays, dies = two(group, settings, settings)
     group.write(12)
     group.wait_for_all()
     stays.commit()
-    # One that commits by itself may die between a poll and its commit, so these may come again.
+    # A client that commits itself may die between a poll and its commit, so repeats are allowed.
     group.repeated |= {seen.place for seen in dies.seen}
     uncommitted = set() if group.client.commits_itself else set(group.repeated)
     dies.kill()

@@ -1,4 +1,4 @@
-"""The table of docs/guides/clients.md. `make clients` calls this module once all the tests behind it have passed."""
+"""The table of docs/guides/clients.md; `make clients` calls this module after its tests pass."""
 
 from tests.clients.groups.clients import CLIENTS, ROOT, STRATEGIES, Client
 from tests.clients.groups.scenarios import FOR_ALL, IF_OFFERED
@@ -9,7 +9,7 @@ WORKS, NOT_OFFERED = "works", "not offered by the client"
 
 
 def table() -> str:
-    """A row for each client, a column for each scenario and strategy."""
+    """Return a row for each client, with a column for each scenario and strategy."""
     head = ("client", *FOR_ALL, *IF_OFFERED, *(f"rebalance: {name}" for name in STRATEGIES))
     rows = [head, ("---",) * len(head), *map(_row, CLIENTS)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -26,12 +26,12 @@ def _cell(is_offered: bool) -> str:
 
 
 def written() -> str:
-    """What the page has now."""
+    """Return the table that the page has now."""
     return PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
 
 
 def write() -> None:
-    """Put the table into the page, between its two marks."""
+    """Replace the table in the page, between its two markers."""
     before, begin, rest = PAGE.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     PAGE.write_text(before + begin + table() + end + after)

@@ -1,4 +1,4 @@
-"""The checks of groups find what is planted, and nothing in a good history."""
+"""The checks of groups find planted anomalies, and none in a correct history."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from tests.clients.groups.table import table, written
 from tests.support.brokers import Serve
 
 CONFIG = {
-    # The session of the consumer protocol is the broker's to set.
+    # The broker sets the session timeout of the consumer protocol.
     "group.consumer.min.session.timeout.ms": SHORT_SESSION_MS,
     "group.consumer.session.timeout.ms": SHORT_SESSION_MS,
     "group.consumer.min.heartbeat.interval.ms": 500,

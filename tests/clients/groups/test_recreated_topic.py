@@ -25,7 +25,7 @@ METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 3, 8, 9, 10
 BY_TOPIC_ID, NONE = 10, -1
 GROUP, TOPIC, ROUNDS = "shipping", "orders", 5
 OTHER_GROUPS, OTHER_PARTITIONS = 200, 1000
-"""Their 200,000 offsets are in the shard of `GROUP`, as there is one."""
+"""Their 200,000 offsets are in the same shard as `GROUP`, because there is only one."""
 RECORDS, STALE_OFFSET = 1000, 20
 
 
@@ -95,7 +95,7 @@ def read_by_group(bootstrap: str) -> list[bytes]:
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_its_group_reads_all_records_from_the_earliest(broker: Broker, number: int) -> None:
-    """It skipped as many as the deleted topic's offset, 5 times of 5."""
+    """Regression: it skipped as many as the deleted topic's offset, 5 times of 5."""
     written = [f"{number} {record}".encode() for record in range(RECORDS)]
     with Connection(broker.bootstrap_servers) as connection:
         broker.create_topic(TOPIC, 1)

@@ -32,18 +32,18 @@ import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Kafka's Java client as a child process. One record a line, fields parted by tabs, byte strings in base64 and null as "-":
- * partition (or "-"), timestamp, key, value, then name=value for each header.
+ * Kafka's Java client as a child process. One record per line, with fields separated by tabs, byte strings in base64
+ * and null as "-": partition (or "-"), timestamp, key, value, then name=value for each header.
  *
  * <pre>
  * produce BOOTSTRAP TOPIC [name=setting ...]      records from stdin; prints "partition offset timestamp" for each
- * consume BOOTSTRAP TOPIC COUNT [name=setting ...] the first COUNT records of all partitions, offset in front
- * partitions COUNT KEYS OUT                       of each key of a file: murmur2 among COUNT partitions
- * place BOOTSTRAP TOPIC KEYS OUT [name=setting ...] of each key of a file: where the producer put a record of it
+ * consume BOOTSTRAP TOPIC COUNT [name=setting ...] the first COUNT records of all partitions, each with its offset
+ * partitions COUNT KEYS OUT                       for each key of a file: murmur2 among COUNT partitions
+ * place BOOTSTRAP TOPIC KEYS OUT [name=setting ...] for each key of a file: the partition that the producer chose
  * </pre>
  *
- * A file of keys holds for each: 's' or 'b', a length and a text or bytes; 'i' and 4 bytes; 'l' and 8 bytes. Kafka's serializer of
- * the type makes its bytes. OUT gets an int for each key. All numbers are big-endian.
+ * A file of keys holds for each: 's' or 'b', a length and a text or bytes; 'i' and 4 bytes; 'l' and 8 bytes. Kafka's
+ * serializer of the type creates its bytes. OUT gets an int for each key. All numbers are big-endian.
  */
 public final class Driver {
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);

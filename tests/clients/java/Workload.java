@@ -23,13 +23,13 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Kafka's Java client under faults, until stdin ends. Prints a line for each thing that happens, fields parted by spaces.
+ * Kafka's Java client under faults, until stdin ends. Prints a line for each event, with fields separated by spaces.
  *
  * <pre>
  * list BOOTSTRAP TOPIC PARTITIONS SEED   an idempotent producer with acks=all numbers its records, a consumer follows:
  *                                        sent PARTITION VALUE; acked PARTITION OFFSET VALUE; failed VALUE ERROR;
  *                                        read PARTITION OFFSET VALUE; refused TEXT
- * copy BOOTSTRAP FROM TO GROUP           transactions that copy records, partition by partition, and commit what they read;
+ * copy BOOTSTRAP FROM TO GROUP           transactions that copy records, partition by partition, and commit offsets;
  *                                        ends when all is copied: copied COUNT for each transaction; refused TEXT
  * </pre>
  */
@@ -56,7 +56,7 @@ public final class Workload {
                 continue;
             }
         } catch (java.io.IOException ended) {
-            // As good as its end.
+            // Treated as its end.
         }
         isStopping = true;
     }
@@ -101,7 +101,7 @@ public final class Workload {
         reader.join();
     }
 
-    /** A record that fails leaves its successors in doubt: another producer, of another name, goes on. */
+    /** After a failed record its successors are in doubt, so another producer, with another name, continues. */
     private static void writeUntilOneFails(String bootstrap, String topic, int partitions, String name, Random choice)
             throws InterruptedException {
         boolean[] hasFailed = new boolean[1];
@@ -140,7 +140,7 @@ public final class Workload {
         }
     }
 
-    /** Reads, copies and commits; after an error it begins again where the last transaction that counts ended. */
+    /** Reads, copies and commits; after an error it restarts at the end of the last committed transaction. */
     private static final class Copier {
         private final String bootstrap;
         private final String from;
@@ -185,7 +185,7 @@ public final class Workload {
             consumer.close();
         }
 
-        /** Ends what its predecessor had open. */
+        /** Ends the open transaction of its predecessor. */
         private void begin() {
             Map<String, Object> own = Map.of("transactional.id", group, "transaction.timeout.ms", 20_000,
                 "max.block.ms", CALL_MS);

@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_S
 
 
 class Program:
-    """A main class of the jars; `start` again after `kill`."""
+    """A main class of the jars; it can be started again after `kill`."""
 
     def __init__(self, main_class: str, *arguments: str, log: Path) -> None:
         self._command = ["java", *QUICK_TO_START, "-Xmx256m", "-cp", classpath(STREAMS)]
@@ -31,13 +31,13 @@ class Program:
             self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
     def check(self) -> None:
-        """It runs."""
+        """Check that it runs."""
         assert self.process is not None
         if self.process.poll() is not None:
             raise AssertionError(self._log.read_text()[-4000:])
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(PATIENCE_S)
@@ -45,7 +45,7 @@ class Program:
 
 @contextmanager
 def running(*programs: Program) -> Iterator[None]:
-    """Started, and killed in any case."""
+    """Start programs, and kill them at the end."""
     try:
         for program in programs:
             program.start()
@@ -57,7 +57,7 @@ def running(*programs: Program) -> Iterator[None]:
 
 
 class Worker(Program):
-    """One of the workers of a Connect cluster, with its REST interface."""
+    """A worker of a Connect cluster, with its REST interface."""
 
     def __init__(self, folder: Path, name: str, bootstrap: str) -> None:
         self._reserved = reserve_port()
@@ -83,7 +83,7 @@ class Worker(Program):
         super().__init__(main_class, str(file), log=folder / f"{name}.log")
 
     def ask(self, path: str, body: object = None) -> Any:
-        """GET, or PUT a JSON body."""
+        """Send GET, or PUT with a JSON body."""
         data = None if body is None else json.dumps(body).encode()
         method = "GET" if body is None else "PUT"
         request = Request(f"http://{self.address}{path}", data, method=method)
@@ -92,7 +92,7 @@ class Worker(Program):
             return json.load(answer)
 
     def ask_until(self, path: str, wanted: Any, body: object = None) -> Any:
-        """Ask again until the answer is wanted; workers refuse while they rebalance."""
+        """Repeat a request until the response is right; workers refuse while they rebalance."""
         deadline, seen = time.monotonic() + PATIENCE_S, None
         while time.monotonic() < deadline:
             self.check()

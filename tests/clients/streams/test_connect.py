@@ -1,4 +1,4 @@
-"""Kafka Connect with two workers, from a file to a topic to a file: a worker is lost, and no line with it.
+"""Kafka Connect with two workers copies a file to a topic to a file; one is lost, but no line.
 
 The file connectors promise each line at least once.
 """
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.jvm
 
 LINES = 2000
 BATCH = str(4 * LINES)
-"""All lines, some twice: FileStreamSource keeps those that it read behind a whole batch until the file grows."""
+"""All lines, some twice: FileStreamSource delays lines after a whole batch until the file grows."""
 
 
 def create(worker: Worker, name: str, **settings: str) -> None:
@@ -26,7 +26,7 @@ def create(worker: Worker, name: str, **settings: str) -> None:
 
 
 def task_worker(worker: Worker, name: str) -> str:
-    """The address of the worker that runs the only task of a connector."""
+    """Return the address of the worker that runs the only task of a connector."""
 
     def is_running(status: dict[str, list[dict[str, str]]]) -> bool:
         return [task["state"] for task in status["tasks"]] == ["RUNNING"]

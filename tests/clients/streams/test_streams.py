@@ -1,6 +1,6 @@
-"""Kafka Streams, exactly once, killed and started again: its results are those of the input.
+"""Kafka Streams, exactly once, is killed and restarted: its results are those of the input.
 
-`STREAMS_KILLS` sets the kills (`make streams`: 10).
+`STREAMS_KILLS` sets the number of kills (`make streams`: 10).
 """
 
 import os
@@ -29,7 +29,7 @@ QUICK = {"log_level": 0, "reconnect.backoff.max.ms": 200}
 
 
 class Input(threading.Thread):
-    """Lines, orders and payments, in pieces until it is told to end."""
+    """Produces lines, orders and payments, in pieces until its end."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="input")
@@ -57,7 +57,7 @@ class Input(threading.Thread):
 
 
 def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
-    """Keys and values of all that is committed now, in the order of each partition."""
+    """Return keys and values of all committed records, in the order of each partition."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", **QUICK}
     wanted = {"isolation.level": "read_committed", "enable.partition.eof": True}
     consumer = Consumer({**settings, **wanted})
@@ -69,7 +69,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, f"{topic} cannot be read"
         for message in consumer.consume(1000, POLL_S):
-            # Behind the last record that was committed are markers, and then the end or what is committed meanwhile.
+            # The last committed record is followed by markers, then by the end or newer records.
             if message.error() is not None or message.offset() >= ends[message.partition()]:
                 ended.add(message.partition())
             else:
@@ -79,7 +79,7 @@ def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
 
 
 def wait_for_results(bootstrap: str, program: Program, count: int) -> None:
-    """Until so many counts are committed."""
+    """Wait until so many counts are committed."""
     deadline = time.monotonic() + PATIENCE_S
     while len(committed(bootstrap, "counts")) < count:
         program.check()
@@ -88,7 +88,7 @@ def wait_for_results(bootstrap: str, program: Program, count: int) -> None:
 
 
 def totals(rows: list[tuple[str, str]]) -> dict[str, int]:
-    """The last count of each word. Each is larger than the one before: none was written twice."""
+    """Return the last count of each word; each count must be larger than the one before."""
     last: dict[str, int] = {}
     for word, count in rows:
         assert int(count) > last.get(word, 0), (word, count, last[word])

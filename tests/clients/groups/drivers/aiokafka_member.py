@@ -20,7 +20,7 @@ ASSIGNORS = {
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Tells what is owned; all of it is revoked before each rebalance."""
+    """Reports the owned partitions; all of them are revoked before each rebalance."""
 
     def __init__(self) -> None:
         self.owned: set[int] = set()
@@ -35,7 +35,7 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class Aiokafka:
-    """Blocking calls over the client's own loop, which runs while `poll` waits; heartbeats need no more."""
+    """Blocking calls on the client's loop, which runs during `poll`; heartbeats need no more."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.topic = given["topic"]
@@ -78,7 +78,7 @@ class Aiokafka:
         self._call(lambda: self.consumer.resume(TopicPartition(self.topic, partition)))
 
     def _call(self, plain: Callable[[], None]) -> None:
-        """Even what does not wait needs a running loop."""
+        """Run a function in the loop: calls that do not wait need a running loop, too."""
 
         async def run_plain() -> None:
             plain()

@@ -9,7 +9,7 @@ from tests.support.patience import PATIENCE_S, POLL_S
 
 
 class Confluent:
-    """The owned set is kept here: cooperative callbacks bring what is added or taken away."""
+    """Keeps the owned set, because cooperative callbacks have only the changes."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.topic = given["topic"]

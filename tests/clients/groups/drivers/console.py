@@ -1,7 +1,7 @@
-"""Kafka's console consumer: it prints records and commits by itself, and says nothing of its partitions.
+"""Kafka's console consumer: it prints records, commits itself, and does not report its partitions.
 
-So the broker is asked what it owns and has committed. Arguments after the settings: the command that starts
-Java, with its class path.
+So the broker is queried for its partitions and commits. Arguments after the settings: the command
+that starts Java, with its class path.
 """
 
 import os
@@ -22,7 +22,7 @@ ASK_EVERY_S = exactly(0.2, "the interval of polls, not a bound")
 
 
 class Console(Tool):
-    """``client.id`` tells the tool's member from the others of the group."""
+    """``client.id`` distinguishes the tool's member from the others of the group."""
 
     def __init__(self, given: dict[str, Any], java: list[str]) -> None:
         self.group = given["group"]

@@ -21,7 +21,7 @@ ASSIGNORS = {
 
 
 class KafkaPython(ConsumerRebalanceListener):  # type: ignore[misc]
-    """The driver, and the listener that tells what is owned."""
+    """The driver, and the listener that reports owned partitions."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.topic = given["topic"]
@@ -39,8 +39,8 @@ class KafkaPython(ConsumerRebalanceListener):  # type: ignore[misc]
             partition_assignment_strategy=[ASSIGNORS[given["strategy"]]],
         )
         self.consumer.subscribe([self.topic], listener=self)
-        # Whoever joins before it knows the topic's partitions joins once more when it does; and it forgets to ask for
-        # them while an answer about other topics is on its way (3.0.12).
+        # A member that joins without the topic's partitions rejoins when it has them; and it does
+        # not request them while a response about other topics is in flight (3.0.12).
         self.consumer.topics()
 
     def poll(self) -> None:

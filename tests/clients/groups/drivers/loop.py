@@ -1,16 +1,16 @@
-"""The loop of a Python driver: commands are lines of JSON on stdin, events are lines of JSON on stdout.
+"""The loop of a Python driver: commands are JSON lines on stdin, events are JSON lines on stdout.
 
-The first argument is JSON: bootstrap, group, topic, strategy, instance (or null), session_ms and protocol. A driver
-subscribes, polls all the time, and tells what happens:
+The first argument is JSON: bootstrap, group, topic, strategy, instance (or null), session_ms and
+protocol. A driver subscribes, polls continuously, and reports events:
 
-    {"event": "assigned" | "revoked", "partitions": [all that it owns from now on], "generation": number or null}
+    {"event": "assigned" | "revoked", "partitions": [all now owned], "generation": number or null}
     {"event": "record", "partition": 0, "offset": 7, "value": "text"}
-    {"event": "committed" | "sought" | "paused" | "resumed" | "closed"}    an answer to a command
-    {"event": "lag", "lag": {"0": 2}}                   by the client's own calls: end offset less committed offset
+    {"event": "committed" | "sought" | "paused" | "resumed" | "closed"}    the result of a command
+    {"event": "lag", "lag": {"0": 2}}    end offset minus committed offset, by the client's calls
 
 Commands are {"do": "commit" | "pause" | "resume" | "seek" | "lag" | "close"}; pause, resume and
-seek name a partition, seek also an offset. ``commit`` commits everything that was told as a record before the
-answer.
+seek have a partition, seek also has an offset. ``commit`` commits all records that were reported
+before its result.
 """
 
 import json
@@ -27,7 +27,7 @@ LOCK = threading.Lock()
 
 
 class Driver(Protocol):
-    """What a client must be able to do; each call returns when the broker has answered."""
+    """The operations of a client; each call returns when the broker has responded."""
 
     def poll(self) -> None: ...
     def commit(self) -> None: ...
@@ -39,26 +39,26 @@ class Driver(Protocol):
 
 
 def tell(event: str, **fields: object) -> None:
-    """Write one line at once."""
+    """Write one line and flush it."""
     with LOCK:
-        # The clock is the machine's: who reads the line may be late, and two members would seem to overlap.
+        # The machine's clock, because lines may be read late, and members would seem to overlap.
         sys.stdout.write(json.dumps({"event": event, "at": time.monotonic(), **fields}) + "\n")
         sys.stdout.flush()
 
 
 def own(event: str, partitions: object, generation: int | None = None) -> None:
-    """Tell the whole set of partitions that the member owns from now on."""
+    """Report the whole set of partitions that the member owns from now on."""
     tell(event, partitions=sorted(partitions), generation=generation)  # type: ignore[call-overload]
 
 
 def settings() -> Settings:
-    """The driver's argument."""
+    """Return the driver's argument."""
     found: Settings = json.loads(sys.argv[1])
     return found
 
 
 def commands() -> "queue.SimpleQueue[Command]":
-    """Commands as they come; the end of stdin is a close."""
+    """Return a queue of the commands; the end of stdin is a close."""
     waiting: queue.SimpleQueue[Command] = queue.SimpleQueue()
 
     def read() -> None:
@@ -71,7 +71,7 @@ def commands() -> "queue.SimpleQueue[Command]":
 
 
 def run(driver: Driver) -> None:
-    """Poll, and obey, until the close."""
+    """Poll and execute commands until the close."""
     waiting = commands()
     while True:
         driver.poll()
@@ -81,10 +81,10 @@ def run(driver: Driver) -> None:
 
 
 def obey(driver: Driver, command: Command) -> bool:
-    """Whether it was the last."""
+    """Execute a command; return whether it was the last one."""
     do = command.pop("do")
     if do == "close":
-        own("revoked", ())  # not all clients tell it before they leave
+        own("revoked", ())  # not all clients report it before they leave
     answers: dict[str, Callable[[], None]] = {
         "commit": lambda: tell("committed"),
         "seek": lambda: tell("sought"),

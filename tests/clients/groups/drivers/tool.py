@@ -1,4 +1,4 @@
-"""A command-line tool of Apache Kafka as a driver: it takes no commands, so its output is all there is."""
+"""A command-line tool of Apache Kafka as a driver: it has no commands, only output."""
 
 import ctypes
 import queue
@@ -19,7 +19,7 @@ ASSIGNORS = {
 
 
 def assignor(strategy: str) -> str:
-    """Its class."""
+    """Return the class of an assignor."""
     return f"org.apache.kafka.clients.consumer.{ASSIGNORS[strategy]}"
 
 
@@ -45,7 +45,7 @@ class Tool:
         self.lines.put(None)
 
     def take(self, line: str) -> None:
-        """One line of what the tool prints."""
+        """Process one line of the tool's output."""
         raise NotImplementedError
 
     def poll(self) -> None:
@@ -59,11 +59,11 @@ class Tool:
             self.take(line)
 
     def committed(self) -> dict[int, int]:
-        """What is committed, as far as is known."""
+        """Return the known committed offsets."""
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Wait until the tool has committed what was seen."""
+        """Wait until the tool has committed the records seen."""
         while not self._is_committed():
             self.poll()
 
@@ -72,7 +72,7 @@ class Tool:
         return all(committed.get(part, 0) >= offset for part, offset in self.next.items())
 
     def close(self) -> None:
-        """SIGTERM: the tool closes its consumer."""
+        """Send SIGTERM: the tool closes its consumer."""
         self.child.terminate()
         while not self.is_over:
             self.poll()

@@ -1,4 +1,4 @@
-"""Kafka's verifiable consumer: it commits after each poll and prints its events as JSON, which are translated.
+"""Kafka's verifiable consumer: it commits after each poll, and its JSON events are translated.
 
 Arguments after the settings: the command that starts Java, with its class path.
 """
@@ -12,7 +12,7 @@ from tests.clients.groups.drivers.tool import Tool, assignor
 
 
 class Verifiable(Tool):
-    """Keeps the owned set: in cooperative rebalances the events name what is added or taken away."""
+    """Keeps the owned set: in cooperative rebalances, events have only the changes."""
 
     def __init__(self, given: dict[str, Any], java: list[str]) -> None:
         self.owned: set[int] = set()

@@ -16,7 +16,7 @@ from tests.spark.sink.histories.cluster import Record
 
 
 class PartitionsTransaction(SQLiteTransaction):
-    """Like PostgreSQL's: it has and moves only the marks of its own partitions."""
+    """Like PostgreSQL's: it has and moves only the marks of its partitions."""
 
     def own(self, partitions: Iterable[PartitionKey]) -> "PartitionsTransaction":
         known = self.marks()

@@ -1,4 +1,4 @@
-"""What a sink may refuse, and skip, given the real changes of topics and checkpoints."""
+"""The batches that a sink may refuse, and the records that it may skip, given the real events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

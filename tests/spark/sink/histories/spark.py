@@ -124,7 +124,7 @@ class Spark:
     Args:
         subscriptions: The topics of each stream of the query; missing ones are found once they
             exist.
-        limit: maxOffsetsPerTrigger, but for each partition.
+        limit: Like maxOffsetsPerTrigger, per partition.
         joins: Join the streams, on place and offset, instead of a union.
         filters: Filter some records before the sink: see `wants`.
         fails_on_data_loss: The source's failOnDataLoss.

@@ -36,7 +36,7 @@ func startFranz(given settings) (member, error) {
 		kgo.HeartbeatInterval(500 * time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
-		// Callbacks wait for the poll, so no record of a revoked partition comes after it was told.
+		// Callbacks wait for the poll, so no record of a revoked partition follows the report.
 		kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(one.assigned),
 		kgo.OnPartitionsRevoked(one.revoked),

@@ -1,4 +1,4 @@
-// Clients of Go as members of a group; commands and events are those of drivers/loop.py.
+// Go clients as members of a group; commands and events are those of drivers/loop.py.
 // Usage: golang sarama|kafka-go|franz-go SETTINGS
 package main
 
@@ -17,7 +17,7 @@ type settings struct {
 	SessionMs                         int `json:"session_ms"`
 }
 
-// member is what a client must be able to do; each call returns when the broker has answered.
+// member has the operations of a client; each call returns when the broker has responded.
 type member interface {
 	commit() error
 	seek(partition int32, offset int64) error
@@ -52,7 +52,7 @@ func check(err error) {
 	}
 }
 
-// own tells the whole set of partitions that the member owns from now on; generation is nil where the client hides it.
+// own reports all partitions that the member owns from now on; generation is nil if it is hidden.
 func own(kind string, partitions []int32, generation any) {
 	sorted := append([]int32{}, partitions...)
 	sort.Slice(sorted, func(i, j int) bool { return sorted[i] < sorted[j] })
@@ -63,7 +63,8 @@ func record(partition int32, offset int64, value []byte) {
 	tell("record", event{"partition": partition, "offset": offset, "value": string(value)})
 }
 
-// positions are the offsets to commit, of the partitions that are owned: set before the record is told, as a commit may follow at once.
+// positions are the offsets to commit of owned partitions. They are set before the record is
+// reported, because a commit may follow at once.
 type positions struct {
 	sync.Mutex
 	next map[int32]int64

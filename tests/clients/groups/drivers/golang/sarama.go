@@ -8,7 +8,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// saramaMember is the handler of its group too. A seek within a session is not offered: a claim's offset is fixed when it begins.
+// saramaMember is also the handler of its group. It cannot seek within a session, because a claim's
+// offset is fixed at its start.
 type saramaMember struct {
 	positions
 	given   settings

@@ -54,7 +54,8 @@ func (s *segmentio) run() {
 	}
 }
 
-// begin reads each partition until the generation ends. Next returns no other generation before all of them have.
+// begin reads each partition until the generation ends. Next returns another generation only after
+// all reads have ended.
 func (s *segmentio) begin(generation *kafka.Generation) {
 	assigned := generation.Assignments[s.given.Topic]
 	readers, partitions := map[int32]*kafka.Reader{}, []int32{}

@@ -7,7 +7,7 @@ const { topic, group } = given;
 const kafka = new Kafka({ brokers: [given.bootstrap], logLevel: logLevel.NOTHING });
 const consumer = kafka.consumer({ groupId: group, sessionTimeout: given.session_ms, heartbeatInterval: 500, maxWaitTimeInMs: 500 });
 const admin = kafka.admin();
-const next = {}; // what to commit, by partition
+const next = {}; // offsets to commit, by partition
 
 function tell(event, fields = {}) {
   process.stdout.write(JSON.stringify({ event, ...fields }) + "\n");
@@ -16,7 +16,7 @@ function tell(event, fields = {}) {
 consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
   tell("assigned", { partitions: payload.memberAssignment[topic] || [], generation: null });
 });
-// Emitted before the member joins again: from here on it fetches nothing of its old partitions.
+// Emitted before the member rejoins: from then on it does not fetch from its old partitions.
 consumer.on(consumer.events.REBALANCING, () => {
   for (const partition of Object.keys(next)) delete next[partition];
   tell("revoked", { partitions: [], generation: null });
