@@ -213,7 +213,7 @@ fn named_partitions<'a>(
     topics.flat_map(|topic| topic.partitions.iter().map(|partition| (topic.name, partition)))
 }
 
-/// Partitions that the request names more than once: each fails with one INVALID_REQUEST. The
+/// Partitions that the request names more than once: each fails with one `INVALID_REQUEST`. The
 /// values become true once that error is in the response.
 fn repeated_partitions<'a>(request: &Request<'a>) -> HashMap<(&'a str, i32), bool> {
     let named = (request.topics.iter())

@@ -339,7 +339,7 @@ impl Partition {
     }
 
     /// Records an append whose waiter was removed: later batches of the producer fail with
-    /// NOT_ENOUGH_REPLICAS, so that they are retried in order.
+    /// `NOT_ENOUGH_REPLICAS`, so that they are retried in order.
     fn note_forgotten(&self, append: &Append) {
         self.note_refused(append, KafkaError::NotEnoughReplicas);
     }

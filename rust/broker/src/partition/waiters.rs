@@ -144,7 +144,7 @@ impl Waiters {
     }
 
     /// Makes `tell` wait until the low watermark is at least `offset`. If [`DELETIONS_MAX`]
-    /// requests are waiting, the oldest fails with REQUEST_TIMED_OUT, because requests that time
+    /// requests are waiting, the oldest fails with `REQUEST_TIMED_OUT`, because requests that time
     /// out are not removed from this list.
     pub fn wait_low(&mut self, offset: i64, tell: TellLow, wakeups: &mut Wakeups) {
         if self.deletions.len() == DELETIONS_MAX {

@@ -176,7 +176,7 @@ impl Appends {
     }
 
     /// Copies the outcomes into the response; appends without an outcome fail with
-    /// REQUEST_TIMED_OUT.
+    /// `REQUEST_TIMED_OUT`.
     fn settle(self, ctx: &Arc<Context>, listener: &Arc<str>, mut answer: Answer) -> Outcome {
         let slots = self.outcomes.due.lock().take();
         for (place, slot) in self.places.iter().zip(slots) {

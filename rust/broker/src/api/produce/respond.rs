@@ -264,7 +264,7 @@ impl Answer {
     }
 
     /// Records the outcome of the append to `partition`. If the topic was deleted in the meantime,
-    /// a client that named it gets UNKNOWN_TOPIC_OR_PARTITION.
+    /// a client that named it gets `UNKNOWN_TOPIC_OR_PARTITION`.
     pub(super) fn settle(
         &mut self,
         (topic, place): (usize, usize),

@@ -111,7 +111,7 @@ impl Verification {
         }))
     }
 
-    /// A client that named a deleted topic gets UNKNOWN_TOPIC_OR_PARTITION.
+    /// A client that named a deleted topic gets `UNKNOWN_TOPIC_OR_PARTITION`.
     fn named(&self, error: KafkaError) -> KafkaError {
         match error {
             KafkaError::UnknownTopicId if self.version < TOPIC_ID_VERSION_MIN => {
@@ -127,7 +127,7 @@ impl Verification {
     }
 
     /// Appends the batches that the coordinator allows. `codes` are its error codes in the order of
-    /// the partitions; `None`, no decision in time, is COORDINATOR_NOT_AVAILABLE.
+    /// the partitions; `None`, no decision in time, is `COORDINATOR_NOT_AVAILABLE`.
     fn settle(self, mut produced: Produced, codes: Option<&[i16]>) -> Produced {
         let count = self.held.len();
         let codes = codes.map_or(vec![KafkaError::CoordinatorNotAvailable; count], |codes| {
