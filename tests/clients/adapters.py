@@ -91,7 +91,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python."""
+    """kafka-python, which cannot write headers without a value."""
 
     name = "kafka-python"
     null_headers = False
@@ -141,7 +141,7 @@ class KafkaPython:
 
 
 class Aiokafka:
-    """aiokafka."""
+    """aiokafka, with a new event loop for each call."""
 
     name = "aiokafka"
     null_headers = True

@@ -63,7 +63,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "voter": Layout(frozenset({1}), NODES),
     "voters": Layout(frozenset({1, 2}), NODES),
 }
-"""Ours: a broker, two brokers; the only controller, with a broker and without; one voter of three, two of them."""
+"""Our nodes: one or two brokers; the only controller, broker or not; one or two of three voters."""
 
 
 class Direct(Network):

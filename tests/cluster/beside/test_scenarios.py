@@ -1,4 +1,4 @@
-"""A sample of `make beside`: two voters of ours and one of Apache Kafka's under load; one is killed."""
+"""A sample of `make beside`: two of our voters and one of Kafka's under load; one is killed."""
 
 from pathlib import Path
 

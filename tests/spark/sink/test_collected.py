@@ -155,7 +155,7 @@ def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
 
 def test_pieces_are_put_together_into_chunks_of_about_one_size() -> None:
     at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
-    # Two pieces and one of the first task, none of the second, one and one of the third.
+    # Chunks of two pieces and one piece from the first task, of one piece each from the third.
     assert collected._chunks(at, [40, 40, 40, 500, 500], 100) == (
         [0, 2, 2],
         [2, 1, 1],

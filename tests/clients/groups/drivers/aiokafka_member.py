@@ -35,7 +35,7 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class Aiokafka:
-    """Blocking calls on the client's loop, which runs during `poll`; heartbeats need no more."""
+    """Blocking calls on the client's loop, which runs during `poll`; heartbeats need only that."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.topic = given["topic"]
