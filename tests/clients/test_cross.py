@@ -21,7 +21,7 @@ BEGUN_MS = int(time.time() * 1000) - 3_600_000
 
 
 def rows_of(client: Client, codec: str) -> list[Row]:
-    """Return text keys and values, nulls, empty values, headers, and decreasing timestamps."""
+    """Return text keys and values, nulls, empty values, headers, and unordered timestamps."""
     nothing = (("nothing", None),) if client.null_headers else ()
     return [
         Row(

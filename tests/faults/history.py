@@ -208,7 +208,7 @@ def reordered_writes(history: History) -> Iterator[Anomaly]:
 
 
 def two_owners(history: History) -> Iterator[Anomaly]:
-    """Find partitions with two owners: in one generation, or before an earlier owner was done."""
+    """Find partitions with two owners in one generation."""
     owners: dict[tuple[int, int], set[str]] = defaultdict(set)
     for owned in history.owned:
         owners[owned.generation, owned.partition].add(owned.member)

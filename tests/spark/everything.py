@@ -213,7 +213,7 @@ class Everything:
         return [row["version"] for row in rows]
 
     def _executor_processes(self) -> int:
-        """Return their number, without the driver, whose block manager is counted, too."""
+        """Return the number of executors; the status also lists the driver's block manager."""
         context: Any = self._spark.sparkContext
         return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 

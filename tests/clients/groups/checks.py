@@ -36,7 +36,10 @@ def anomalies(
 
 
 def overlaps(owned: Sequence[Owned]) -> Iterator[Anomaly]:
-    """Find partitions with two owners at a time; members report a revocation before the group."""
+    """Find partitions with two owners at a time.
+
+    A member reports a revocation before it sends it to the group, so spans of owners never overlap.
+    """
     for one, other in combinations(owned, 2):
         is_shared = one.partition == other.partition and one.member != other.member
         if is_shared and one.since < other.until and other.since < one.until:

@@ -209,13 +209,13 @@ class Invariants:
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
 
     def _told(self, node: Node, answer: FetchAnswer) -> None:
-        """Check MonotonicHighWatermark: followers get none below those of earlier leaders."""
+        """Check MonotonicHighWatermark: a response is not below what earlier leaders committed."""
         earlier = bisect_left(self._epochs, answer.epoch)
         end, told = self.committed[earlier - 1].end_offset if earlier else 0, answer.high_watermark
         _require(told >= end or told == -1, "MonotonicHighWatermark", node.key, "tells", told, end)
 
     def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:
-        """Check CommittedDataSurvives: a disk keeps the records committed by the leader's epoch.
+        """Check CommittedDataSurvives: a disk keeps records committed up to the leader's epoch.
 
         A deposed leader that is not yet aware of it may make its followers truncate records that a
         later leader has committed on a majority without them.
