@@ -1,9 +1,10 @@
 """The command ``pykafka-core``.
 
-``serve`` starts without typer and rich, which take longer to import than the broker takes to start; everything else is
-a typer application. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C; ``serve`` and
-``consume --follow``, which only Ctrl-C ends, exit with 0, and ``serve`` with 1 if its broker stopped by itself. A
-closed output pipe is not a failure.
+``serve`` starts without typer and rich, whose import takes longer than the start of the broker; all
+other commands are a typer application. The exit codes are 0 for success, 1 for a failure, 2 for
+wrong usage, and 130 for an interruption by Ctrl-C. ``serve`` and ``consume --follow`` only end with
+Ctrl-C and exit with 0; ``serve`` exits with 1 if its broker stopped by itself. A closed output pipe
+is not a failure.
 """
 
 import gc
@@ -18,7 +19,7 @@ from .errors import FAILED, INTERRUPTED, USAGE, CliError
 
 __all__ = ["CliError", "main"]
 
-# Modules that a plain install does not bring, and what to install for them.
+# Modules that a plain installation does not contain, and the packages to install for them.
 _EXTRAS = {"confluent_kafka": ("confluent-kafka", "'pykafka-core[cli]'")}
 
 
@@ -26,12 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit the process with its code."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed
+        if getattr(sys, name) is None:  # the stream was closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     code = _outcome(asked)
     try:
         sys.stdout.flush()
-    except OSError as error:  # else the interpreter complains when it flushes at its end
+    except OSError as error:  # otherwise the interpreter complains when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not code and not isinstance(error, BrokenPipeError):
             code = _failed(error)
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _outcome(asked: list[str]) -> str | int | None:
-    """The exit code of one command, or the text that `sys.exit` prints."""
+    """Return the exit code of one command, or the text that `sys.exit` prints."""
     try:
         _run(asked)
     except CliError as error:
@@ -54,18 +55,18 @@ def _outcome(asked: list[str]) -> str | int | None:
             f"pykafka-core: this command needs {name}: pip install {requirement}", file=sys.stderr
         )
         return USAGE
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has stopped reading
         return 0
     except (LocalError, KafkaError, OSError) as error:
         return _failed(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except RuntimeError as error:
-        # Ctrl-C within a wait for a lock: its `with` then lets go of what it does not hold.
+        # Ctrl-C in a wait for a lock: its `with` then releases a lock that it does not hold.
         if isinstance(error.__context__, KeyboardInterrupt):
             return INTERRUPTED
         raise
-    except SystemExit as error:  # typer's; it calls a broken pipe a failure
+    except SystemExit as error:  # from typer, for which a broken pipe is a failure
         return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
     return 0
 
@@ -80,9 +81,10 @@ def _failed(error: Exception) -> int:
 
 def _run(asked: list[str]) -> None:
     if asked[:1] == ["serve"]:
-        # Until `serve` catches it. A KeyboardInterrupt may be lost: importlib's callbacks swallow it.
+        # The default applies until `serve` catches it. A KeyboardInterrupt may be lost in callbacks
+        # of importlib.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        gc.disable()  # a start makes no garbage; `serve` begins to collect when it is ready
+        gc.disable()  # a start creates no garbage; `serve` enables the collector when it is ready
         from .serve import ServeOptions, serve
 
         options = ServeOptions.from_arguments(asked[1:])

@@ -1,4 +1,4 @@
-"""The typer application: commands, their options and help. Each command's work is in its own module."""
+"""The typer application: commands, their options and help; other modules implement them."""
 
 from pathlib import Path
 from typing import Annotated, Literal

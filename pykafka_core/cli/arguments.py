@@ -1,4 +1,4 @@
-"""Values of arguments, read without typer, which the test kit does not need."""
+"""Parsers of argument values; they do not import typer, which the test kit does not need."""
 
 from datetime import datetime
 
@@ -8,10 +8,10 @@ INT64_MAX = 2**63 - 1
 
 
 def utf8(text: str) -> str:
-    """Return ``text``; bytes that are not UTF-8, which Python has as surrogates, end the process in librdkafka.
+    """Return ``text`` if it can be encoded as UTF-8; librdkafka ends the process otherwise.
 
     Raises:
-        CliError: It cannot be encoded.
+        CliError: It contains bytes that are not UTF-8, which Python has as surrogates.
     """
     try:
         text.encode()
@@ -21,14 +21,17 @@ def utf8(text: str) -> str:
 
 
 def time_ms(text: str) -> int:
-    """Return milliseconds since 1970 of an ISO time, local where it names no zone, or of ``@MILLISECONDS``."""
+    """Return the Unix time in milliseconds of an ISO time or of ``@MILLISECONDS``.
+
+    An ISO time without a zone is local time.
+    """
     if text.startswith("@"):
         return int64(text[1:])
     return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def int64(text: str) -> int:
-    """Return a number.
+    """Parse an integer of 64 bits.
 
     Raises:
         ValueError: It is not a number.

@@ -1,4 +1,4 @@
-"""What a command says when it fails."""
+"""The error of a command that fails."""
 
 from typing import Final
 
@@ -8,16 +8,16 @@ INTERRUPTED: Final = 130
 
 
 class CliError(Exception):
-    """A command that cannot do what was asked.
+    """An error of a command that cannot do its work.
 
     Args:
-        text: What is wrong.
-        advice: What to do.
-        exit_code: 1 it failed, 2 it was asked wrongly, 130 it was interrupted.
+        text: The problem.
+        advice: A way to solve it.
+        exit_code: 1 after a failure, 2 after wrong usage, 130 after an interruption.
     """
 
     def __init__(self, text: str, advice: str = "", *, exit_code: int = FAILED) -> None:
         whole = f"{text}\n  {advice}" if advice else text
-        # It may repeat an argument that is not UTF-8.
+        # The text may repeat an argument that is not UTF-8.
         super().__init__(whole.encode(errors="backslashreplace").decode())
         self.exit_code = exit_code

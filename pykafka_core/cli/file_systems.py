@@ -1,4 +1,4 @@
-"""Checks of the file system that a directory is on."""
+"""Checks of the file system of a directory."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ READ_ONLY_ADVICE = "remount it for writing, or copy the directory to another fil
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether the file system of a path, which need not exist, is mounted read-only."""
+    """Return whether the file system of a path is mounted read-only; the path may not exist."""
     there = next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
     return bool(os.statvfs(there).f_flag & os.ST_RDONLY)
 

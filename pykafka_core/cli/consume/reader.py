@@ -85,7 +85,11 @@ class Reader:
         self._deadline = time.monotonic() + patience_s
 
     def sets(self) -> Generator[Set]:
-        """Yield the responses; without `follow` it stops at the end of all partitions."""
+        """Yield the records of responses; without `follow`, until the end of all partitions.
+
+        Raises:
+            CliError: A partition cannot be read.
+        """
         while True:
             try:
                 with cluster(self._bootstrap, self._what) as found:

@@ -1,4 +1,7 @@
-"""``demo``: real data through a broker and back, through a group once, through three brokers that fail, then Spark."""
+"""``demo``: send real data through a broker and back, with failures, and count it with Spark.
+
+Its parts are a round trip, a group that processes exactly once, three brokers that fail, and Spark.
+"""
 
 import tempfile
 import time
@@ -21,18 +24,19 @@ NEXT = """[bold]Where to go next[/bold]
 
 
 def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
-    """Run it and print what happened.
+    """Run the demo and print the results.
 
     Args:
-        data: The broker's data directory, which stays; None takes a temporary one.
-        count: How many flights of the source; the first ones.
-        spark: Also the last part, which needs Java, PySpark and its Kafka connector.
-        plots: Where the last part puts its plots.
+        data: The broker's data directory, which is kept; None creates a temporary one.
+        count: The number of flights, from the first of the source.
+        spark: Whether to run the last part, which needs Java, PySpark and its Kafka connector.
+        plots: The folder for the plots of the last part.
 
     Raises:
-        CliError: What came back is not what was sent, or something that Spark needs is missing.
+        CliError: The records that were read are not the ones that were sent, or something that
+            Spark needs is missing.
     """
-    import confluent_kafka  # noqa: F401  (missing, it is reported before anything starts)
+    import confluent_kafka  # noqa: F401  (an error here comes before anything starts)
 
     from pykafka_core import Broker
 
@@ -55,7 +59,7 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
 
 @contextmanager
 def _directory(data: Path | None) -> Iterator[Path]:
-    """The given directory, which stays, or a temporary one."""
+    """The given directory, which is kept, or a temporary one."""
     if data is not None:
         yield data
         return

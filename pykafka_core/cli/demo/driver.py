@@ -1,8 +1,8 @@
-"""The demo's Spark query, in a process of its own that can be killed: `python -m pykafka_core.cli.demo.driver JOB`.
+"""The demo's Spark query, in a separate process that the demo can kill.
 
-It tells of each batch on stdout, one JSON object a line, and waits for a line on stdin before it goes
-on. At that moment the ledger has committed the batch and Spark does not know of it yet: who kills the
-process then has Spark repeat the batch.
+Run it as `python -m pykafka_core.cli.demo.driver JOB`. It reports each batch on stdout, as one JSON
+object per line, and waits for a line on stdin before it continues. At that moment the ledger has
+committed the batch, but Spark has not: if the process is killed then, Spark repeats the batch.
 """
 
 import json
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """What the driver is told; `folder` holds its database and Spark's checkpoint."""
+    """The driver's job; `folder` contains its database and Spark's checkpoint."""
 
     bootstrap: str
     topic: str
@@ -49,7 +49,7 @@ class Job(NamedTuple):
 
 
 def main(job: Job) -> None:
-    """Count what is in the topic, write the totals back to the broker."""
+    """Count the records of the topic, and write the totals back to the broker."""
     open_totals(job.database)
     ledger = SQLiteLedger(job.database)
     consumer = IdempotentSink(ledger, "demo", "id", effect=_count, brokers=job.bootstrap)
@@ -87,7 +87,7 @@ def _session(job: Job) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # Two drivers of a minute each never earn back what C2 costs.
+        # Two drivers of a minute each are too short for C2 to pay off.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -98,7 +98,7 @@ def _session(job: Job) -> SparkSession:
 
 
 def _flights(spark: SparkSession, job: Job) -> "DataFrame":
-    """The topic's records with their message ids, and the partitions that their keys belong to."""
+    """The topic's records with their message ids, and with the partitions of their keys."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", job.bootstrap)
@@ -122,7 +122,7 @@ def _flights(spark: SparkSession, job: Job) -> "DataFrame":
 
 
 def _count(connection: Any, table: pa.Table) -> None:
-    """The effect: add a batch's delays to the totals."""
+    """Add the delays of a batch to the totals; this is the effect of the sink."""
     wrong = pc.sum(pc.not_equal(table["assigned"], table["partition"])).as_py()
     if wrong:
         raise ValueError(f"{wrong} records are in another partition than their key's")
@@ -137,7 +137,7 @@ def _count(connection: Any, table: pa.Table) -> None:
 
 
 def _write_back(spark: SparkSession, job: Job) -> None:
-    """The totals as records: key "carrier hour", value JSON."""
+    """Write the totals as records: the key is "carrier hour", the value is JSON."""
     rows = [(*place, *total) for place, total in read_delays(job.database).items()]
     totals = spark.createDataFrame(
         rows, "carrier string, hour string, flights bigint, landed bigint, minutes bigint"

@@ -1,8 +1,11 @@
-"""The second part: a group of three computes each flight's speed exactly once, though one of them is killed.
+"""The second part: a group of three computes each flight's speed exactly once, despite a kill.
 
-Each member reads, writes and commits in transactions. One is killed in the middle of its transaction: its records
-are in the log, and nobody who reads what is committed ever sees them. Another process takes its place, by name: that
-aborts the transaction. When the session of the dead member ends, its partitions are read on from the last commit.
+Each member reads, writes and commits in transactions. One is killed in the middle of its
+transaction: its records are in the log, but consumers with read_committed never return them.
+Another
+process replaces it under the same name, which aborts the transaction. When the session of the
+killed
+member expires, the other members read its partitions from the last commit.
 """
 
 import json
@@ -34,12 +37,12 @@ TARGET: Final = "speeds"
 GROUP: Final = "speeds"
 MEMBERS: Final = 3
 FLIGHTS_MAX: Final = 60_000
-"""Enough to see it happen."""
+"""Enough for a visible effect."""
 _PATIENCE_S: Final = 60.0
 
 
 class _Member:
-    """A worker's process, and what it told so far."""
+    """The process of a worker, and its reports so far."""
 
     def __init__(self, broker: "Broker", name: str) -> None:
         job = Job(broker.bootstrap_servers, SOURCE, TARGET, GROUP, name)
@@ -58,22 +61,22 @@ class _Member:
         self._listener.start()
 
     def pause(self) -> None:
-        """Have it stop in the middle of its next transaction."""
+        """Make it stop in the middle of its next transaction."""
         _pipe(self.process.stdin).write("pause\n")
         _pipe(self.process.stdin).flush()
 
     def check(self) -> None:
-        """Raise what ended it, if it did.
+        """Raise an error if the process has ended.
 
         Raises:
-            CliError: With the end of what it printed.
+            CliError: It has ended; the error contains the end of its output.
         """
         if self.process.poll() is not None:
             lines = _pipe(self.process.stderr).read().strip().splitlines()
             raise CliError(f"member {self.name} of the demo's group ended", "\n  ".join(lines[-9:]))
 
     def end(self, how: signal.Signals) -> None:
-        """Stop it, one way or the other."""
+        """Stop it with this signal."""
         self.process.send_signal(how)
         self.process.wait(_PATIENCE_S)
         self._listener.join(_PATIENCE_S)
@@ -94,10 +97,10 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
 
 
 def compute_exactly_once(broker: "Broker", source: Sequence[Flight], console: Console) -> None:
-    """Run it, hold the speeds against the source, print what happened.
+    """Compute the speeds, compare them with the source, and print the result.
 
     Raises:
-        CliError: A member failed, or a flight's speed is missing, there twice, or out of order.
+        CliError: A member failed, or a flight's speed is missing, duplicated or out of order.
     """
     flights = source[:FLIGHTS_MAX]
     for topic in (SOURCE, TARGET):
@@ -122,7 +125,7 @@ def _told(aborted: int | None) -> str:
 
 
 def _run(broker: "Broker", flights: Sequence[Flight], progress: Progress) -> int | None:
-    """How many records were aborted; None if no member was killed."""
+    """Return the number of aborted records; None if no member was killed."""
     with _group(broker) as members, _Reader(broker.bootstrap_servers) as reader:
         task = progress.add_task("speeds", total=len(flights), unit="flights")
         victim = members[1]
@@ -157,7 +160,7 @@ def _group(broker: "Broker") -> Iterator[list[_Member]]:
 
 
 class _Reader:
-    """Reads what is committed of all partitions of the target."""
+    """Reads the committed records of all partitions of the target."""
 
     def __init__(self, bootstrap: str) -> None:
         from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -179,7 +182,7 @@ class _Reader:
         self._client.close()
 
     def read(self) -> int:
-        """Take what came; how many."""
+        """Read the records that have arrived, and return their number."""
         messages = [one for one in self._client.consume(5000, 0.2) if one.error() is None]
         for message in messages:
             key, value = message.key(), message.value()
@@ -190,7 +193,7 @@ class _Reader:
         return len(messages)
 
     def all_records(self) -> int:
-        """How many records there are, with those that were aborted."""
+        """Return the number of all records, including the aborted ones."""
         from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
         client = Consumer(
@@ -208,7 +211,7 @@ class _Reader:
 
 
 def _verify(flights: Sequence[Flight], reader: _Reader) -> None:
-    reader.read()  # what would be too much
+    reader.read()  # any surplus records
     expected: dict[bytes, list[bytes]] = defaultdict(list)
     for carrier, flight in flights:
         expected[carrier.encode()].append(speed(flight))

@@ -1,9 +1,10 @@
-"""The part of the demo with three brokers: flights stream in while a leader is killed and a disk is lost.
+"""The part with three brokers: flights are sent while a leader is killed and a disk is lost.
 
-Each record goes to three replicas, and is acknowledged once two have it (``acks=all``, ``min.insync.replicas=2``). A
-group reads while it comes. The sender waits at two places of the stream until a node that was away is back in sync, so
-that records are on their way at each fault and after it, however fast the machine is. At the end every flight is there
-once, in its carrier's order, and the three logs of each partition are the same byte for byte.
+Each record goes to three replicas, and is acknowledged when two have it (``acks=all``,
+``min.insync.replicas=2``). A group reads the records at the same time. The sender waits at two
+places of the stream until a restarted node is in sync again, so that records are sent during and
+after each fault, at any speed of the machine. At the end every flight exists once, in its carrier's
+order, and the three logs of each partition are identical, byte for byte.
 """
 
 import tempfile
@@ -37,10 +38,11 @@ GROUP = "departures"
 
 
 def survive(source: Sequence[Flight], console: Console) -> None:
-    """Run it and print what happened.
+    """Run the part and print the results.
 
     Raises:
-        CliError: A flight is missing, there twice or out of order, or replicas differ; or a node did not come back.
+        CliError: A flight is missing, duplicated or out of order, or replicas differ; or a node did
+            not start again.
     """
     begun = time.monotonic()
     with (
@@ -76,7 +78,7 @@ def _create(cluster: Nodes) -> None:
 
 
 def _stream(cluster: Nodes, source: Sequence[Flight], view: "_View") -> None:
-    """Send and read while nodes die."""
+    """Send and read while nodes are killed."""
     third = len(source) // 3
     with _Sender(cluster.bootstrap, source) as sender, _Group(cluster.bootstrap) as group:
         view.sender, view.group = sender, group
@@ -115,7 +117,7 @@ def _stream(cluster: Nodes, source: Sequence[Flight], view: "_View") -> None:
 
 
 def _leader(view: "_View") -> int:
-    """A node that leads partitions."""
+    """Return a node that leads partitions."""
     return max(view.look().nodes, key=lambda node: node.leads).node
 
 
@@ -129,7 +131,7 @@ def _all_in_sync(view: "_View") -> bool:
 
 
 class _Sender:
-    """Sends flights in their order, up to a place that is moved on."""
+    """Sends flights in their order, up to a limit that moves."""
 
     def __init__(self, bootstrap: str, source: Sequence[Flight]) -> None:
         self._source = source
@@ -167,10 +169,10 @@ class _Sender:
             self._changed.notify_all()
 
     def finish(self) -> None:
-        """Return once everything is confirmed.
+        """Return when every flight is confirmed.
 
         Raises:
-            CliError: Something was not.
+            CliError: A flight was not confirmed.
         """
         self.go_on(len(self._source))
         self._thread.join(PATIENCE_S)
@@ -189,7 +191,7 @@ class _Sender:
             pass
 
     def _may_go_on(self, number: int) -> bool:
-        """Wait at the place up to which is sent; what was sent is confirmed meanwhile."""
+        """Wait at the limit of the sending; confirmations still arrive in the meantime."""
         while True:
             with self._changed:
                 if self._is_over:
@@ -217,7 +219,7 @@ class _Sender:
 
 
 class _Group:
-    """A member of a group, which reads while records come. What a rebalance gives it again is counted once."""
+    """A member of a group that reads while records arrive; repeated records count once."""
 
     def __init__(self, bootstrap: str) -> None:
         from confluent_kafka import Consumer
@@ -240,14 +242,14 @@ class _Group:
 
     @property
     def count(self) -> int:
-        """Records that it has read, each once."""
+        """The number of different records that it has read."""
         return sum(self._next)
 
     def _run(self) -> None:
         while not self._is_over:
             for message in self._client.consume(5000, LOOK_S):
                 partition, offset = message.partition(), message.offset()
-                # A gap would leave the count short for ever.
+                # A gap would leave the count short forever.
                 if (
                     message.error() is None
                     and partition is not None
@@ -257,7 +259,7 @@ class _Group:
 
 
 class _View:
-    """A table of the cluster, drawn again and again on a terminal; elsewhere only what happens is printed."""
+    """A table of the cluster, redrawn on a terminal; elsewhere only the events are printed."""
 
     def __init__(self, cluster: Nodes, console: Console) -> None:
         self._cluster = cluster
@@ -279,16 +281,16 @@ class _View:
             self._console.print(self._table(self._last))
 
     def say(self, what: str) -> None:
-        """Print what has happened, with the time."""
+        """Print an event with the time."""
         self._console.print(f"{time.monotonic() - self._begun:6.1f} s  {what}", highlight=False)
 
     def look(self) -> ClusterStatus:
-        """The cluster now, as one of its nodes sees it."""
+        """The present state of the cluster, as one of its nodes reports it."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self._last = look(self._cluster.bootstrap)
-            except CliError:  # a node may die in the middle of an answer
+            except CliError:  # a node may be killed during its response
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(LOOK_S)
@@ -296,10 +298,10 @@ class _View:
                 return self._last
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for it and draw meanwhile.
+        """Wait for the condition, and draw in the meantime.
 
         Raises:
-            CliError: It did not come in time, or the sender failed.
+            CliError: The condition was not met in time, or the sender failed.
         """
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
@@ -331,13 +333,13 @@ class _View:
 
 
 def compare(cluster: Nodes) -> int:
-    """Hold the replicas' logs against each other, once all nodes have stopped.
+    """Compare the logs of the replicas, after all nodes have stopped.
 
     Returns:
-        Bytes of one replica of all partitions.
+        The number of bytes in one replica of all partitions.
 
     Raises:
-        CliError: Two differ.
+        CliError: Two logs differ.
     """
     size = 0
     for partition in range(PARTITIONS):
@@ -349,5 +351,5 @@ def compare(cluster: Nodes) -> int:
 
 
 def _log(directory: Path) -> bytes:
-    """All segments; a clean stop has cut what was reserved behind the last batch."""
+    """All segments; a clean stop has cut the preallocated space after the last batch."""
     return b"".join(file.read_bytes() for file in sorted(directory.glob("*.log")))

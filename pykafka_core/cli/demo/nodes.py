@@ -1,4 +1,4 @@
-"""Three brokers as processes, for the demo to kill."""
+"""Three brokers as processes that the demo can kill."""
 
 import os
 import shutil
@@ -21,11 +21,11 @@ _HOST = "127.0.0.1"
 
 
 class Nodes:
-    """Brokers that are controllers too, each a process with a directory of its own.
+    """Nodes that are brokers and controllers, one process and one directory each.
 
     Args:
-        folder: Has a directory for each node, by its id.
-        ports: Of each node's broker and its controller.
+        folder: It contains the directory of each node, named by its id.
+        ports: The ports of each node's broker and controller.
     """
 
     def __init__(self, folder: Path, ports: dict[int, tuple[int, int]]) -> None:
@@ -39,23 +39,23 @@ class Nodes:
 
     @property
     def bootstrap(self) -> str:
-        """Of all nodes, up or not."""
+        """The addresses of all nodes, whether they run or not."""
         return ",".join(f"{_HOST}:{broker}" for broker, _ in self._ports.values())
 
     @property
     def up(self) -> list[int]:
-        """Nodes that run."""
+        """The nodes that run."""
         return sorted(self._up)
 
     def data(self, node: int) -> Path:
-        """A node's directory."""
+        """The directory of a node."""
         return self._folder / str(node)
 
     def start(self, nodes: Iterable[int]) -> None:
-        """Start nodes, and return when clients may connect to each.
+        """Start nodes, and return when each accepts clients.
 
         Raises:
-            CliError: One ended; what it said stands above.
+            CliError: A node ended; its output is above.
         """
         begun = {node: self._begin(node) for node in nodes}
         for node, process in begun.items():
@@ -64,15 +64,16 @@ class Nodes:
                 raise CliError(f"node {node} did not start; what it said stands above")
 
     def kill(self, node: int) -> None:
-        """``kill -9``."""
+        """Kill a node with SIGKILL."""
         process = self._up.pop(node)
         process.kill()
         process.communicate()
 
     def lose_disk(self, node: int) -> None:
-        """Give a node that is down a new disk.
+        """Give a stopped node a new disk.
 
-        It is another one to the metadata quorum, and no voter: the old one has given votes that this one does not know.
+        To the metadata quorum the new disk is another replica and not a voter, because the votes of
+        the old disk are not on it.
         """
         known = DataDirectory(self.data(node)).identity()
         assert known is not None, "it was formatted"
@@ -81,7 +82,7 @@ class Nodes:
         self._observers.add(node)
 
     def stop(self) -> None:
-        """End all that run: cleanly, and by force where that does not do."""
+        """End all running nodes: cleanly, or with SIGKILL after a time."""
         ended = list(self._up.values())
         self._up.clear()
         for process in ended:
@@ -135,11 +136,11 @@ class Nodes:
 
 @contextmanager
 def nodes(folder: Path) -> Iterator[Nodes]:
-    """Nodes that do not run yet; those that do at the end are ended."""
+    """Nodes that do not run yet; at the end, all running ones are stopped."""
     with ExitStack() as reserved:
 
         def port() -> int:
-            """Nobody else is given it, as a socket that never listens is bound to it."""
+            """Return a port that no other process gets: a socket is bound to it without listen."""
             holder = reserved.enter_context(socket.socket())
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             holder.bind((_HOST, 0))

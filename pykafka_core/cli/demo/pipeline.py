@@ -1,8 +1,9 @@
-"""The third part: Spark counts flights that were sent up to two times, is killed, and counts each once.
+"""The third part: Spark counts each flight once, despite duplicate records and a kill.
 
-The driver is a child process (`driver`). When it has told of a batch in the middle it is killed with
-all that belongs to it, at the worst moment: the ledger's database has the batch, Spark's checkpoint has
-not. Another one takes over from the checkpoint and gets the batch a second time.
+Flights are sent up to two times. The driver is a child process (`driver`). After its report of a
+batch in the middle, it and all its children are killed at the worst moment: the ledger's database
+has the batch, but Spark's checkpoint does not. Another driver continues from the checkpoint and
+receives the batch a second time.
 """
 
 import json
@@ -43,7 +44,7 @@ _SKIP: Final = "or leave this part out: --no-spark (make demo SPARK=0)"
 
 @dataclass(slots=True)
 class Run:
-    """What the drivers told: batches in their order, those before the kill first."""
+    """The reports of the drivers: batches in their order, those before the kill first."""
 
     batches: list[dict[str, Any]] = field(default_factory=list)
     killed_after: int = 0
@@ -51,10 +52,10 @@ class Run:
 
 
 def check_spark() -> None:
-    """Say what is missing before anything runs.
+    """Check that everything is installed, before anything runs.
 
     Raises:
-        CliError: No Java, no PySpark, or no Kafka connector for it.
+        CliError: Java, PySpark or its Kafka connector is missing.
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
@@ -73,7 +74,7 @@ def check_spark() -> None:
 def count_with_spark(
     broker: "Broker", source: Sequence[Flight], console: Console, plots: Path
 ) -> None:
-    """Run it, hold the totals against the source, print and plot them.
+    """Count with Spark, compare the totals with the source, and print and plot them.
 
     Raises:
         CliError: A driver failed, or a flight is missing or counted twice.
@@ -98,14 +99,15 @@ def count_with_spark(
 
 
 def _count(broker: "Broker", records: Sequence[Record], folder: Path, console: Console) -> Run:
-    """Send the records and have Spark count them; ``folder`` gets its database and checkpoint."""
+    """Send the records and count them with Spark; its database and checkpoint are in ``folder``."""
     job = {
         "bootstrap": broker.bootstrap_servers,
         "topic": TOPIC,
         "partitions": PARTITIONS,
         "output_topic": OUTPUT_TOPIC,
         "folder": str(folder),
-        # A limit is shared out over partitions and rounded: a little more avoids a batch of leftovers.
+        # Spark divides a limit among partitions and rounds it: a little more avoids a small last
+        # batch.
         "batch_records": len(records) // BATCHES + 2 * PARTITIONS,
     }
     with progress_bars(console) as progress:
@@ -114,11 +116,11 @@ def _count(broker: "Broker", records: Sequence[Record], folder: Path, console: C
 
 
 def _run_twice(job: Mapping[str, Any], total: int, progress: Progress) -> Run:
-    """A driver that is killed, then one that ends by itself."""
+    """Run a driver that is killed, then one that ends by itself."""
     run = Run()
     task = progress.add_task("counting", total=total, unit="records")
     with _driver(job) as process:
-        # It waits for an answer, so it is in the middle even if a small topic was a single batch.
+        # The driver waits for an answer, so it is in the middle even if a small topic is one batch.
         in_time = _follow(process, run, progress, task, kill_at=total * KILLED_AFTER // BATCHES)
         if not in_time:
             raise _failed(job)
@@ -133,7 +135,7 @@ def _run_twice(job: Mapping[str, Any], total: int, progress: Progress) -> Run:
 
 @contextmanager
 def _driver(job: Mapping[str, Any]) -> Iterator[subprocess.Popen[str]]:
-    """A process group: the driver, its Java and its workers end together."""
+    """A process group: the driver, its Java process and its workers end together."""
     command = [sys.executable, "-m", "pykafka_core.cli.demo.driver", json.dumps(job)]
     with (
         (Path(job["folder"]) / "driver.log").open("w") as log,
@@ -161,7 +163,10 @@ def _follow(
     *,
     kill_at: int | None,
 ) -> bool:
-    """Note the batches and let the driver go on after each; True at ``kill_at`` records, False at its end."""
+    """Note the batches, and let the driver continue after each.
+
+    Return True at ``kill_at`` records, and False at the end of the driver.
+    """
     lines, answers = _pipes(process)
     counted = 0
     for line in lines:
@@ -174,7 +179,7 @@ def _follow(
         counted += event["records"]
         if kill_at is not None and counted >= kill_at:
             return True
-        with suppress(BrokenPipeError):  # it failed, as the end of its events will tell
+        with suppress(BrokenPipeError):  # the driver failed; its events end
             answers.write("go on\n")
             answers.flush()
     return False
@@ -192,7 +197,7 @@ def _failed(job: Mapping[str, Any]) -> CliError:
 
 
 def _read_back(bootstrap: str, count: int) -> dict[CarrierHour, Delays]:
-    """The totals that Spark wrote to the topic."""
+    """Return the totals that Spark wrote to the topic."""
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
     client = consumer(bootstrap)

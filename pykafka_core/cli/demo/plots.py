@@ -1,4 +1,4 @@
-"""What the demo shows: bars of text, and the same as PNG."""
+"""The results of the demo as bars of text and as PNG files."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,19 @@ _BLUE, _RED = "#4878a8", "#c44e52"
 
 
 def print_delays(totals: Mapping[CarrierHour, Delays], console: Console) -> None:
-    """Mean delay of each carrier, the most delayed first."""
+    """Print the mean delay of each carrier, the longest first."""
     _bars("Mean delay on arrival, minutes", mean_delays(totals), "{:.1f}", console)
 
 
 def print_throughput(
     batches: Sequence[Mapping[str, Any]], killed_after: int, console: Console
 ) -> None:
-    """Records per second of each batch, in the order in which they were done."""
+    """Print the records per second of each batch, in the order of their completion."""
     _bars("Records per second", throughput(batches, killed_after), "{:,.0f}", console)
 
 
 def draw_delays(totals: Mapping[CarrierHour, Delays], path: Path) -> None:
-    """`print_delays` as PNG."""
+    """Draw the bars of `print_delays` as PNG."""
     rows = mean_delays(totals)
     figure, axes = _figure("Mean delay on arrival, flights from New York City, 2013")
     names = [name for name, _ in reversed(rows)]
@@ -43,7 +43,7 @@ def draw_delays(totals: Mapping[CarrierHour, Delays], path: Path) -> None:
 
 
 def draw_throughput(batches: Sequence[Mapping[str, Any]], killed_after: int, path: Path) -> None:
-    """`print_throughput` as PNG."""
+    """Draw the bars of `print_throughput` as PNG."""
     rows = throughput(batches, killed_after)
     figure, axes = _figure("Spark to SQLite, each record counted once")
     axes.bar(
@@ -58,7 +58,7 @@ def draw_throughput(batches: Sequence[Mapping[str, Any]], killed_after: int, pat
 
 
 def mean_delays(totals: Mapping[CarrierHour, Delays]) -> list[tuple[str, float]]:
-    """(airline, minutes), descending; airlines of which nothing landed are left out."""
+    """Return pairs of airline and minutes, descending, without airlines that never landed."""
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for (carrier, _), row in totals.items():
         sums[carrier][0] += row.landed
@@ -73,7 +73,7 @@ def mean_delays(totals: Mapping[CarrierHour, Delays]) -> list[tuple[str, float]]
 
 
 def throughput(batches: Sequence[Mapping[str, Any]], killed_after: int) -> list[tuple[str, float]]:
-    """(batch, records per second); the batch that Spark did again says so."""
+    """Return pairs of batch and records per second; a repeated batch is marked."""
     return [
         (
             f"{batch['batch']}, again" if number == killed_after else str(batch["batch"]),
@@ -100,7 +100,7 @@ def _bars(title: str, rows: Sequence[tuple[str, float]], form: str, console: Con
 
 
 def _figure(title: str) -> tuple[Any, Any]:
-    """Without a display: straight to a file."""
+    """Return a figure without a display, which can be saved to a file."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""The demo's records and how they are sent."""
+"""The records of the demo, and their sending."""
 
 from collections.abc import Collection
 from itertools import islice
@@ -19,11 +19,11 @@ PATIENCE_S: Final = 30.0
 SHOW_EVERY: Final = 2000
 
 Flight = tuple[str, bytes]
-"""Carrier and flight as JSON: key and value of a record."""
+"""The key and the value of a record: carrier, and flight as JSON."""
 
 
 class Record(NamedTuple):
-    """What a producer is given."""
+    """The arguments of a producer."""
 
     key: str
     value: bytes
@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 def progress_bars(console: Console) -> Progress:
-    """Bars that vanish in a pipe; each task has a `unit`."""
+    """Progress bars that disappear in a pipe; each task has a `unit`."""
     columns = (
         TextColumn("{task.description:>9}"),
         BarColumn(),
@@ -43,7 +43,7 @@ def progress_bars(console: Console) -> Progress:
 
 
 def prepare(progress: Progress, count: int) -> list[Flight]:
-    """Read the source, so that what is measured later is the broker and its clients alone."""
+    """Read the source first, so that later times only measure the broker and its clients."""
     task = progress.add_task("preparing", total=count, unit="flights")
     source: list[Flight] = []
     for flight in islice(flights(), count):
@@ -57,10 +57,10 @@ def prepare(progress: Progress, count: int) -> list[Flight]:
 
 
 def send(bootstrap: str, topic: str, records: Collection[Record], progress: Progress) -> None:
-    """Send the records in their order; returns once the broker has confirmed all of them.
+    """Send the records in their order, and return when the broker has confirmed all.
 
     Raises:
-        CliError: It did not confirm some.
+        CliError: The broker did not confirm some records.
     """
     failures: list[KafkaError] = []
 
@@ -72,7 +72,7 @@ def send(bootstrap: str, topic: str, records: Collection[Record], progress: Prog
         bootstrap,
         {
             "compression.type": "lz4",
-            "partitioner": "murmur2_random",  # as every Kafka client in Java
+            "partitioner": "murmur2_random",  # as in every Java client of Kafka
             "enable.idempotence": True,
             "linger.ms": 20,
             "batch.size": 262_144,
@@ -84,7 +84,7 @@ def send(bootstrap: str, topic: str, records: Collection[Record], progress: Prog
             try:
                 client.produce(topic, value, key, headers=headers, on_delivery=on_delivery)
                 break
-            except BufferError:  # the queue is full: let some be delivered
+            except BufferError:  # the queue is full: some deliveries free space
                 client.poll(0.05)
         if number % SHOW_EVERY == 0:
             client.poll(0)

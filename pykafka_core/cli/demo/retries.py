@@ -1,4 +1,7 @@
-"""Three in ten flights twice, as from a producer that got no confirmation and tried again; and their true sums."""
+"""Records with duplicates, as a producer sends them that retries; and their true sums.
+
+Three in ten flights are sent twice, as if their confirmation were lost.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +16,10 @@ _DELAY: Final = 1000  # records between a flight and its retry
 
 
 class Delays(NamedTuple):
-    """Of one carrier's flights in one scheduled hour; minutes of arrival, of those that landed."""
+    """Sums of one carrier's flights in one scheduled hour.
+
+    `minutes` are the arrival delays of landed flights.
+    """
 
     flights: int
     landed: int
@@ -21,11 +27,11 @@ class Delays(NamedTuple):
 
 
 CarrierHour = tuple[str, str]
-"""Carrier, and hour as 2013-01-01T10:00:00Z."""
+"""The carrier, and the hour as 2013-01-01T10:00:00Z."""
 
 
 def with_retries(source: Sequence[Flight]) -> list[Record]:
-    """Every flight with an id, and 3 of 10 again with the same id, some thousand records later."""
+    """Give each flight an id, and repeat 3 of 10 with the same id, some thousand records later."""
     firsts = [_record(number, flight) for number, flight in enumerate(source)]
     again = (record for number, record in enumerate(firsts) if number % 10 < 3)
     mixed: list[Record] = []
@@ -42,7 +48,7 @@ def _record(number: int, flight: Flight) -> Record:
 
 
 def delays(source: Iterable[Flight]) -> dict[CarrierHour, Delays]:
-    """What a pipeline that counts each flight once comes to."""
+    """Return the result of a pipeline that counts each flight once."""
     sums: dict[CarrierHour, list[int]] = defaultdict(lambda: [0, 0, 0])
     for carrier, hour, minutes in _arrivals(source):
         row = sums[carrier, hour]

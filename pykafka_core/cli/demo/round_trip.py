@@ -1,8 +1,9 @@
-"""The first part: real data through a real client into an embedded broker, and back.
+"""The first part: real data through a real client to an embedded broker, and back.
 
-Every flight becomes a record keyed by its carrier. What is read back is held against the source
-record by record: how many there are, what their distances add up to, and that each carrier's
-flights come in the order in which they were sent.
+Every flight becomes a record with its carrier as key. The records that are read back are compared
+with the source one by one: their number, the sum of their distances, and the order of each
+carrier's
+flights.
 """
 
 import json
@@ -41,7 +42,7 @@ _BATCH = 5000
 
 @dataclass(slots=True)
 class _Carrier:
-    """Sums of one carrier's flights, as they were read back; delays are of arrivals, in minutes."""
+    """Sums of one carrier's flights that were read back; delays are of arrivals, in minutes."""
 
     count: int = 0
     landed: int = 0
@@ -52,7 +53,7 @@ class _Carrier:
 
 @dataclass(slots=True)
 class _Read:
-    """What came back: each carrier's partitions, and its flights in the order of their offsets."""
+    """The records that were read: each carrier's partitions, and its flights by offset."""
 
     count: int = 0
     partitions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -60,10 +61,10 @@ class _Read:
 
 
 def send_and_read_back(broker: "Broker", source: Sequence[Flight], console: Console) -> None:
-    """Send the flights, read them back, hold them against the source, print what happened.
+    """Send the flights, read them back, compare them with the source, and print the results.
 
     Raises:
-        CliError: What came back is not what was sent.
+        CliError: The records that were read are not the ones that were sent.
     """
     broker.create_topic(TOPIC, PARTITIONS)
     records = [Record(carrier, value, []) for carrier, value in source]
@@ -82,13 +83,13 @@ def send_and_read_back(broker: "Broker", source: Sequence[Flight], console: Cons
 
 
 def read_back(bootstrap: str, source: Sequence[Flight], progress: Progress) -> int:
-    """Read the topic of a cluster and hold it against the source.
+    """Read the topic of a cluster, and compare it with the source.
 
     Returns:
         The sum of all distances.
 
     Raises:
-        CliError: A record is missing, is there twice, is another, or is out of its key's order.
+        CliError: A record is missing, duplicated, different, or out of its key's order.
     """
     read = _Read()
     _read_back(bootstrap, read, len(source), progress)
@@ -96,7 +97,7 @@ def read_back(bootstrap: str, source: Sequence[Flight], progress: Progress) -> i
 
 
 def _timed(work: Callable[[], None]) -> float:
-    """Seconds that it took."""
+    """Run `work`, and return the seconds that it took."""
     started = time.monotonic()
     work()
     return time.monotonic() - started
@@ -116,7 +117,7 @@ def _read_back(bootstrap: str, read: _Read, count: int, progress: Progress) -> N
         for message in messages:
             if message.error() is None:
                 _take(read, message)
-            else:  # the end of a partition: the only event that was asked for
+            else:  # the end of a partition, the only event that is enabled
                 ended.add(message.partition())
         progress.update(task, completed=read.count)
         if messages:
@@ -137,13 +138,13 @@ def _take(read: _Read, message: "Message") -> None:
 
 
 def _verify(source: Sequence[Flight], read: _Read) -> int:
-    """Hold what came back against the source, record by record.
+    """Compare the records that were read with the source, one by one.
 
     Returns:
         The sum of all distances, which is the same on both sides.
 
     Raises:
-        CliError: A record is missing, is there twice, is another, or is out of its key's order.
+        CliError: A record is missing, duplicated, different, or out of its key's order.
     """
     if len(source) != read.count:
         raise CliError(f"{len(source):,} records were sent, {read.count:,} came back")
@@ -170,7 +171,7 @@ def _distance(value: bytes) -> int:
 
 
 def _count(read: _Read, progress: Progress) -> dict[str, _Carrier]:
-    """Add up the delays of what was read back."""
+    """Add up the delays of the records that were read."""
     task = progress.add_task("counting", total=read.count, unit="flights")
     carriers = {}
     for carrier, values in read.flights.items():

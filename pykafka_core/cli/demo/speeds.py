@@ -1,10 +1,10 @@
-"""What the demo's workers make of a flight: its speed. Alone in its file, for it runs in other processes too."""
+"""The speed of a flight; it has its own file because other processes import it too."""
 
 import json
 
 
 def speed(flight: bytes) -> bytes:
-    """A flight as JSON with its speed in miles an hour; null if it never landed."""
+    """Return a flight as JSON with its speed in miles per hour; null if it never landed."""
     fields = json.loads(flight)
     minutes = fields["air_time"]
     mph = None if not minutes else round(fields["distance"] * 60 / minutes)

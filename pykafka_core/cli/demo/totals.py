@@ -12,7 +12,7 @@ DATABASE: Final = "delays.db"
 
 
 def open_totals(path: Path) -> None:
-    """Make the table if it is not there."""
+    """Create the table if it does not exist."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS delays (carrier TEXT, hour TEXT, flights INTEGER, "
@@ -23,7 +23,7 @@ def open_totals(path: Path) -> None:
 def add_delays(
     connection: sqlite3.Connection, rows: Iterable[tuple[str, str, int, int, int | None]]
 ) -> None:
-    """Add (carrier, hour, flights, landed, minutes) to what is there; the caller commits."""
+    """Add (carrier, hour, flights, landed, minutes) to the existing totals; the caller commits."""
     connection.executemany(
         "INSERT INTO delays VALUES (?, ?, ?, ?, ifnull(?, 0)) ON CONFLICT (carrier, hour) DO UPDATE SET "
         "flights = flights + excluded.flights, landed = landed + excluded.landed, "
@@ -33,7 +33,7 @@ def add_delays(
 
 
 def read_delays(path: Path) -> dict[CarrierHour, Delays]:
-    """The totals so far."""
+    """Return the totals so far."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT carrier, hour, flights, landed, minutes FROM delays")
         return {(carrier, hour): Delays(*sums) for carrier, hour, *sums in rows}

@@ -1,8 +1,9 @@
-"""One member of the demo's group, a process that can be killed: `python -m pykafka_core.cli.demo.worker JOB`.
+"""One member of the demo's group, a process that the demo can kill.
 
-It reads flights, writes their speeds and commits both in one transaction. It tells of each on stdout, a JSON object a
-line. When it is told ``pause`` on stdin it stops in the middle of its next transaction, with records written and
-nothing decided: who kills it then leaves a transaction that somebody else has to end.
+Run it as `python -m pykafka_core.cli.demo.worker JOB`. It reads flights, writes their speeds and
+commits both in one transaction. It reports each transaction on stdout, as one JSON object per line.
+After a line ``pause`` on stdin it stops in the middle of its next transaction, after it has written
+records. If it is killed then, its transaction stays open until another process ends it.
 """
 
 import json
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 BATCH_RECORDS = 500
 WAIT_S = 0.5
 SESSION_TIMEOUT_MS = 6000
-"""The shortest that a broker allows by default: so long the partitions of a member that was killed wait."""
+"""The shortest default of a broker; the partitions of a killed member wait this long."""
 
 
 class Job(NamedTuple):
-    """What a worker is told. ``name`` is its transactional id: the same as that of whom it replaces."""
+    """The job of a worker; ``name`` is its transactional id, which a replacement keeps."""
 
     bootstrap: str
     source: str
@@ -37,8 +38,8 @@ class Worker:
     """Reads, writes and commits, transaction by transaction.
 
     Args:
-        job: What to do.
-        paused: Set when the next transaction is to stop in its middle.
+        job: The job to do.
+        paused: When it is set, the next transaction stops in its middle.
     """
 
     def __init__(self, job: Job, paused: threading.Event) -> None:
@@ -65,7 +66,7 @@ class Worker:
         self._consumer.subscribe([job.source])
 
     def run(self, stopped: threading.Event) -> None:
-        """Go on until that is set, and leave the group."""
+        """Process records until ``stopped`` is set, and leave the group."""
         while not stopped.is_set():
             messages = [
                 message
@@ -98,7 +99,7 @@ class Worker:
         _tell(committed=len(messages))
 
     def _end(self) -> None:
-        """Commit what was read with what was written."""
+        """Commit the offsets of the read records together with the written records."""
         if self._paused.is_set():
             self._producer.flush(30)
             _tell(paused=True)
@@ -110,7 +111,7 @@ class Worker:
         self._producer.commit_transaction(30)
 
     def _go_back(self) -> None:
-        """Read again from what is committed: the partitions may be somebody else's by now."""
+        """Read again from the committed offsets; another member may have the partitions now."""
         from confluent_kafka import OFFSET_BEGINNING
 
         for place in self._consumer.committed(self._consumer.assignment(), 30):
@@ -133,7 +134,7 @@ def _obey(paused: threading.Event, stopped: threading.Event) -> None:
     for line in sys.stdin:
         if line == "pause\n":
             paused.set()
-    stopped.set()  # who started it is gone
+    stopped.set()  # the parent process has ended
 
 
 def _tell(**event: object) -> None:

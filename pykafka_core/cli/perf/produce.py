@@ -35,7 +35,11 @@ class PerfProduceOptions:
 
 
 def perf_produce(options: PerfProduceOptions) -> None:
-    """Produce as fast as possible."""
+    """Produce as fast as possible.
+
+    Raises:
+        CliError: The topic does not exist, or records were not delivered.
+    """
     check_topic(options.bootstrap, options.topic)
     client = producer(
         options.bootstrap,
