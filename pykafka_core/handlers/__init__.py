@@ -1,1 +1,4 @@
-"""One file per API that Python answers: request → records or commands, and the reply."""
+"""The handlers of the APIs that Python serves: one file per API.
+
+A handler turns a request into a response, or into records or commands and a response.
+"""

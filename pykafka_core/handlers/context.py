@@ -1,4 +1,4 @@
-"""What a handler knows: the image, who asks, and the node that answers."""
+"""The context of a handler: the image, the caller and the node."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Never, Protocol
@@ -12,12 +12,12 @@ from pykafka_core.quorum.quorum import MetadataQuorum
 
 
 class Node(NamedTuple):
-    """What does not change while the broker runs.
+    """The properties of a node that do not change while the broker runs.
 
     Attributes:
-        directory_id: Of the data directory, as in its meta.properties.
-        log_dir: The data directory's absolute path; ``memory`` without one.
-        new_id: Gives 16 random bytes at each call.
+        directory_id: The id of the data directory, from its meta.properties.
+        log_dir: The absolute path of the data directory; ``memory`` without one.
+        new_id: Returns 16 random bytes on each call.
     """
 
     node_id: int
@@ -28,79 +28,79 @@ class Node(NamedTuple):
 
 
 class Caller(Protocol):
-    """Who asks, and how: a request as it came from the core is one, and so is a call of this process."""
+    """The source of a request: a request from the core, or a call of this process."""
 
     @property
     def api_version(self) -> int:
-        """Of request and answer."""
+        """The version of the request and the response."""
 
     @property
     def client_host(self) -> str:
-        """The peer's address without its port."""
+        """The address of the peer, without its port."""
 
     @property
     def client_id(self) -> str:
-        """As the client calls itself; not to be trusted."""
+        """The name that the client sent; it is not trustworthy."""
 
     @property
     def correlation_id(self) -> int:
-        """0 to 2³¹ − 1, as the client numbers its requests; 0 for a call of this process."""
+        """The client's number of the request, 0 to 2³¹ − 1; 0 for a call of this process."""
 
     @property
     def listener(self) -> str:
-        """Name of the listener it came by."""
+        """The name of the listener through which the request arrived."""
 
     @property
     def received_ns(self) -> int:
-        """Monotonic time of its arrival; 0 for a call of this process."""
+        """The monotonic time of its arrival; 0 for a call of this process."""
 
 
 def _nothing() -> None:
-    """Ask nobody."""
+    """Send no request."""
 
 
 class ProducerIds:
-    """The block of producer ids this broker may give out. Belongs to the control thread.
+    """The block of producer ids that this broker may assign; the control thread owns it.
 
-    A block is proposed, and may already be drawn on by the requests of the same batch, whose answers wait for it; it is
-    the broker's once it was committed.
+    Requests of the same batch may already take ids from a proposed block, because their responses
+    wait for it. The block belongs to the broker after the commit.
     """
 
     def __init__(self) -> None:
         self._next = self._end = 0
         self._proposed = range(0)
         self.ask_for_more: Callable[[], object] = _nothing
-        """Has a block proposed."""
+        """Starts the proposal of a block."""
 
     def __len__(self) -> int:
         return self._end - self._next
 
     def take_or_ask(self) -> int | None:
-        """As `take`; there will be one later if there is none."""
+        """Take an id as `take` does; without one, start the request for a new block."""
         producer_id = self.take()
         if producer_id is None:
             self.ask_for_more()
         return producer_id
 
     def take(self) -> int | None:
-        """The next id, or None when the block is used up."""
+        """Take the next id; None if the block is used up."""
         if self._next == self._end:
             return None
         self._next += 1
         return self._next - 1
 
     def propose(self, first: int, end: int) -> int:
-        """Take ``first``, and leave the ids up to ``end - 1`` to the other requests of the batch."""
+        """Take ``first``; the ids up to ``end - 1`` are for other requests of the batch."""
         assert 0 <= first < end, "a block holds at least one id"
         self._proposed = range(first + 1, end)
         return first
 
     def grant(self, first: int, count: int) -> None:
-        """A block that the active controller, on another node, has given this broker."""
+        """Take over a block that the active controller on another node has assigned."""
         self._next, self._end = first, first + count
 
     def take_proposed(self, end: int) -> int | None:
-        """The next id of the block that the batch proposes, if it is the one that ends at ``end``."""
+        """Take the next id of the proposed block, if that block ends at ``end``."""
         proposed = self._proposed
         if not proposed or proposed.stop != end:
             return None
@@ -108,10 +108,10 @@ class ProducerIds:
         return proposed[0]
 
     def settle(self, end: int, *, committed: bool) -> None:
-        """What is left of the proposed block that ends at ``end`` is ours now, or it is dropped."""
+        """Keep the rest of the proposed block that ends at ``end`` after a commit, or drop it."""
         proposed = self._proposed
         if proposed.stop != end:
-            return  # the batch used it up and proposed another one
+            return  # the batch used the block up and proposed another one
         self._proposed = range(0)
         if committed:
             self._next, self._end = proposed.start, proposed.stop
@@ -119,14 +119,18 @@ class ProducerIds:
 
 _CORRELATION_IDS = 2**31
 _LATER = range(1, 1 << 16)
-"""Behind the newest one: a broker has given up on these. Whoever is further off numbers otherwise, and is heard."""
+"""The distances below the newest id at which the broker has abandoned a request.
+
+A caller whose ids are further away numbers its requests differently, and is served.
+"""
 
 
 class ActiveController:
-    """What the active controller alone knows, and no record says. Belongs to the control thread.
+    """The state of the active controller that is in no record; the control thread owns it.
 
     Args:
-        sessions: Those of its beginning. A controller that takes over knows nothing of what its predecessor held.
+        sessions: The sessions at its start; a new active controller does not get those of the
+            previous one.
     """
 
     def __init__(self, sessions: BrokerSessions) -> None:
@@ -134,13 +138,15 @@ class ActiveController:
         self._newest: dict[int, tuple[int, int]] = {}
 
     def has_given_up(self, broker_id: int, broker_epoch: int, correlation_id: int) -> bool:
-        """Whether a broker has asked for a change of an ISR after this request of it, which comes late.
+        """Return whether a broker has sent a newer AlterPartition request than this late one.
 
-        It waits for no answer any more. What it asked for later may have been refused, and it relies on that
-        (contract/replication.md#29): a change that is made all the same would have in sync whom it does not wait for.
+        The broker no longer waits for the response. Its later request may have been refused, and it
+        relies on that (contract/replication.md#29): a late change would put a replica into the ISR
+        for which the broker does not wait.
 
         Args:
-            correlation_id: Of the request. A broker's grow, over all its connections, and go on at 0 after 2³¹ − 1.
+            correlation_id: The request's id. A broker increases it over all its connections, and
+                continues with 0 after 2³¹ − 1.
         """
         epoch, newest = self._newest.get(broker_id, (broker_epoch, correlation_id))
         if epoch == broker_epoch and (newest - correlation_id) % _CORRELATION_IDS in _LATER:
@@ -150,39 +156,43 @@ class ActiveController:
 
 
 def _ignore(_kind: str, _text: str) -> None:
-    """Log nothing."""
+    """Discard a warning."""
 
 
 class Context(NamedTuple):
-    """One request's view of the world.
+    """The metadata and the state in which one request is handled.
 
-    For an API that writes, ``image`` includes what earlier requests of the same batch propose.
+    For an API that writes, ``image`` includes the records that earlier requests of the batch
+    propose.
     """
 
     image: MetadataImage
     settings: BrokerConfigs
-    """As given at start and altered since, by the committed image."""
+    """The settings of the start with the changes of the committed image."""
     quorum: MetadataQuorum[Never, object]
     producer_ids: ProducerIds
     node: Node
     broker_epoch: int
     next_offset: int
-    """Offset of the first metadata record that this request proposes."""
+    """The offset of the first metadata record that this request proposes."""
     now_ms: int
     caller: Caller
     replicas: Replicas
     """The states of this node's logs and of its directory."""
     warn: Callable[[str, str], None] = _ignore
-    """Logs a warning of a kind, unless one of this kind was logged within a minute."""
+    """Logs a warning of a kind, unless one of the same kind was logged within the last minute."""
     active: ActiveController | None = None
-    """Only where this node is the active controller of a cluster."""
+    """It exists only if this node is the active controller of a cluster."""
     now_ns: int = 0
-    """Monotonic time, not later than the arrival of a request that waits; for what no request asks for."""
+    """The monotonic time, not later than the arrival of a waiting request.
+
+    It is for work without a request.
+    """
     is_forwarded: bool = False
-    """A broker sent the request on to the controller, in an envelope."""
+    """Whether a broker forwarded the request to the controller, in an envelope."""
 
     def controller(self) -> ActiveController:
-        """What the active controller knows.
+        """Return the state of the active controller.
 
         Raises:
             NotControllerError: This node is not the active controller.
@@ -193,5 +203,5 @@ class Context(NamedTuple):
 
     @property
     def arrived_ns(self) -> int:
-        """Monotonic time of the request's arrival; of now for a call of this process."""
+        """The monotonic time of the request's arrival, or the present time without an arrival."""
         return self.caller.received_ns or self.now_ns

@@ -1,7 +1,8 @@
-"""The listener by which brokers talk to each other: where another one is reached, and who is trusted to be one.
+"""The listener for requests between brokers: endpoints of other brokers, and trust.
 
-Nothing authenticates a connection yet, so the listener stands for the broker, as for a fetch of a replica
-(`rust/broker/src/api/replica.rs`): whoever reaches the one that ``inter.broker.listener.name`` names is trusted.
+No connection is authenticated yet. So the listener identifies a broker, as for a replica's fetch
+(`rust/broker/src/api/replica.rs`): every client of the listener in ``inter.broker.listener.name``
+is trusted.
 """
 
 from pykafka_core.config import BrokerConfigs
@@ -14,12 +15,15 @@ _DEFAULT = "PLAINTEXT"
 
 
 def listener_name(settings: BrokerConfigs) -> str:
-    """The listener by which brokers reach each other, in capitals."""
+    """Return the name of the listener between brokers, in capitals."""
     return (settings.string(_SETTING) or _DEFAULT).upper()
 
 
 def endpoint_of(image: MetadataImage, settings: BrokerConfigs, node_id: int) -> Endpoint | None:
-    """Where a broker is reached by other brokers; None if it is not registered, fenced, or has no such listener."""
+    """Return the endpoint at which other brokers reach a broker.
+
+    None if the broker is not registered, is fenced, or has no such listener.
+    """
     broker = image.brokers.get(node_id)
     if broker is None or broker.fenced:
         return None
@@ -29,7 +33,10 @@ def endpoint_of(image: MetadataImage, settings: BrokerConfigs, node_id: int) -> 
 
 
 def is_from_broker(context: Context) -> bool:
-    """Whether a request came by the listener for brokers. Without a name of it, or another broker, none did."""
+    """Return whether a request arrived through the listener between brokers.
+
+    False without a configured name, or without another broker.
+    """
     name = context.settings.string(_SETTING)
     has_others = any(node_id != context.node.node_id for node_id in context.image.brokers)
     return bool(name) and has_others and context.caller.listener.upper() == str(name).upper()

@@ -1,4 +1,4 @@
-"""What a handler may decide: answer, propose metadata records, or have logs maintained."""
+"""The results of a handler: a response, metadata records to propose, or commands for logs."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast, overload
@@ -12,19 +12,21 @@ from pykafka_core.protocol.messages import Message
 T = TypeVar("T")
 
 RECORDS_MAX = 10_000
-"""Metadata records of one request, as Kafka's ``MAX_RECORDS_PER_USER_OP``: one request must not
-hold up the others for long, nor fill the disk."""
+"""The maximum of metadata records of one request, as Kafka's ``MAX_RECORDS_PER_USER_OP``.
+
+One request must not delay the others for long, nor fill the disk.
+"""
 
 
 class Propose(NamedTuple):
-    """Append ``records`` to the metadata log as one atomic batch, then answer.
+    """Append ``records`` to the metadata log as one atomic batch, then respond.
 
     Args:
-        records: Empty when there is nothing to change; then ``reply(0)`` comes at once.
-        reply: Called with 0 once they are committed and applied, or with the error code with which
-            they were refused; nothing was changed then. What takes long is made in slices.
-        kraft_version: What ``kraft.version`` is raised to before ``records``, of which there are
-            some; None if it stays as it is.
+        records: If there is nothing to change, they are empty and ``reply(0)`` is called at once.
+        reply: Called with 0 after the records are committed and applied, or with an error code if
+            they were refused and nothing has changed. Long work is done in slices.
+        kraft_version: The level to which ``kraft.version`` rises before ``records``, which must not
+            be empty then; None if it does not change.
     """
 
     records: Sequence[Message]
@@ -33,7 +35,7 @@ class Propose(NamedTuple):
 
 
 class DeleteBefore(NamedTuple):
-    """Advance a log's start to ``offset``; -1 is the high watermark."""
+    """Advance a log's start to ``offset``; -1 means the high watermark."""
 
     topic_id: bytes
     partition: int
@@ -41,13 +43,13 @@ class DeleteBefore(NamedTuple):
 
 
 class DescribeLogs(NamedTuple):
-    """Sizes of logs, by (topic id, partition), and the space of their disk."""
+    """Return the sizes of logs, by (topic id, partition), and the space of their disk."""
 
     partitions: Sequence[tuple[bytes, int]]
 
 
 class DescribeLogProducers(NamedTuple):
-    """The idempotent producers that a log remembers."""
+    """Return the idempotent producers in a log."""
 
     topic_id: bytes
     partition: int
@@ -65,10 +67,10 @@ LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers | WriteMarker
 
 
 class Maintained(NamedTuple):
-    """What came of a `LogCommand`: 0, or an error code.
+    """The result of a `LogCommand`: 0, or an error code.
 
-    ``offset`` is the new log start offset of a `DeleteBefore`; ``answer`` is the answer to a question, `_core.LogDirs`
-    or a sequence of `_core.ProducerState`.
+    ``offset`` is the new log start offset of a `DeleteBefore`. ``answer`` is the result of a query:
+    `_core.LogDirs`, or a sequence of `_core.ProducerState`.
     """
 
     error_code: int
@@ -77,9 +79,9 @@ class Maintained(NamedTuple):
 
 
 class Maintain(NamedTuple):
-    """Have logs changed, or ask them, then answer; ``reply`` gets one result for each command, in order.
+    """Execute commands on logs, then respond; ``reply`` gets their results in order.
 
-    After ``timeout_ms``, unless that is None, it gets REQUEST_TIMED_OUT for those that are not over.
+    With a ``timeout_ms``, unfinished commands get REQUEST_TIMED_OUT after it.
     """
 
     commands: Sequence[LogCommand]
@@ -88,9 +90,10 @@ class Maintain(NamedTuple):
 
 
 class GroupOperation(NamedTuple):
-    """Something to do in the shard of a partition of `__consumer_offsets`.
+    """Work in the shard of a partition of `__consumer_offsets`.
 
-    ``run`` answers its waiter, now or in a later turn; it may raise a `KafkaError` before it changes anything.
+    ``run`` completes its waiter, now or in a later turn. It may raise a `KafkaError` before it
+    changes anything.
     """
 
     partition: int
@@ -98,24 +101,25 @@ class GroupOperation(NamedTuple):
 
 
 class TransactionOperation(NamedTuple):
-    """Something to do in the shard of a partition of `__transaction_state`; ``run`` as in `GroupOperation`."""
+    """Work in the shard of a partition of `__transaction_state`; ``run`` as in `GroupOperation`."""
 
     partition: int
     run: Callable[[TransactionShard, Waiter, Turn], None]
 
 
 class TransactionQuestion(NamedTuple):
-    """Ask the coordinator of a transaction, on whichever node it is, about partitions (KIP-890).
+    """A query about partitions to the coordinator of a transaction, on any node (KIP-890).
 
-    Answered as `add_partitions` or `verify_partitions` of `pykafka_core.coordinator.transaction` answer, or with an
-    error code: that of the coordinator, or NETWORK_EXCEPTION without an answer of it.
+    The answer is that of `add_partitions` or `verify_partitions` of
+    `pykafka_core.coordinator.transaction`, or an error code: the coordinator's, or
+    NETWORK_EXCEPTION if it does not answer.
 
     Args:
-        transactional_id: Decides who coordinates it.
-        producer_id: Of the transaction.
-        producer_epoch: Likewise.
-        partitions: By topic and index.
-        add: Whether they become part of the transaction, or must be so.
+        transactional_id: It determines the coordinator.
+        producer_id: The producer id of the transaction.
+        producer_epoch: The producer epoch of the transaction.
+        partitions: Topics and indexes.
+        add: Whether the partitions join the transaction; otherwise they must be part of it.
     """
 
     transactional_id: str
@@ -129,14 +133,14 @@ ShardOperation = GroupOperation | TransactionOperation | TransactionQuestion
 
 
 class Coordinated(NamedTuple):
-    """What came of an operation: 0 and what the shard answered, or an error code."""
+    """The result of an operation: 0 and the shard's answer, or an error code."""
 
     error_code: int
     answer: object = None
 
 
 class Coordinate(NamedTuple):
-    """Have shards decide, then answer; ``reply`` gets one result for each operation, in order."""
+    """Execute operations in shards, then respond; ``reply`` gets their results in order."""
 
     operations: Sequence[ShardOperation]
     reply: Callable[[Sequence[Coordinated]], "Reply"]
@@ -144,26 +148,28 @@ class Coordinate(NamedTuple):
 
 Outcome = Message | Propose | Maintain | Coordinate
 OUTCOMES = (Message, Propose, Maintain, Coordinate)
-"""For `isinstance`, which is faster with them than with a union."""
+"""The types for `isinstance`, which is faster with a tuple than with a union."""
 
 Slices = Generator[None, None, T]
-"""Work that yields after each item, where other work may be done, and returns what it made. Whatever grows with a
-request is made so. What a handler knows (`Context`) does not change meanwhile."""
+"""Work that yields after each item, so that other work can run, and returns its result.
+
+All work that grows with a request has this type. Its `Context` does not change in the meantime.
+"""
 
 Reply = Message | Slices[Message] | Coordinate | Maintain
-"""What comes of an outcome: the answer, or what else has to be done before there is one."""
+"""The next step after an outcome: the response, or more work before it."""
 
 Steps = Slices[Outcome]
 """A handler whose work grows with its request."""
 
 
 def in_slices(made: T | Slices[T]) -> Slices[T]:
-    """What is made already, or in slices."""
+    """Return a finished result, or the result of work in slices."""
     return (yield from made) if isinstance(made, Generator) else made
 
 
 def collect(items: Iterable[T]) -> Slices[list[T]]:
-    """Make items one by one."""
+    """Collect items, and yield after each."""
     made = []
     for item in items:
         made.append(item)
@@ -176,7 +182,7 @@ def finish(made: Slices[T]) -> T: ...
 @overload
 def finish(made: T) -> T: ...
 def finish(made: T | Slices[T]) -> T:
-    """What is made already, or what the work makes that is run to its end."""
+    """Return a finished result, or run the work to its end and return its result."""
     steps = in_slices(made)
     while True:
         try:
@@ -186,16 +192,19 @@ def finish(made: T | Slices[T]) -> T:
 
 
 def kept(error: KafkaError) -> KafkaError:
-    """An error that an answer is made of, without the frames that it came through: they hold what holds the error."""
+    """Return an error for a response, without its traceback.
+
+    The frames of the traceback refer to the object that holds the error.
+    """
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)
 
 
 def bounded(count: int) -> None:
-    """Refuse a request that needs ``count`` metadata records, if that is too many.
+    """Refuse a request that needs too many metadata records.
 
     Raises:
-        PolicyViolationError: More than `RECORDS_MAX`.
+        PolicyViolationError: ``count`` is larger than `RECORDS_MAX`.
     """
     if count > RECORDS_MAX:
         raise PolicyViolationError(

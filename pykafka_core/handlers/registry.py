@@ -1,7 +1,7 @@
-"""Which API is answered by which module, in which versions.
+"""The APIs with their modules and versions.
 
-The versions are those of Kafka 4.4.0 (``ApiVersions`` offers them as they stand here); an API that
-is not built has no row. A module is imported at the first request that needs it.
+The versions are those of Kafka 4.4.0, and ``ApiVersions`` offers them unchanged. An API without a
+row is not implemented. A module is imported at its first request.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,10 @@ Handle = Callable[[Context, Any], Outcome | Steps]
 
 
 class Owner(Enum):
-    """Who decides requests of an API, and so what its handler may return."""
+    """The node that decides requests of an API.
+
+    It determines the results that a handler may return.
+    """
 
     IMAGE = "any node, from its committed image: a message"
     CONTROLLER = "the active controller, one after the other: a message or records to propose"
@@ -27,7 +30,7 @@ class Owner(Enum):
 
 
 class Row(NamedTuple):
-    """One API. ``module`` is its handler's, below ``pykafka_core.handlers``."""
+    """One API; ``module`` is the module of its handler, below ``pykafka_core.handlers``."""
 
     api_key: int
     module: str
@@ -106,7 +109,10 @@ QUORUM_ROWS: tuple[Row, ...] = (
     Row(59, "quorum.fetch_snapshot", (1, 1), Owner.QUORUM),
     Row(82, "quorum.update_raft_voter", (0, 0), Owner.QUORUM),
 )
-"""What replicas of the metadata quorum ask each other, at listeners of controllers: with directory ids (KIP-853)."""
+"""The requests between replicas of the metadata quorum, at controller listeners.
+
+They have directory ids (KIP-853).
+"""
 
 _OF_CONTROLLERS: tuple[Row, ...] = (
     Row(56, "topics.alter_partition", (2, 3), Owner.CONTROLLER),
@@ -116,41 +122,44 @@ _OF_CONTROLLERS: tuple[Row, ...] = (
     Row(70, "cluster.controller_registration", (0, 0), Owner.CONTROLLER),
     Row(73, "cluster.assign_replicas_to_dirs", (0, 0), Owner.CONTROLLER),
 )
-"""What brokers and controllers ask the active controller, and no client may."""
+"""The requests of brokers and controllers to the active controller, which no client may send."""
 
 _OF_BOTH = frozenset(
     {19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81, 94}
 )
-"""APIs of ``ROWS`` that a listener of controllers has too."""
+"""The APIs of ``ROWS`` that a controller listener also serves."""
 
 VOTER_APIS = frozenset({80, 81})
-"""APIs of the controller that the metadata quorum decides where it has more than a replica (KIP-853)."""
+"""The APIs that the metadata quorum handles if it has more than one replica (KIP-853)."""
 
 CONTROLLER_ROWS: tuple[Row, ...] = tuple(
     sorted((*(row for row in ROWS if row.api_key in _OF_BOTH), *_OF_CONTROLLERS))
 )
-"""What a listener of controllers serves beside `QUORUM_ROWS`."""
+"""The APIs of a controller listener in addition to `QUORUM_ROWS`."""
 
 _READ_FROM_ANY = frozenset({29, 32, 60})
-"""Of them, those that a broker answers itself, whichever node is the active controller."""
+"""Those that a broker serves itself, even if another node is the active controller."""
 
 FORWARDED: Mapping[int, Row] = {
     row.api_key: row for row in ROWS if row.api_key in _OF_BOTH - _READ_FROM_ANY
 }
-"""What a broker may send on to the active controller in an Envelope (``ApiKeys.forwardable`` in Kafka)."""
+"""The APIs that a broker may forward to the active controller in an Envelope.
+
+``ApiKeys.forwardable`` in Kafka.
+"""
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}
 
 CONTROLLER_BY_KEY: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}
 
 API_VERSIONS: Mapping[int, tuple[int, int]] = {row.api_key: row.versions for row in ROWS}
-"""What ApiVersions offers of Python's APIs; Rust adds its own."""
+"""The versions of Python's APIs in ApiVersions; Rust adds its own APIs."""
 
 _loaded: dict[int, Handle] = {}
 
 
 def handler_of(api_key: int) -> Handle:
-    """The handler of an API that has a row; its module is imported on first use."""
+    """Return the handler of an API that has a row; its module is imported on first use."""
     found = _loaded.get(api_key)
     if found is None:
         row = BY_KEY.get(api_key) or CONTROLLER_BY_KEY[api_key]

@@ -1,4 +1,4 @@
-"""Which topic names Kafka allows."""
+"""The topic names that Kafka allows."""
 
 from pykafka_core.errors import InvalidTopicError
 from pykafka_core.metadata.image.image import MetadataImage
@@ -9,7 +9,7 @@ def check_topic_name(name: str) -> None:
     """Refuse a name that Kafka does not allow.
 
     Raises:
-        InvalidTopicError: Says which rule it breaks.
+        InvalidTopicError: The name breaks a rule; the text names the rule.
     """
     problem = topic_name_problem(name)
     if problem is not None:
@@ -20,7 +20,7 @@ class Collisions:
     """Refuses names that differ only in ``.`` and ``_``: their metrics would have one name.
 
     Args:
-        image: Topics that exist. They are looked through only when a new name holds either.
+        image: The existing topics; they are searched only if a new name contains either.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -28,17 +28,17 @@ class Collisions:
         self._taken: dict[str, str] | None = None
 
     def check(self, name: str) -> None:
-        """Refuse ``name`` if it collides with an existing topic or one that was added.
+        """Refuse ``name`` if it collides with an existing topic or an added one.
 
         Raises:
-            InvalidTopicError: Names the other topic.
+            InvalidTopicError: It collides; the text names the other topic.
         """
         other = self._table().get(_folded(name), name) if _ambiguous(name) else name
         if other != name:
             raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
 
     def add(self, name: str) -> None:
-        """Let later names collide with ``name`` too."""
+        """Add ``name`` to the names with which later names may collide."""
         if self._taken is not None and _ambiguous(name):
             self._taken[_folded(name)] = name
 

@@ -9,7 +9,7 @@ from pykafka_core.protocol.messages import AllocateProducerIdsRequest, AllocateP
 
 
 def handle(context: Context, request: AllocateProducerIdsRequest) -> Outcome:
-    """Make the next block of producer ids a broker's."""
+    """Allocate the next block of producer ids to a broker."""
     try:
         registered_broker(context, request.broker_id, request.broker_epoch)
     except KafkaError as error:

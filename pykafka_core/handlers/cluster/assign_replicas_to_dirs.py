@@ -58,7 +58,7 @@ def handle(context: Context, request: AssignReplicasToDirsRequest) -> Slices[Out
 
 
 class _Assignments:
-    """The changes of one request, of which the last of a partition counts, and their results."""
+    """The changes of one request and their results; the last change of a partition counts."""
 
     def __init__(self, context: Context, broker: Broker) -> None:
         self._topics = context.image.topics.by_id
@@ -68,13 +68,13 @@ class _Assignments:
         self.results: list[_Directory] = []
 
     def reply(self, code: int) -> AssignReplicasToDirsResponse:
-        """The results, or the error that kept all of it from being committed."""
+        """Return the results, or the error of the commit."""
         if code:
             return AssignReplicasToDirsResponse(error_code=code)
         return AssignReplicasToDirsResponse(directories=self.results)
 
     def records(self) -> list[Message]:
-        """Records of the partitions that change."""
+        """Return the records of the changed partitions."""
         made = (
             record(topic_id, index, self._topics[topic_id].partitions[index], found)
             for (topic_id, index), found in self._assigned.items()
@@ -82,7 +82,7 @@ class _Assignments:
         return [change for change in made if change is not None]
 
     def assign(self, directory: bytes, topic_id: bytes, index: int) -> int:
-        """Change the directory of one replica; its error code."""
+        """Change the directory of one replica, and return the error code."""
         place = topic_id, index
         try:
             topic, partition = self._find(topic_id, index)

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat (63): KIP-631, KIP-841, KIP-858; ``ReplicationControlManager.processBrokerHeartbeat`` in Kafka."""
+"""BrokerHeartbeat (63): KIP-631, KIP-841, KIP-858.
+
+``ReplicationControlManager.processBrokerHeartbeat`` in Kafka.
+"""
 
 from functools import partial
 from typing import NamedTuple
@@ -32,32 +35,32 @@ from pykafka_core.protocol.messages import (
 
 
 class _Beat(NamedTuple):
-    """One heartbeat: of whom, in which state it finds the broker, and in which it leaves it."""
+    """One heartbeat: its broker, and the broker's state before and after it."""
 
     broker: Broker
     before: BrokerState
     after: BrokerState
     lost: frozenset[bytes]
-    """Registered directories that are offline."""
+    """The registered directories that are offline."""
     cordoned: tuple[bytes, ...] | None
-    """Directories that take no new replicas from now on; None if they are the same."""
+    """The directories that take no new replicas from now on; None if they have not changed."""
 
     @property
     def changes_directories(self) -> bool:
-        """Whether it reports another state of the broker's directories."""
+        """Return whether it reports another state of the broker's directories."""
         return bool(self.lost) or self.cordoned is not None
 
     @property
     def directories(self) -> tuple[bytes, ...]:
-        """What is left of the broker's directories."""
+        """Return the broker's directories that are still online."""
         return tuple(found for found in self.broker.directories if found not in self.lost)
 
 
 def handle(context: Context, request: BrokerHeartbeatRequest) -> Slices[Outcome]:
-    """Renew the session, and change the state of the broker if it asks for that and may.
+    """Renew the session, and change the state of the broker if the request allows it.
 
-    The answer comes when the change is committed. REQUEST_TIMED_OUT asks for another heartbeat: one batch was not
-    enough for all partitions of the broker.
+    The response is sent when the change is committed. REQUEST_TIMED_OUT requests another heartbeat:
+    one batch is too small for all partitions of the broker.
     """
     try:
         active = context.controller()
@@ -122,7 +125,7 @@ def _newly_cordoned(
 
 
 def _records(context: Context, beat: _Beat) -> Slices[Gathered]:
-    """What the heartbeat changes: the registration, and each partition at most once."""
+    """Return the records of the heartbeat: the registration, and each partition at most once."""
     image, settings, broker = context.image, context.settings, beat.broker
     rest = beat.directories if beat.lost else ()
     changed = partial(registration_change, broker, log_dirs=rest, cordoned=beat.cordoned)
@@ -132,7 +135,8 @@ def _records(context: Context, beat: _Beat) -> Slices[Gathered]:
     if beat.after is BrokerState.UNFENCED and broker.fenced:
         back = broker._replace(directories=beat.directories)
         changes = yield from gather(unfenced(image, settings, back))
-        # What a batch does not hold is elected with the next partitions that nobody leads.
+        # A partition that does not fit into the batch is elected later, with other partitions
+        # without a leader.
         return Gathered([changed(fenced=CLEAR), *changes.records], is_complete=True)
     if beat.after is BrokerState.CONTROLLED_SHUTDOWN:
         changes = yield from gather(shutting_down(image, settings, broker))
@@ -147,13 +151,16 @@ def _records(context: Context, beat: _Beat) -> Slices[Gathered]:
 
 
 def _then(changes: Gathered, change: Message) -> Gathered:
-    """The registration changes last, so that what is left over is found again."""
+    """Change the registration last, so that the remaining partitions are found again."""
     if not changes.is_complete:
         return changes
     return Gathered([*changes.records, change], is_complete=True)
 
 
 def _wait_for(active: ActiveController, broker: Broker, offset: int) -> None:
-    """A controller that took over does not know since when the broker leads nothing: since ``offset`` at the latest."""
+    """Record an offset from which the broker leads nothing.
+
+    A new active controller lacks this offset; ``offset`` is the latest possible one.
+    """
     if active.sessions.shutdown_offset(broker) is None:
         active.sessions = active.sessions.shutting_down(broker.node_id, broker.epoch, offset)

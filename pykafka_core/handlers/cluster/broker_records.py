@@ -1,4 +1,4 @@
-"""What requests of brokers have in common: who asks, and the records that follow when a broker comes or goes."""
+"""Common parts of the requests of brokers: the registration, and the records of its changes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -21,11 +21,14 @@ T = TypeVar("T")
 
 SET = 1
 CLEAR = -1
-"""Of the flags of a BrokerRegistrationChangeRecord."""
+"""The value that clears a flag of a BrokerRegistrationChangeRecord."""
 
 
 class Gathered(NamedTuple):
-    """Records of one batch. Unless ``is_complete`` there are more, which the same decision gives after the commit."""
+    """The records of one batch.
+
+    Unless ``is_complete``, the same decision gives more records after the commit.
+    """
 
     records: Sequence[Message]
     is_complete: bool
@@ -42,7 +45,7 @@ def check_listener_count(listeners: Sequence[object]) -> None:
 
 
 def endpoints_as(of: Callable[..., T], listeners: Iterable[Any]) -> list[T]:
-    """Listeners of a registration, as its record has them."""
+    """Return the listeners of a registration in the type of its record."""
     return [
         of(name=at.name, host=at.host, port=at.port, security_protocol=at.security_protocol)
         for at in listeners
@@ -50,7 +53,7 @@ def endpoints_as(of: Callable[..., T], listeners: Iterable[Any]) -> list[T]:
 
 
 def features_as(of: Callable[..., T], features: Iterable[Any]) -> list[T]:
-    """Features of a registration, as its record has them."""
+    """Return the features of a registration in the type of its record."""
     return [
         of(
             name=feature.name,
@@ -62,10 +65,10 @@ def features_as(of: Callable[..., T], features: Iterable[Any]) -> list[T]:
 
 
 def registered_broker(context: Context, broker_id: int, broker_epoch: int) -> Broker:
-    """The registration of the process that asks.
+    """Return the registration of the process that sent the request.
 
     Raises:
-        StaleBrokerEpochError: It is not the one that is registered.
+        StaleBrokerEpochError: Another process is registered, or none.
     """
     broker = context.image.brokers.get(broker_id)
     if broker is None:
@@ -78,7 +81,10 @@ def registered_broker(context: Context, broker_id: int, broker_epoch: int) -> Br
 
 
 def gather(changes: Iterable[PartitionChangeRecord | None]) -> Slices[Gathered]:
-    """The first `RECORDS_MAX` records of ``changes``: a broker may take part in more partitions than a batch holds."""
+    """Return the first `RECORDS_MAX` records of ``changes``.
+
+    A broker may have more partitions than a batch can hold.
+    """
     records: list[Message] = []
     for record in changes:
         yield
@@ -91,7 +97,10 @@ def gather(changes: Iterable[PartitionChangeRecord | None]) -> Slices[Gathered]:
 
 
 def fence(context: Context, broker: Broker) -> Slices[Gathered]:
-    """The records that take partitions from a broker and, when those are all, fence it."""
+    """Return the records that move partitions away from a broker.
+
+    If they are complete, they also fence the broker.
+    """
     changes = yield from gather(fenced(context.image, context.settings, broker))
     if not changes.is_complete:
         return changes
@@ -101,7 +110,10 @@ def fence(context: Context, broker: Broker) -> Slices[Gathered]:
 def cordoned_directories(
     image: MetadataImage, settings: BrokerConfigs, directory_id: bytes
 ) -> tuple[bytes, ...] | None:
-    """This broker's directories that take no new replicas (KIP-1066); None below their level."""
+    """Return this broker's cordoned directories, which take no new replicas (KIP-1066).
+
+    None below the level of the feature.
+    """
     if image.features.get(METADATA_VERSION, 0) < CORDONED_DIRECTORIES_LEVEL:
         return None
     return (directory_id,) if settings.cordons_log_dir else ()
@@ -115,7 +127,10 @@ def registration_change(
     log_dirs: Sequence[bytes] = (),
     cordoned: Sequence[bytes] | None = None,
 ) -> BrokerRegistrationChangeRecord:
-    """The record that changes a registration; no ``log_dirs`` and a ``cordoned`` of None change none."""
+    """Return the record that changes a registration.
+
+    Empty ``log_dirs`` and a ``cordoned`` of None change nothing.
+    """
     return BrokerRegistrationChangeRecord(
         broker_id=broker.node_id,
         broker_epoch=broker.epoch,

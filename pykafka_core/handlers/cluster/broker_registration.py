@@ -1,4 +1,7 @@
-"""BrokerRegistration (62): KIP-631, KIP-858, KIP-966; ``ClusterControlManager.registerBroker`` in Kafka."""
+"""BrokerRegistration (62): KIP-631, KIP-858, KIP-966.
+
+``ClusterControlManager.registerBroker`` in Kafka.
+"""
 
 from pykafka_core.errors import (
     BrokerIdNotRegisteredError,
@@ -29,17 +32,19 @@ from pykafka_core.protocol.messages import (
 )
 
 VERSION_WITH_PREVIOUS_EPOCH = 3
-"""Since then a broker says which epoch it stopped cleanly in; an older one is believed to have."""
+"""From this version on a broker sends the epoch of its last clean stop; the stop of an older broker
+counts as clean.
+"""
 
 FIRST_METADATA_VERSION = 1
-"""What a broker supports that says nothing of ``metadata.version``: 3.0-IV1."""
+"""The ``metadata.version`` of a broker that does not send one: 3.0-IV1."""
 
 
 def handle(context: Context, request: BrokerRegistrationRequest) -> Slices[Outcome]:
-    """Register a process of a broker, fenced; an earlier one of its id is in sync with nothing any longer.
+    """Register a process of a broker as fenced, and remove its id from every ISR.
 
-    The same process keeps its epoch and state (KAFKA-16952). REQUEST_TIMED_OUT asks for another request: one batch was
-    not enough to take all partitions from the process before it.
+    The same process keeps its epoch and state (KAFKA-16952). REQUEST_TIMED_OUT requests another
+    request: one batch is too small to take all partitions from the previous process.
     """
     try:
         active = context.controller()
@@ -71,10 +76,10 @@ def handle(context: Context, request: BrokerRegistrationRequest) -> Slices[Outco
 
 
 def _check(context: Context, request: BrokerRegistrationRequest, existing: Broker | None) -> None:
-    """Refuse a process that may not have the id, or that would not understand the cluster.
+    """Refuse a process that must not have the id, or that does not support the cluster's features.
 
     Raises:
-        KafkaError: Says why.
+        KafkaError: The process is refused; the text states the reason.
     """
     if request.cluster_id != context.node.cluster_id:
         raise InconsistentClusterIdError(
@@ -92,7 +97,7 @@ def _check(context: Context, request: BrokerRegistrationRequest, existing: Broke
 
 
 def _check_listeners(request: BrokerRegistrationRequest) -> None:
-    """Clients are told of them; they have to be addresses."""
+    """Check that the listeners, which clients receive, are addresses."""
     check_listener_count(request.listeners)
     names = [listener.name for listener in request.listeners]
     if not names or len(set(names)) < len(names):
@@ -105,11 +110,12 @@ def _check_listeners(request: BrokerRegistrationRequest) -> None:
 def _is_alive_elsewhere(
     context: Context, request: BrokerRegistrationRequest, existing: Broker | None
 ) -> bool:
-    """Whether the process that is registered may be alive, and is not this one.
+    """Return whether another process, which is registered with the id, may still run.
 
-    A controller that took over has heard of nobody, and restarts all sessions (contract/replication.md#39). A broker
-    that does not send a heartbeat soon gives way to who comes with its very directories, its next process: they are
-    locked by one at a time.
+    A new active controller has had no heartbeat yet, and restarts all sessions
+    (contract/replication.md#39). A broker without a heartbeat soon after that is replaced by a
+    process with exactly its directories: only one process at a time can lock them, so it is the
+    next one.
     """
     if existing is None or existing.incarnation_id == request.incarnation_id:
         return False
@@ -137,7 +143,10 @@ def _check_directories(context: Context, request: BrokerRegistrationRequest) -> 
 
 
 def _check_features(context: Context, request: BrokerRegistrationRequest) -> None:
-    """Each finalized level has to be in the range that the broker supports; one it does not name it supports at 0."""
+    """Check that the broker supports each finalized level.
+
+    A feature that it does not name is supported at 0.
+    """
     supported = {
         feature.name: (feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
@@ -157,7 +166,7 @@ def _check_features(context: Context, request: BrokerRegistrationRequest) -> Non
 def _stopped_cleanly(
     context: Context, request: BrokerRegistrationRequest, existing: Broker | None
 ) -> bool:
-    """Whether the broker's logs are known to have all that it acknowledged."""
+    """Return whether the broker's logs certainly contain all that it acknowledged."""
     if context.caller.api_version < VERSION_WITH_PREVIOUS_EPOCH:
         return True
     return existing is not None and existing.epoch == request.previous_broker_epoch
@@ -181,7 +190,7 @@ def _record(
 
 
 def _cordoned(existing: Broker | None) -> list[bytes] | None:
-    """Directories that stay cordoned: a new process reports its own in its heartbeats."""
+    """Return the cordoned directories; a new process reports its own in its heartbeats."""
     if existing is None or existing.cordoned is None:
         return None
     return list(existing.cordoned)

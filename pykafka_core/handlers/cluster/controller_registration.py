@@ -27,7 +27,7 @@ LEVEL_MIN = 15
 def handle(
     context: Context, request: ControllerRegistrationRequest
 ) -> Propose | ControllerRegistrationResponse:
-    """Register a process of a controller; one of the same id before it is forgotten."""
+    """Register a process of a controller; it replaces an earlier one of the same id."""
     try:
         _check(context, request)
     except KafkaError as error:
@@ -42,10 +42,10 @@ def handle(
 
 
 def _check(context: Context, request: ControllerRegistrationRequest) -> None:
-    """Refuse what clients could not use; they are told of the listeners.
+    """Refuse listeners that clients cannot use; clients receive them.
 
     Raises:
-        KafkaError: Says why.
+        KafkaError: The registration is refused; the text states the reason.
     """
     if context.image.features.get(METADATA_VERSION, 0) < LEVEL_MIN:
         raise UnsupportedVersionError(

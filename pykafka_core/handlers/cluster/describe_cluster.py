@@ -14,19 +14,20 @@ from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2
 VERSION_WITH_TYPES = 1
-"""Before, nobody could ask for another type, nor be told of it by name."""
+"""Earlier versions have no endpoint type in request and response."""
 NOBODY = -1
 
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-"""Every operation a cluster knows, as bits: create, alter, describe, cluster action, describe and
-alter configs, idempotent write. Without an authorizer everybody may do them all."""
+"""All operations of a cluster as bits: create, alter, describe, cluster action, describe and alter
+configs, idempotent write. Without an authorizer every client may do all of them.
+"""
 
 _NAMES = {ENDPOINT_BROKERS: "BROKER", ENDPOINT_CONTROLLERS: "CONTROLLER"}
 _Node = DescribeClusterResponse.DescribeClusterBroker
 
 
 def handle(context: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Name the brokers, or at a listener of controllers the controllers, that have this listener."""
+    """List the brokers with this listener; at a controller listener, list the controllers."""
     here = ENDPOINT_BROKERS
     if context.caller.listener.upper() in context.settings.start.controller_names:
         here = ENDPOINT_CONTROLLERS
@@ -37,7 +38,7 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
     else:
         nodes, controller_id = _controllers(context), context.quorum.leader_id
         if controller_id not in (node.broker_id for node in nodes):
-            controller_id = NOBODY  # it has not registered yet
+            controller_id = NOBODY  # the leader has not registered yet
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         endpoint_type=here,
@@ -64,7 +65,7 @@ def _brokers(context: Context, request: DescribeClusterRequest) -> list[_Node]:
 
 
 def _controllers(context: Context) -> list[_Node]:
-    """Those that have registered (KIP-919), whether they are there now or not."""
+    """Return the registered controllers (KIP-919), whether they run or not."""
     return [
         _Node(broker_id=controller.node_id, host=endpoint.host, port=endpoint.port, rack=None)
         for _, controller in sorted(context.image.controllers.items())
@@ -73,7 +74,7 @@ def _controllers(context: Context) -> list[_Node]:
 
 
 def _here(context: Context, node: Broker | Controller) -> list[Endpoint]:
-    """Where a node has the listener by which the question came."""
+    """Return the endpoint of a node's listener through which the request arrived."""
     return [at for at in node.endpoints if at.name == context.caller.listener][:1]
 
 

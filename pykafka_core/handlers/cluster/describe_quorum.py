@@ -10,20 +10,23 @@ from pykafka_core.types import METADATA_TOPIC
 
 VERSION_WITH_TIMES = 1
 VERSION_WITH_NODES = 2
-"""Since then voters have directory ids, and the answer says where to find them."""
+"""From this version on voters have directory ids, and the response has their endpoints."""
 
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = DescribeQuorumResponse.PartitionData
 
 
 def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """By the active controller, which leads the quorum; about any other partition there is an error for each."""
+    """Describe the quorum; only the active controller, which leads it, serves this.
+
+    For any other partition the response has an error.
+    """
     if not _asks_for_metadata(request):
         return _unknown(request)
     quorum = context.quorum
     end = quorum.log_end_offset
     own = VoterState(quorum.leader_id, context.node.directory_id, end, 0, caught_up_ago_ms=0)
-    # A leader that is being removed is no voter any more.
+    # A leader that is being removed is no longer a voter.
     voters = [own, *quorum.other_voters] if quorum.is_voter else list(quorum.other_voters)
     observers = quorum.observers if quorum.is_voter else (own, *quorum.observers)
     partition = _Partition(
@@ -45,7 +48,7 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
 
 
 def _voter(context: Context, voter: VoterState) -> DescribeQuorumResponse.ReplicaState:
-    """A replica, the leader among them."""
+    """Return the state of a replica, which may be the leader."""
     state = DescribeQuorumResponse.ReplicaState(replica_id=voter.node_id, log_end_offset=voter.end)
     if context.caller.api_version >= VERSION_WITH_TIMES:
         state.last_fetch_timestamp = context.now_ms - voter.fetched_ago_ms
@@ -66,7 +69,10 @@ def _asks_for_metadata(request: DescribeQuorumRequest) -> bool:
 
 
 def _nodes(context: Context, voters: Sequence[VoterState]) -> Iterator[DescribeQuorumResponse.Node]:
-    """Where voters are reached: by their listeners of controllers, or as brokers where these are not in the log."""
+    """Yield the endpoints of voters.
+
+    They are controller listeners, or a broker's endpoints if the log has no controller listeners.
+    """
     of, known = DescribeQuorumResponse, context.quorum.voter_endpoints
     for node_id in (voter.node_id for voter in voters):
         if node_id in known:

@@ -1,6 +1,6 @@
-"""Fencing of brokers whose session ended, or whose process is gone.
+"""Fencing of brokers whose session has ended, or whose process has ended.
 
-``ReplicationControlManager.maybeFenceOneStaleBroker`` in Kafka, which knows of sessions alone.
+``ReplicationControlManager.maybeFenceOneStaleBroker`` in Kafka, which only has sessions.
 """
 
 from pykafka_core.handlers.cluster.broker_records import fence
@@ -11,10 +11,11 @@ from pykafka_core.protocol.messages import BrokerHeartbeatResponse
 
 
 def fence_one(context: Context) -> Slices[Propose]:
-    """Fence the broker not heard of for longest, if its session has ended at ``context.now_ns``.
+    """Fence the broker with the oldest heartbeat, if its session has ended at ``context.now_ns``.
 
-    One at a time, so that what follows for its partitions is known before the next one is judged. While there are more,
-    or one batch is not enough for the partitions of this one, `BrokerSessions.deadline_ns` stays in the past.
+    One broker at a time, so that the next decision includes the changes of its partitions. While
+    there are more brokers, or one batch is too small for its partitions,
+    `BrokerSessions.deadline_ns` remains in the past.
 
     Raises:
         NotControllerError: This node is not the active controller.
@@ -27,9 +28,10 @@ def fence_one(context: Context) -> Slices[Propose]:
 
 
 def fence_gone(broker_id: int, broker_epoch: int, context: Context) -> Slices[Propose]:
-    """Fence a broker whose process is gone, and end its session; nothing if another process has registered.
+    """Fence a broker whose process has ended, and end its session.
 
-    The answer is not fenced where one batch is not enough for its partitions: it has to be asked for again.
+    It does nothing if another process has registered. If one batch is too small for the broker's
+    partitions, the response is not fenced, and the caller has to repeat the request.
 
     Raises:
         NotControllerError: This node is not the active controller.

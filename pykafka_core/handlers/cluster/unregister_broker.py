@@ -19,7 +19,7 @@ from pykafka_core.protocol.messages import (
 
 
 def handle(context: Context, request: UnregisterBrokerRequest) -> Slices[Outcome]:
-    """Forget a broker that is gone for good; it is in sync with nothing any longer."""
+    """Remove the registration of a broker that never returns, and remove it from every ISR."""
     try:
         broker = _registered(context, request.broker_id)
         records: list[Message] = []
@@ -39,7 +39,7 @@ def _registered(context: Context, broker_id: int) -> Broker:
     if broker is None:
         raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
     if broker_id == context.node.node_id:
-        # Kafka would, and the broker would serve nothing until it is started again.
+        # Kafka does this; its broker then serves nothing until its next start.
         raise InvalidRequestError(f"Broker {broker_id} is the one that answers")
     return broker
 

@@ -20,7 +20,7 @@ from pykafka_core.protocol.messages import (
 def handle(
     context: Context, request: UnregisterControllerRequest
 ) -> Propose | UnregisterControllerResponse:
-    """Forget a controller that left the cluster. One that still runs registers again."""
+    """Remove a controller that left the cluster; a running one registers again."""
     try:
         _check(context, request.controller_id)
     except KafkaError as error:

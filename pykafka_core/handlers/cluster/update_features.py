@@ -32,7 +32,7 @@ _Result = UpdateFeaturesResponse.UpdatableFeatureResult
 
 
 def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
-    """Change levels, all of them or none. Of several changes of one feature the last is made."""
+    """Change levels, all of them or none; the last of several changes of a feature counts."""
     updates: dict[str, _Key] = {}
     for update in request.feature_updates:
         yield
@@ -43,7 +43,8 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
     try:
         for name, update in updates.items():
             yield
-            # Version 0 has a flag for downgrades instead, which Kafka passes over: its updates are upgrades.
+            # Version 0 has a flag for downgrades instead. Kafka ignores it: its updates are
+            # upgrades.
             levels.check(name, UpgradeType.of(update.upgrade_type))
         raised = _raised(context, wanted)
     except InvalidUpdateVersionError as error:
@@ -57,10 +58,10 @@ def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
 
 
 def _raised(context: Context, wanted: Mapping[str, int]) -> int | None:
-    """What ``kraft.version`` is raised to, None if it stays.
+    """Return the new level of ``kraft.version``, or None if it does not change.
 
     Raises:
-        InvalidUpdateVersionError: A voter does not support it, or has not said that it does.
+        InvalidUpdateVersionError: A voter does not support it, or has not reported its support.
     """
     level = wanted.get(KRAFT_VERSION, 0)
     if level <= context.quorum.kraft_version:
@@ -72,13 +73,16 @@ def _raised(context: Context, wanted: Mapping[str, int]) -> int | None:
 
 
 def _supporters(context: Context) -> Iterator[Supporter]:
-    """This controller, and whoever has to know what is written at a new level, whether it runs or not."""
+    """Yield this controller and every node that must understand records of a new level.
+
+    A node counts whether it runs or not.
+    """
     image, own = context.image, context.node.node_id
     yield Supporter(f"Local controller {own}", SUPPORTED_FEATURES)
     for broker in image.brokers.values():
         yield Supporter(f"Broker {broker.node_id}", broker.features)
     if image.features.get(METADATA_VERSION, 0) < LEVEL_MIN:
-        return  # no controller can have registered
+        return  # no controller can be registered
     for controller in image.controllers.values():
         if controller.node_id != own:
             yield Supporter(f"Controller {controller.node_id}", controller.features)
@@ -92,13 +96,16 @@ def _records(context: Context, wanted: Mapping[str, int]) -> list[Message]:
     records += [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in wanted.items()
-        if name != KRAFT_VERSION  # kept in control records of the metadata log
+        if name != KRAFT_VERSION  # its level is in control records of the metadata log
     ]
     return records
 
 
 def _elr_safety(context: Context) -> list[Message]:
-    """With eligible leader replicas ``min.insync.replicas`` is the cluster's, and no broker's own (KIP-966)."""
+    """Return records that make ``min.insync.replicas`` a setting of the cluster only (KIP-966).
+
+    Eligible leader replicas require it.
+    """
     configs = context.image.configs
     records: list[Message] = []
     if _MIN_ISR not in configs.of(RESOURCE_BROKER, ""):

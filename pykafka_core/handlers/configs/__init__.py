@@ -1,1 +1,1 @@
-"""Settings of topics, brokers, groups and subscriptions: altered, described, listed."""
+"""The APIs that alter, describe and list configs of topics, brokers, groups and subscriptions."""

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replaces all settings of a resource; contract/kafka.md#38."""
+"""AlterConfigs (33): replaces all configs of a resource; contract/kafka.md#38."""
 
 from pykafka_core.handlers.configs.changes import SET, Operation, plan_all, records_of
 from pykafka_core.handlers.context import Context
@@ -7,7 +7,7 @@ from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResp
 
 
 def handle(context: Context, request: AlterConfigsRequest) -> Slices[Propose]:
-    """Plan each resource by itself; what a resource has and the request leaves out is removed."""
+    """Plan each resource separately; a config that the request leaves out is removed."""
     plans = yield from plan_all(context, request.resources, _operation, replace=True)
 
     def reply(code: int) -> Slices[AlterConfigsResponse]:

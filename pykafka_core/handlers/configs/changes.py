@@ -1,7 +1,7 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: changes of one resource → records.
+"""Common parts of AlterConfigs and IncrementalAlterConfigs: from changes to records.
 
-Each resource is planned by itself: refused changes leave it as it was, and do not hinder others.
-The checks stand in Kafka's order, so that a request with several faults gets Kafka's answer.
+Each resource is planned separately: a refused change does not affect other resources. The checks
+are in Kafka's order, so that a request with several errors gets Kafka's error.
 """
 
 import re
@@ -73,7 +73,7 @@ class Operation(NamedTuple):
 
 
 class _Resource(Protocol[C_co]):
-    """What both requests have of a resource."""
+    """The common fields of a resource in both requests."""
 
     @property
     def resource_type(self) -> int: ...
@@ -84,7 +84,7 @@ class _Resource(Protocol[C_co]):
 
 
 class Asked(NamedTuple):
-    """What is asked of one resource."""
+    """The requested changes of one resource."""
 
     resource_type: int
     resource_name: str
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One resource's part of the response; the names are those of its fields."""
+    """The response for one resource, with the names of the response's fields."""
 
     error_code: int
     error_message: str | None
@@ -101,14 +101,14 @@ class Answer(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What comes of one resource: records to append, or the reason why not."""
+    """The plan for one resource: records to append, or an error."""
 
     asked: Asked
     records: Sequence[Message]
     error: KafkaError | None
 
     def outcome(self, code: int) -> Answer:
-        """Answer after the append ended with ``code``."""
+        """Return the response after an append with the result ``code``."""
         error = self.error or (error_of(code)() if code and self.records else None)
         kind, name, _ = self.asked
         if error is None:
@@ -123,11 +123,11 @@ def plan_all(
     *,
     replace: bool,
 ) -> Slices[list[Plan]]:
-    """Plan every resource of a request; none if there are more of them than a request may need records.
+    """Plan every resource of a request; refuse all if the records would be too many.
 
     Args:
-        operation: What is asked of one of a resource's settings.
-        replace: What a resource has and the operations do not name is removed.
+        operation: Converts a config of a resource to an operation.
+        replace: Whether to remove existing configs without an operation.
     """
     try:
         bounded(len(resources))
@@ -165,9 +165,10 @@ def plan_all(
 
 
 def records_of(context: Context, plans: Sequence[Plan]) -> Slices[list[Message]]:
-    """The records of all plans, and of what follows from them.
+    """Return the records of all plans, and the records that follow from them.
 
-    Who is eligible was so under the old ``min.insync.replicas``, and may lack what another one commits (KIP-966).
+    A change of ``min.insync.replicas`` clears the eligible leader replicas: they were eligible
+    under the old value, and may lack records that are committed under the new one (KIP-966).
     """
     records = [record for plan in plans for record in plan.records]
     if not context.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
@@ -182,7 +183,10 @@ def records_of(context: Context, plans: Sequence[Plan]) -> Slices[list[Message]]
 
 
 def _has_eligible(context: Context, topic: str) -> Slices[bool]:
-    """Whether a partition of a topic, or of any where none is named, has eligible leaders, or a last known one."""
+    """Return whether a partition of a topic has eligible leaders or a last known one.
+
+    An empty topic means all topics.
+    """
     by_name = context.image.topics.by_name
     for found in [by_name[topic]] if topic else by_name.values():
         for partition in found.partitions.values():
@@ -193,7 +197,10 @@ def _has_eligible(context: Context, topic: str) -> Slices[bool]:
 
 
 def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[Message]]:
-    """The records of one resource. What this costs grows with what is altered, not with what the resource has."""
+    """Return the records of one resource.
+
+    The cost grows with the number of changes, not with the number of the resource's configs.
+    """
     yield from _check_operations(asked.operations)
     if asked.resource_type == RESOURCE_BROKER_LOGGER and not replace:
         return _plan_loggers(context, asked)
@@ -223,7 +230,10 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[M
 
 
 def _resource(asked: Asked) -> ConfigResource:
-    """What is altered. Kafka takes ``01`` for broker 1, then stores it where no broker looks."""
+    """Return the altered resource.
+
+    Kafka accepts ``01`` for broker 1, but stores it in a place that no broker reads.
+    """
     kind, name, _ = asked
     if kind == RESOURCE_BROKER and NUMBER.fullmatch(name):
         name = str(int(name))
@@ -256,7 +266,7 @@ def _check_resource(context: Context, asked: Asked) -> None:
 
 
 def _check_node(context: Context, name: str) -> None:
-    """Clients alter a node's settings at that node, which sends the request on to the controller."""
+    """Check that clients alter a node's configs at that node, which forwards the request."""
     asked = node_id(name)
     if _is_of_controllers(context):
         if asked not in context.image.brokers and asked not in context.image.controllers:
@@ -273,7 +283,10 @@ def _is_of_controllers(context: Context) -> bool:
 
 
 def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
-    """No logger exists for clients: levels are set by Python's ``logging`` in the process."""
+    """Refuse every change: clients see no loggers.
+
+    The process sets its levels with Python's ``logging``.
+    """
     if node_id(asked.resource_name) != context.node.node_id:
         raise InvalidRequestError(
             f"Unexpected node id. Expected {context.node.node_id}, but received {asked.resource_name}"
@@ -284,10 +297,10 @@ def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
 
 
 def node_id(name: str, what: str = "Node id") -> int:
-    """The number of a broker resource, as ``Integer.parseInt`` reads it.
+    """Return the number of a broker resource, with the rules of ``Integer.parseInt``.
 
     Raises:
-        InvalidRequestError: It is no such number.
+        InvalidRequestError: The name is not such a number.
     """
     if not NUMBER.fullmatch(name) or not -(2**31) <= int(name) < 2**31:
         raise InvalidRequestError(f"{what} must be an integer, but it is: {name}")
@@ -295,7 +308,7 @@ def node_id(name: str, what: str = "Node id") -> int:
 
 
 def _changes(asked: Asked, existing: Mapping[str, str]) -> Slices[dict[str, str | None]]:
-    """The new value of each named setting; None removes it."""
+    """Return the new value of each named config; None removes the config."""
     changes: dict[str, str | None] = {}
     for name, kind, value in asked.operations:
         yield
@@ -342,7 +355,7 @@ def _check_future(
     existing: Mapping[str, str],
     altered: Mapping[str, str | None],
 ) -> Slices[None]:
-    """Check what the resource would have then."""
+    """Check the configs that the resource would have after the change."""
     kind = asked.resource_type
     future = fork(existing)
     for name, value in altered.items():

@@ -1,4 +1,4 @@
-"""What altered settings of brokers, groups and client-metrics subscriptions have to fulfil."""
+"""Checks of altered configs of brokers, groups and client-metrics subscriptions."""
 
 import re
 from collections.abc import Container, Iterable, Mapping
@@ -31,8 +31,11 @@ _SECURITY = re.compile(
     r"|truststore\.(certificates|location|password|type))"
 )
 UNKNOWN_NAMES_MAX: Final = 1_000
-"""Settings that no broker knows, of one resource: Kafka keeps them for plugins, of which this broker has none. They are
-in every snapshot and every start reads them."""
+"""The limit of unknown configs per resource.
+
+Kafka keeps them for plugins, which this broker does not have. Every snapshot contains them, and
+every start reads them.
+"""
 _MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
 _BOUNDS = {
@@ -70,7 +73,7 @@ _BOUNDS = {
     ),
     "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
 }
-"""Broker settings that a group's own one must not be below, and not above."""
+"""The broker's configs with the minimum and the maximum of a group's config."""
 _INTERVAL_MS = (100, 3_600_000)
 _MATCHES = frozenset(
     {
@@ -87,12 +90,12 @@ _MATCHES = frozenset(
 def check_broker_changes(
     changes: Mapping[str, str], existing: Mapping[str, str], *, per_broker: bool
 ) -> Slices[None]:
-    """Refuse what cannot be altered while a broker runs. Unknown names are kept, as in Kafka, but not without end.
+    """Refuse changes that need a restart; unknown names are kept as in Kafka, up to a limit.
 
     Raises:
-        InvalidRequestError: As Kafka words it.
-        InvalidConfigError: Kafka would take it; here it is not built.
-        PolicyViolationError: Kafka would take it; here it is one of too many that no broker knows.
+        InvalidRequestError: With Kafka's text.
+        InvalidConfigError: Kafka accepts the change, but it is not implemented here.
+        PolicyViolationError: Kafka accepts the change, but there are too many unknown names.
     """
     yield from _check_unknown(changes, existing)
     known = {n: s for n, s in broker_settings().items() if n in changes}
@@ -132,32 +135,32 @@ def _check_unknown(changes: Mapping[str, str], existing: Mapping[str, str]) -> S
 def check_broker_future(
     image: MetadataImage, settings: BrokerConfigs, name: str, future: Mapping[str, str]
 ) -> None:
-    """Refuse what this broker could not use, or not together with its other settings.
+    """Refuse values that this broker cannot use, alone or with its other configs.
 
     Args:
-        image: Says what is altered already.
-        settings: What was given at start counts.
-        name: The broker, or "" for all.
-        future: All that would be altered then for ``name``.
+        image: The metadata with the present dynamic configs.
+        settings: The settings, including those of the start.
+        name: The broker's id, or "" for all brokers.
+        future: All dynamic configs of ``name`` after the change.
 
     Raises:
-        InvalidRequestError: As Kafka words it.
+        InvalidRequestError: With Kafka's text.
     """
     of_all, of_one = (image.configs.of(RESOURCE_BROKER, key) for key in ("", name))
     now = settings.with_dynamic(of_all, of_one)
     then = settings.with_dynamic(of_all, future) if name else settings.with_dynamic(future, of_one)
     is_own = name in ("", settings.string("node.id"))
     for problem in then.ignored:
-        # Which directories another node has is not known here.
+        # The directories of another node are unknown here.
         if problem not in now.ignored and (is_own or problem.name != _CORDONED):
             raise InvalidRequestError(problem.text)
 
 
 def check_cordoned(image: MetadataImage, changes: Container[str]) -> None:
-    """Refuse to cordon directories that registrations do not have yet (KIP-1066).
+    """Refuse to cordon directories below the level that supports it (KIP-1066).
 
     Raises:
-        InvalidConfigError: As Kafka words it.
+        InvalidConfigError: With Kafka's text.
     """
     level = image.features.get(METADATA_VERSION, 0)
     if _CORDONED in changes and level < CORDONED_DIRECTORIES_LEVEL:
@@ -188,10 +191,10 @@ def _directories(text: str) -> set[str]:
 def check_min_insync_replicas(
     image: MetadataImage, changes: Mapping[str, str | None], *, per_broker: bool
 ) -> None:
-    """Refuse what eligible leader replicas (KIP-966) do not allow.
+    """Refuse changes that eligible leader replicas (KIP-966) do not allow.
 
     Raises:
-        InvalidConfigError: As Kafka words it.
+        InvalidConfigError: With Kafka's text.
     """
     if _MIN_ISR not in changes or not image.features.get(ELIGIBLE_LEADER_REPLICAS):
         return
@@ -221,11 +224,11 @@ def _check_built(changes: Mapping[str, str], known: Mapping[str, Setting]) -> No
 
 
 def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
-    """Refuse settings of a subscription that Kafka would refuse.
+    """Refuse configs of a subscription that Kafka refuses.
 
     Raises:
         InvalidRequestError: An unknown name or an interval out of bounds.
-        InvalidConfigError: A pattern that cannot be matched.
+        InvalidConfigError: A pattern is invalid.
     """
     table = settings(Scope.CLIENT_METRICS)
     for name, text in future.items():
@@ -243,7 +246,10 @@ def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
 
 
 def _check_patterns(patterns: Iterable[str]) -> Slices[None]:
-    """As ``ClientMetricsConfigs.parseMatchingPatterns``: split at each ``=``, empty parts at the end dropped."""
+    """Check patterns as ``ClientMetricsConfigs.parseMatchingPatterns`` does.
+
+    It splits at each ``=``, and drops empty parts at the end.
+    """
     for pattern in patterns:
         yield
         key, _, expression = pattern.rstrip("=").partition("=")
@@ -253,10 +259,10 @@ def _check_patterns(patterns: Iterable[str]) -> Slices[None]:
 
 
 def check_group(future: Mapping[str, str], broker: BrokerConfigs) -> None:
-    """Refuse settings of a group that are unknown, malformed or outside the broker's bounds.
+    """Refuse configs of a group that are unknown, malformed or outside the broker's bounds.
 
     Raises:
-        InvalidConfigError: As Kafka words it.
+        InvalidConfigError: With Kafka's text.
     """
     table = settings(Scope.GROUP)
     for name, text in future.items():

@@ -31,10 +31,11 @@ _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 def handle(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:
-    """Describe each resource by itself; one that cannot be does not hinder the others.
+    """Describe each resource separately; an error of one does not affect the others.
 
-    A resource that is named several times is answered once, with all the settings that were asked of it: clients
-    know answers by their resource, and a short request must not get a long answer.
+    The response has one result for a resource that is named several times, with all requested
+    configs: clients identify a result by its resource, and a short request must not get a long
+    response.
     """
     results = []
     described = _Described(context, request)
@@ -51,7 +52,7 @@ def handle(context: Context, request: DescribeConfigsRequest) -> Slices[Describe
 
 
 def _merged(request: DescribeConfigsRequest) -> Slices[dict[ConfigResource, frozenset[str]]]:
-    """The settings asked of each resource; empty for all."""
+    """Return the requested configs of each resource; an empty set means all."""
     asked: dict[ConfigResource, set[str] | None] = {}
     for found in request.resources:
         yield
@@ -65,8 +66,11 @@ def _merged(request: DescribeConfigsRequest) -> Slices[dict[ConfigResource, froz
 
 
 class _Described:
-    """Descriptions of settings. One that has the same value of its own in many resources is made once a request, and so
-    is what they inherit: what 8,000 topics cost does not grow with the number of settings. Not to be changed."""
+    """Descriptions of configs, which must not be changed.
+
+    Equal configs of several resources are described once per request, and so are inherited ones. So
+    the cost for 8,000 topics does not grow with the number of their configs.
+    """
 
     def __init__(self, context: Context, request: DescribeConfigsRequest) -> None:
         self._context = context
@@ -75,10 +79,10 @@ class _Described:
         self._own: dict[tuple[int, str, str], list[_Config]] = {}
 
     def all_of(self, resource: ConfigResource, names: frozenset[str]) -> list[_Config]:
-        """Those of ``names`` of one resource, all if empty.
+        """Return the named configs of one resource, or all if ``names`` is empty.
 
         Raises:
-            KafkaError: It cannot be described.
+            KafkaError: The resource cannot be described.
         """
         kind, name = resource.kind, resource.name
         if kind not in _WITH_OWN_SETTINGS:
@@ -91,14 +95,14 @@ class _Described:
         return _of_names(described.values(), names)
 
     def _inherited_of(self, kind: int) -> dict[str, _Config]:
-        """A copy of its own for each resource."""
+        """Return a separate copy for each resource."""
         if kind not in self._inherited:
             rows = _rows(self._context, kind, {}, ())
             self._inherited[kind] = {config.name: config for config in self._made(rows)}
         return self._inherited[kind].copy()
 
     def _own_one(self, kind: int, name: str, value: str) -> list[_Config]:
-        """Empty for a setting that this version does not know."""
+        """Return the config in a list; empty for a name that this version does not have."""
         key = kind, name, value
         if key not in self._own:
             self._own[key] = self._made(_rows(self._context, kind, {name: value}, (name,)))
@@ -109,11 +113,11 @@ class _Described:
 
 
 _WITH_OWN_SETTINGS = frozenset({RESOURCE_TOPIC, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP})
-"""Kinds of resources that are many, each with settings of its own upon what all inherit."""
+"""The kinds with many resources, each with its own configs besides inherited ones."""
 
 
 def _of_names(configs: Iterable[_Config], names: frozenset[str]) -> list[_Config]:
-    """Those named; all of them when no name is given."""
+    """Return the named configs, or all if no name is given."""
     return [config for config in configs if not names or config.name in names]
 
 
@@ -132,7 +136,7 @@ def _check(context: Context, resource: ConfigResource) -> None:
 def _rows(
     context: Context, kind: int, own: Mapping[str, str], names: Collection[str]
 ) -> list[ConfigRow]:
-    """Those of a resource with these settings of its own."""
+    """Return the rows of a resource with these configs of the resource itself."""
     if kind == RESOURCE_CLIENT_METRICS:
         return client_metrics_rows(own, names)
     if kind == RESOURCE_GROUP:
@@ -162,7 +166,7 @@ def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[Con
 
 
 def _logger_rows(context: Context, name: str) -> list[ConfigRow]:
-    """No loggers: levels belong to Python's ``logging`` of the process, not to its clients."""
+    """Return no loggers; the process sets its levels with Python's ``logging``."""
     _require(name, "Broker id must not be empty")
     if node_id(name, "Broker id") != context.node.node_id:
         raise InvalidRequestError(

@@ -10,7 +10,7 @@ from pykafka_core.protocol.messages import (
 
 
 def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Slices[Propose]:
-    """Plan each resource by itself; those that cannot be altered do not hinder the others."""
+    """Plan each resource separately; an error of one does not affect the others."""
     plans = yield from plan_all(context, request.resources, _operation, replace=False)
 
     def reply(code: int) -> Slices[IncrementalAlterConfigsResponse]:

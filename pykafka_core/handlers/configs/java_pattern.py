@@ -1,11 +1,13 @@
-r"""Whether a text is a regular expression of ``java.util.regex.Pattern``, without compiling it.
+r"""Checks regular expressions of ``java.util.regex.Pattern`` without compiling them.
 
-Theory of operation. A client sends the expression, and no part of this broker matches anything with it yet. Python's
-`re` has another syntax, recurses, and may take a million times as long to compile an expression as to read it
-(``(?i:[\x01-\uffff])``). So each token is read once, in slices; groups and classes are counted on lists.
+Theory of operation. A client sends the expression, and this broker does not match anything with it
+yet. Python's `re` has another syntax, recurses, and may need a million times as long to compile an
+expression as to read it (``(?i:[\x01-\uffff])``). So each token is read once, in slices, and lists
+hold the open groups and classes.
 
-Java refuses more than this does: a look-behind without an obvious maximum length, and names of scripts, blocks and
-characters that Unicode does not have (``\p{IsNothing}``, ``\N{NOTHING}``).
+Java refuses some expressions that this check accepts: a look-behind without an obvious maximum
+length, and names of scripts, blocks and characters that Unicode does not have (``\p{IsNothing}``,
+``\N{NOTHING}``).
 """
 
 import re
@@ -70,11 +72,11 @@ _PROPERTIES: Final = frozenset(
 
 
 class _MalformedError(Exception):
-    """It is no regular expression of Java."""
+    """The text is not a regular expression of Java."""
 
 
 def is_java_pattern(text: str) -> Slices[bool]:
-    """Whether ``Pattern.compile`` takes ``text``, with the exceptions named above."""
+    """Return whether ``Pattern.compile`` accepts ``text``, with the exceptions named above."""
     try:
         yield from _Reader(text).read()
     except _MalformedError:
@@ -83,16 +85,16 @@ def is_java_pattern(text: str) -> Slices[bool]:
 
 
 class _Reader:
-    """Reads one expression from the left to the right."""
+    """Reads one expression from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._position = 0
         self._names: set[str] = set()
         self._comments = False
-        """Whether blanks and ``#`` up to the end of the line mean nothing (flag ``x``)."""
+        """Whether blanks and ``#`` comments up to the end of the line are ignored (flag ``x``)."""
         self._groups: list[bool] = []
-        """Of each group that is open, `_comments` outside it."""
+        """The value of `_comments` outside each open group."""
 
     def read(self) -> Slices[None]:
         repeatable = False
@@ -157,9 +159,9 @@ class _Reader:
             self._position = len(self._text) if line_end < 0 else line_end
 
     def _class(self) -> Slices[None]:
-        """Read a class behind its first bracket, with those in it."""
+        """Read a class after its first bracket, including nested classes."""
         levels = [False]
-        """Of each class that is open, whether it has an element."""
+        """For each open class, whether it has an element."""
         while levels:
             yield
             found = self._next(_INSIDE)
@@ -180,7 +182,7 @@ class _Reader:
                 levels[-1] = True
 
     def _check_range(self, found: re.Match[str]) -> None:
-        """Read the end of a range, if this element is the begin of one."""
+        """Read the end of a range, if this element begins one."""
         low = _code_point(found, -1)
         follows = self._text[self._position : self._position + 2]
         if low is None or follows[:1] != "-" or follows[1:] in ("[", "]"):
@@ -192,7 +194,10 @@ class _Reader:
 
 
 def _code_point(found: re.Match[str], which: int) -> int | None:
-    """That of a class's element, for a quoted text that of its character ``which``; None for a set of characters."""
+    """Return the code point of a class's element; None for a set of characters.
+
+    For a quoted text it is the code point of its character ``which``.
+    """
     if found["quoted"] is not None:
         return ord(found["text"][which]) if found["text"] else None
     if found["escape"] is None:

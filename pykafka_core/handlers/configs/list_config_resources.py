@@ -24,7 +24,7 @@ _KINDS = (
 def handle(
     context: Context, request: ListConfigResourcesRequest
 ) -> Slices[ListConfigResourcesResponse]:
-    """Name what may have settings: every topic and broker, groups and subscriptions that do."""
+    """List the resources: every topic and broker, and groups and subscriptions with configs."""
     asked = request.resource_types if context.caller.api_version > 0 else [RESOURCE_CLIENT_METRICS]
     yield
     kinds = set(asked or _KINDS)

@@ -1,1 +1,1 @@
-"""What partitions' logs hold, and where: records deleted, sizes and producers described."""
+"""The APIs of partitions' logs: they delete records, and describe sizes and producers."""

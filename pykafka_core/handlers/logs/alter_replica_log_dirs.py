@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (34): KIP-113; ``ReplicaManager.alterReplicaLogDirs`` in Kafka.
 
-A broker has one log directory here, so a replica can only be moved to where it is.
+A broker has one log directory here, so a replica can only move to its present directory.
 """
 
 from pykafka_core.errors import (
@@ -16,7 +16,10 @@ from pykafka_core.protocol.messages import AlterReplicaLogDirsRequest, AlterRepl
 
 FILE_NAME_LENGTH_MAX = 255
 FUTURE_SUFFIX_LENGTH = len(".") + 32 + len("-future")
-"""Of the directory that Kafka copies a replica into: ``topic-partition.<uuid in hex>-future``."""
+"""The length of the suffix of the directory into which Kafka copies a replica.
+
+The directory is ``topic-partition.<uuid in hex>-future``.
+"""
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
@@ -25,7 +28,7 @@ _Partition = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 def handle(
     context: Context, request: AlterReplicaLogDirsRequest
 ) -> Slices[AlterReplicaLogDirsResponse]:
-    """Answer each partition once; the last directory named for it counts."""
+    """Return one result per partition; the last directory named for it counts."""
     wanted: dict[str, dict[int, str]] = {}
     for log_dir in request.dirs:
         for topic in log_dir.topics:

@@ -23,7 +23,7 @@ _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 def handle(context: Context, request: DeleteRecordsRequest) -> Slices[Maintain]:
-    """Advance the log start of each partition by itself; survives a restart once answered."""
+    """Advance the log start of each partition separately; it is durable after the response."""
     commands: list[DeleteBefore] = []
     waiting: list[_Partition] = []
     topics: list[_Topic] = []
@@ -56,7 +56,10 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Slices[Maintain]:
 def _wanted(
     request: DeleteRecordsRequest,
 ) -> Slices[dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]]:
-    """Group by topic; of a partition named twice Kafka knows the later, and answers once."""
+    """Group the partitions by topic.
+
+    As in Kafka, the last of several offsets of a partition counts.
+    """
     wanted: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
     for topic in request.topics:
         yield

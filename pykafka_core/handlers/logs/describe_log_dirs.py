@@ -1,8 +1,8 @@
 """DescribeLogDirs (35): KIP-113, KIP-827; ``ReplicaManager.describeLogDirs`` in Kafka.
 
-A directory with an I/O error is ``KAFKA_STORAGE_ERROR``, as in Kafka. The states for which Kafka
-has no field are tagged fields of ours, names separated by commas, absent where nothing is wrong.
-The metadata log, which Kafka never lists, is listed while something is wrong with it.
+A directory with an I/O error has ``KAFKA_STORAGE_ERROR``, as in Kafka. Other states have no field
+in Kafka; they are in our tagged fields, as names with commas, which are absent if everything
+is right. The metadata log, which Kafka never lists, is listed while it has a problem.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka_core._core import LogDirs
 
 COMMAND_PARTITIONS_MAX = 1_000
-"""Of one command to the core."""
+"""The maximum of partitions in one command to the core."""
 
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
@@ -34,7 +34,10 @@ class _Wanted(NamedTuple):
 
 
 def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain]:
-    """Sizes of this broker's replicas; one that was never written to has no files and size 0."""
+    """Return the sizes of this broker's replicas.
+
+    A replica that was never written to has no files and size 0.
+    """
     wanted = yield from _wanted(context, request)
     commands: list[DescribeLogs] = []
     partitions: list[PartitionId] = []
@@ -45,7 +48,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
             if len(partitions) == COMMAND_PARTITIONS_MAX:
                 commands.append(DescribeLogs(partitions))
                 partitions = []
-    if partitions or not commands:  # the space is asked for in any case
+    if partitions or not commands:  # the response needs the free space in any case
         commands.append(DescribeLogs(partitions))
     return Maintain(commands, None, lambda results: _response(context, wanted, results))
 
@@ -100,7 +103,7 @@ def _response(
 
 
 def _describe_directory(result: _Result, replicas: Replicas) -> None:
-    """Add the states of the directory and, as it is the only one, of the node."""
+    """Add the states of the directory, and those of the node, as there is only one directory."""
     states = []
     if replicas.directory is Directory.FAILED:
         result.error_code = KafkaStorageError.code

@@ -21,7 +21,7 @@ _Partition = DescribeProducersResponse.PartitionResponse
 
 
 def handle(context: Context, request: DescribeProducersRequest) -> Slices[Maintain]:
-    """Producers whose sequence numbers or transactions the partitions' logs remember."""
+    """Describe the producers with sequence numbers or transactions in the partitions' logs."""
     commands: list[DescribeLogProducers] = []
     waiting: list[_Partition] = []
     topics: list[DescribeProducersResponse.TopicResponse] = []
@@ -53,7 +53,7 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
 
 
 def _wanted(request: DescribeProducersRequest) -> Slices[dict[str, dict[int, None]]]:
-    """Group by topic: a partition that is named again and again is described once."""
+    """Group the partitions by topic; a repeated partition is described once."""
     wanted: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         yield

@@ -1,8 +1,10 @@
-"""WriteTxnMarkers (27): ends transactions on partitions, as brokers do for each other and administrators if one hangs.
+"""WriteTxnMarkers (27): ends transactions on partitions.
 
-The coordinator of this node needs no request for its own partitions. Another broker's is carried out: its coordinator
-has decided, and the log judges the epochs (contract/replication.md#T5). A client may abort what its log has open
-(``Admin.abortTransaction``, KIP-664), and nothing else: everything but that is CLUSTER_AUTHORIZATION_FAILED.
+Brokers send it to each other, and administrators send it for a hanging transaction. The coordinator
+of this node needs no request for its own partitions. A request of another broker is executed,
+because its coordinator has decided, and the log checks the epochs (contract/replication.md#T5). A
+client may only abort an open transaction of the log (``Admin.abortTransaction``, KIP-664); every
+other request of a client gets CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,10 @@ _NOT_READY = frozenset(
         NotCoordinatorError.code,
     }
 )
-"""A group shard's, which a transaction coordinator does not expect: NOT_LEADER_OR_FOLLOWER has it try again."""
+"""Errors of a group shard that a transaction coordinator does not expect.
+
+NOT_LEADER_OR_FOLLOWER makes it retry.
+"""
 
 _EXPECTED = frozenset(
     {
@@ -68,8 +73,10 @@ _EXPECTED = frozenset(
         UnknownTopicOrPartitionError.code,
     }
 )
-"""Codes that ``TransactionMarkerRequestCompletionHandler`` knows. Any other one makes it drop the answer, and the
-transaction never ends there."""
+"""The codes that ``TransactionMarkerRequestCompletionHandler`` handles.
+
+Any other code makes it drop the response, and the transaction never ends there.
+"""
 
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
@@ -78,7 +85,7 @@ _Result = WriteTxnMarkersResponse.WritableTxnMarkerResult
 
 
 class _Wanted(NamedTuple):
-    """One partition's marker, and where its result goes."""
+    """The marker of one partition, and the row for its result."""
 
     topic: Topic
     partition: int
@@ -87,9 +94,9 @@ class _Wanted(NamedTuple):
 
 
 def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain]:
-    """Write a broker's markers; of a client's, look which transactions are open and abort those.
+    """Write the markers of a broker; for a client, abort those transactions that are open.
 
-    Each partition has a result. A request without markers has an answer without any.
+    Each partition has a result. Without markers the response is empty.
     """
     response = WriteTxnMarkersResponse(markers=[])
     wanted: list[_Wanted] = []
@@ -98,7 +105,7 @@ def handle(context: Context, request: WriteTxnMarkersRequest) -> Slices[Maintain
         may_end = is_trusted or not marker.transaction_result
         response.markers.append((yield from _judge(context, marker, wanted, may_end)))
     if is_trusted:
-        # As long as the coordinator waits for the answer.
+        # The coordinator waits this long for the response.
         return _write(response, wanted, _of_broker, context.settings.int("request.timeout.ms"))
     commands = [DescribeLogProducers(one.topic.topic_id, one.partition) for one in wanted]
     return Maintain(commands, None, partial(_abort, response, wanted))
@@ -152,11 +159,11 @@ def _write(
     told: Callable[[int], int],
     timeout_ms: int | None,
 ) -> Maintain:
-    """Have the core write markers, then group shards theirs.
+    """Write the core's markers, then those of the group shards.
 
     Args:
-        told: The code for the sender of a core's, or a shard's, code.
-        timeout_ms: For the core's.
+        told: Converts a code of the core or of a shard to the code in the response.
+        timeout_ms: The timeout of the core's part.
     """
     own = [one for one in wanted if one.topic.name == GROUP_TOPIC]
     others = [one for one in wanted if one.topic.name != GROUP_TOPIC]
@@ -187,7 +194,7 @@ def _of_broker(code: int) -> int:
 
 
 def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iterator[_Wanted]:
-    """Those whose transaction is open; the others are told why they are not aborted."""
+    """Yield the requests with an open transaction; set the error of the others."""
     for one, result in zip(wanted, described, strict=True):
         producers = cast("Sequence[ProducerState]", result.answer or ())
         states = (state for state in producers if state.producer_id == one.end.producer_id)
@@ -197,7 +204,10 @@ def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iter
 
 
 def _refusal(state: "ProducerState | None", end: TransactionEnd) -> int:
-    """What the log would say as well; but a batch that it refuses costs a group's shard all that it holds."""
+    """Return the error that the log would return.
+
+    A batch that the log refuses costs a group's shard all its state, so the check comes first.
+    """
     if state is None or state.current_txn_start_offset < 0:
         return ClusterAuthorizationFailedError.code
     raises_epoch = end.transaction_version >= TV2

@@ -1,1 +1,1 @@
-"""Limits of clients: altered and described."""
+"""The APIs that alter and describe client quotas."""

@@ -15,10 +15,10 @@ from pykafka_core.protocol.messages import (
 )
 
 QUOTAS_MAX = 10_000
-"""Limits in the metadata: the core gets them all with each change."""
+"""The maximum of quotas in the metadata; each change sends all of them to the core."""
 
 NAME_LENGTH_MAX = 1_024
-"""Of a user or a client id that has limits of its own."""
+"""The maximum length of the name of a user or a client id with its own quotas."""
 
 _USER, _CLIENT_ID, _IP = "user", "client-id", "ip"
 _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
@@ -35,7 +35,7 @@ class _Answered(NamedTuple):
 
 
 def handle(context: Context, request: AlterClientQuotasRequest) -> Slices[Propose]:
-    """Plan each entity by itself; those that cannot be limited do not hinder the others."""
+    """Plan each entity separately; an error of one does not affect the others."""
     answers: dict[frozenset[tuple[str, str | None]], _Answered] = {}
     room = QUOTAS_MAX - len(context.image.client_quotas)
     for entry in request.entries:
@@ -82,7 +82,7 @@ def _records(
     ops: list[AlterClientQuotasRequest.OpData],
     room: int,
 ) -> list[Message]:
-    """What changes an entity's limits; nothing for those that are so already."""
+    """Return the records that change an entity's quotas; equal values need no record."""
     _check_entity(entity)
     parts = tuple(sorted(entity.items(), key=lambda part: part[0]))
     records: list[Message] = []
@@ -145,7 +145,7 @@ def _check_limit(key: str, value: float, *, is_ip: bool) -> None:
 
 
 def _text(entity: _Entity) -> str:
-    """As Kafka's ``ClientQuotaEntity`` is written."""
+    """Return the text of Kafka's ``ClientQuotaEntity``."""
     entries = (
         f"{kind}={'null' if name is None else name}" for kind, name in sorted(entity.items())
     )

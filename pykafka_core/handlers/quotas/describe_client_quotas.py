@@ -23,10 +23,10 @@ class _Match(IntEnum):
 
 
 class _Filter:
-    """Which entities are asked for.
+    """The filter of a request.
 
     Raises:
-        KafkaError: It is no filter.
+        KafkaError: The filter is invalid.
     """
 
     def __init__(self, request: DescribeClientQuotasRequest) -> None:
@@ -76,7 +76,7 @@ class _Filter:
 def handle(
     context: Context, request: DescribeClientQuotasRequest
 ) -> Slices[DescribeClientQuotasResponse]:
-    """Name the limits of each entity that the filter takes."""
+    """Describe the quotas of each entity that matches the filter."""
     try:
         wanted = _Filter(request)
     except KafkaError as error:

@@ -1,1 +1,1 @@
-"""APIs about who may do what."""
+"""The APIs of authentication and authorization."""

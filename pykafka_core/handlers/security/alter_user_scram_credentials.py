@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (51): KIP-554; ``ScramControlManager`` in Kafka.
 
-Credentials are stored as in Kafka, also where no listener authenticates by them: nothing here does.
+Credentials are stored as in Kafka, but no listener authenticates with them yet.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
 def handle(context: Context, request: _Request) -> Slices[Propose]:
-    """Plan one change of each user; a user that is named twice keeps its credentials."""
+    """Plan one change for each user; a user that is named twice is not changed."""
     planned: dict[str, Message | KafkaError] = {}
     room = CREDENTIALS_MAX - len(context.image.scram_credentials)
     changes: tuple[_Change, ...] = (*request.deletions, *request.upsertions)
@@ -118,7 +118,7 @@ def _check(change: _Request.ScramCredentialUpsertion) -> None:
 
 
 def _credential(change: _Request.ScramCredentialUpsertion) -> UserScramCredentialRecord:
-    """The keys of RFC 5802, section 3; the salted password is not stored."""
+    """Return the keys of RFC 5802, section 3; the salted password is not stored."""
     name, salted = _HASHES[change.mechanism], change.salted_password
     client_key = hmac.digest(salted, b"Client Key", name)
     return UserScramCredentialRecord(

@@ -1,4 +1,7 @@
-"""CreateAcls (30): ``AclApis.handleCreateAcls`` in Kafka. Authorizers are not built: as in a broker without one."""
+"""CreateAcls (30): the response without an authorizer; no authorizer is implemented.
+
+``AclApis.handleCreateAcls`` in Kafka.
+"""
 
 from pykafka_core.errors import SecurityDisabledError
 from pykafka_core.handlers.context import Context
@@ -7,7 +10,7 @@ from pykafka_core.protocol.messages import CreateAclsRequest, CreateAclsResponse
 
 
 def handle(_context: Context, request: CreateAclsRequest) -> Slices[CreateAclsResponse]:
-    """Refuse each of them: there is no authorizer."""
+    """Refuse each creation: there is no authorizer."""
     refused = CreateAclsResponse.AclCreationResult(
         error_code=SecurityDisabledError.code, error_message="No Authorizer is configured."
     )

@@ -10,14 +10,14 @@ from pykafka_core.protocol.messages import (
 )
 
 REQUESTER_VERSION: Final = 3
-"""From here on a token has an owner and a requester (KIP-373)."""
+"""From this version on a token has an owner and a requester (KIP-373)."""
 _REQUESTER: Final = ("User", "ANONYMOUS")
 
 
 def handle(
     context: Context, request: CreateDelegationTokenRequest
 ) -> CreateDelegationTokenResponse:
-    """Refuse it."""
+    """Refuse the token."""
     kind, name = request.owner_principal_type or "", request.owner_principal_name or ""
     owner_type, owner_name = (kind, name) if name else _REQUESTER
     answer = CreateDelegationTokenResponse(

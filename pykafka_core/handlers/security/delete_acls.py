@@ -1,4 +1,7 @@
-"""DeleteAcls (31): ``AclApis.handleDeleteAcls`` in Kafka. Authorizers are not built: as in a broker without one."""
+"""DeleteAcls (31): the response without an authorizer; no authorizer is implemented.
+
+``AclApis.handleDeleteAcls`` in Kafka.
+"""
 
 from pykafka_core.errors import SecurityDisabledError
 from pykafka_core.handlers.context import Context

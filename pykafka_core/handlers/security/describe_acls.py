@@ -1,4 +1,7 @@
-"""DescribeAcls (29): ``AclApis.handleDescribeAcls`` in Kafka. Authorizers are not built: as in a broker without one."""
+"""DescribeAcls (29): the response without an authorizer; no authorizer is implemented.
+
+``AclApis.handleDescribeAcls`` in Kafka.
+"""
 
 from pykafka_core.errors import SecurityDisabledError
 from pykafka_core.handlers.context import Context
@@ -6,7 +9,7 @@ from pykafka_core.protocol.messages import DescribeAclsRequest, DescribeAclsResp
 
 
 def handle(_context: Context, _request: DescribeAclsRequest) -> DescribeAclsResponse:
-    """Say that there is no authorizer."""
+    """Return the error that there is no authorizer."""
     return DescribeAclsResponse(
         error_code=SecurityDisabledError.code,
         error_message="No Authorizer is configured on the broker",

@@ -11,5 +11,5 @@ from pykafka_core.protocol.messages import (
 def handle(
     _context: Context, _request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return DescribeDelegationTokenResponse(error_code=DelegationTokenRequestNotAllowedError.code)

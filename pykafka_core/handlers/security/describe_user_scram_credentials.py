@@ -17,7 +17,7 @@ _Info = DescribeUserScramCredentialsResponse.CredentialInfo
 def handle(
     context: Context, request: DescribeUserScramCredentialsRequest
 ) -> Slices[DescribeUserScramCredentialsResponse]:
-    """Name the mechanisms of each user that is asked for, or of all; never the keys."""
+    """List the mechanisms of the requested users, or of all; never return keys."""
     found: dict[str, list[_Info]] = {}
     for (name, mechanism), credential in context.image.scram_credentials.items():
         yield

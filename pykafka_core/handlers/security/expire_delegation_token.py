@@ -11,7 +11,7 @@ from pykafka_core.protocol.messages import (
 def handle(
     _context: Context, _request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return ExpireDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code, expiry_timestamp_ms=-1
     )

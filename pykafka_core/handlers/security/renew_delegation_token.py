@@ -8,7 +8,7 @@ from pykafka_core.protocol.messages import RenewDelegationTokenRequest, RenewDel
 def handle(
     _context: Context, _request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return RenewDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code, expiry_timestamp_ms=-1
     )

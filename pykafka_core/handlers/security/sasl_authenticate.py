@@ -1,4 +1,4 @@
-"""SaslAuthenticate (36): refused, as a plain listener in Kafka refuses it."""
+"""SaslAuthenticate (36): refused, as on a plain listener of Kafka."""
 
 from pykafka_core.errors import IllegalSaslStateError
 from pykafka_core.handlers.context import Context
@@ -6,7 +6,7 @@ from pykafka_core.protocol.messages import SaslAuthenticateRequest, SaslAuthenti
 
 
 def handle(_context: Context, _request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return SaslAuthenticateResponse(
         error_code=IllegalSaslStateError.code,
         error_message="SaslAuthenticate request received after successful authentication",

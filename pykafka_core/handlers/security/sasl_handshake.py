@@ -1,4 +1,4 @@
-"""SaslHandshake (17): refused, as a plain listener in Kafka refuses it."""
+"""SaslHandshake (17): refused, as on a plain listener of Kafka."""
 
 from pykafka_core.errors import IllegalSaslStateError
 from pykafka_core.handlers.context import Context
@@ -6,5 +6,5 @@ from pykafka_core.protocol.messages import SaslHandshakeRequest, SaslHandshakeRe
 
 
 def handle(_context: Context, _request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    """Refuse it."""
+    """Refuse the request."""
     return SaslHandshakeResponse(error_code=IllegalSaslStateError.code)

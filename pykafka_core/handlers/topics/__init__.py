@@ -1,1 +1,1 @@
-"""Topics and their partitions: made, extended, deleted."""
+"""The APIs of topics and their partitions: creation, growth, deletion and placement."""

@@ -1,4 +1,7 @@
-"""AlterPartition (56): KIP-497, KIP-704, KIP-841, KIP-903; ``ReplicationControlManager.alterPartition`` in Kafka."""
+"""AlterPartition (56): KIP-497, KIP-704, KIP-841, KIP-903.
+
+``ReplicationControlManager.alterPartition`` in Kafka.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -29,10 +32,10 @@ from pykafka_core.protocol.messages import (
 )
 
 VERSION_WITH_EPOCHS = 3
-"""Since then a leader names the broker epoch of each member (KIP-903)."""
+"""From this version on a leader sends the broker epoch of each member (KIP-903)."""
 
 ANY_EPOCH = -1
-"""A member of whose process the leader says nothing."""
+"""The broker epoch if the leader does not send one."""
 
 RECOVERED, RECOVERING = 0, 1
 
@@ -47,9 +50,10 @@ class _Member(NamedTuple):
 
 
 def handle(context: Context, request: AlterPartitionRequest) -> Slices[Outcome]:
-    """Change ISRs as their leaders ask; a partition that cannot be changed does not hinder the others.
+    """Change ISRs at the request of their leaders; an error of one does not affect the others.
 
-    A change may end a reassignment, and so take the lead from who asks: NEW_LEADER_ELECTED, and the change is made.
+    A change may end a reassignment and make another broker the leader: the change is made, and the
+    response has NEW_LEADER_ELECTED.
     """
     try:
         registered_broker(context, request.broker_id, request.broker_epoch)
@@ -83,13 +87,13 @@ class _Alterations:
         self.results: list[_Topic] = []
 
     def reply(self, code: int) -> AlterPartitionResponse:
-        """The results, or the error that kept all of it from being committed."""
+        """Return the results, or the error of the commit."""
         if code:
             return AlterPartitionResponse(error_code=code)
         return AlterPartitionResponse(topics=self.results)
 
     def result(self, topic_id: bytes, wanted: _Wanted) -> _Partition:
-        """Take in the change of one partition."""
+        """Plan the change of one partition, and return its result."""
         index = wanted.partition_index
         try:
             found = self._alter(topic_id, wanted)
@@ -113,7 +117,8 @@ class _Alterations:
             raise IneligibleReplicaError
         joining = {member.node_id for member in members} - set(partition.isr)
         if joining & set(lost_by(partition)):
-            raise IneligibleReplicaError  # fetched before its broker reported the replica lost
+            # the broker fetched before it reported the replica as lost
+            raise IneligibleReplicaError
         isr = tuple(member.node_id for member in members)
         target = partition._replace(isr=isr, recovering=wanted.leader_recovery_state == RECOVERING)
         found = changed(partition, target, self._rules.of(topic))
@@ -133,7 +138,8 @@ class _Alterations:
         if partition is None:
             raise UnknownTopicOrPartitionError
         if (topic_id, index) in self._altered:
-            raise InvalidUpdateVersionError  # named twice: its epoch is a newer one now
+            # the partition is named twice, and its epoch has changed
+            raise InvalidUpdateVersionError
         return topic, partition
 
     def _members(self, wanted: _Wanted) -> list[_Member]:
@@ -145,13 +151,14 @@ class _Alterations:
 
 
 def check_epochs(partition: Partition, leader: int, wanted: _Wanted) -> None:
-    """Refuse a change of another state of the partition than the committed one.
+    """Refuse a change that is not based on the committed state of the partition.
 
     Raises:
-        NotControllerError: The leader knows more than this controller, which is not the active one any longer.
+        NotControllerError: The leader has a newer state than this controller, which is no longer
+            the active one.
         FencedLeaderEpochError: There is a newer leader.
-        InvalidRequestError: Somebody else leads.
-        InvalidUpdateVersionError: The partition was changed since.
+        InvalidRequestError: Another broker is the leader.
+        InvalidUpdateVersionError: The partition has changed since.
     """
     is_ahead = wanted.leader_epoch > partition.leader_epoch
     if is_ahead or wanted.partition_epoch > partition.partition_epoch:
@@ -165,10 +172,11 @@ def check_epochs(partition: Partition, leader: int, wanted: _Wanted) -> None:
 
 
 def check_isr(partition: Partition, isr: list[int], wanted: _Wanted) -> None:
-    """Refuse an ISR that cannot be.
+    """Refuse an invalid ISR.
 
     Raises:
-        InvalidRequestError: It is no set of replicas with the leader, or the leader recovers and is not alone.
+        InvalidRequestError: It is not a set of replicas with the leader, or the leader recovers and
+            is not alone.
     """
     if len(set(isr)) != len(isr) or not set(isr) <= set(partition.replicas):
         raise InvalidRequestError
@@ -182,7 +190,10 @@ def check_isr(partition: Partition, isr: list[int], wanted: _Wanted) -> None:
 
 
 def is_eligible(brokers: Mapping[int, Broker], member: _Member) -> bool:
-    """Whether a broker may be in sync: it is active (KIP-841), and the process that caught up (KIP-903)."""
+    """Return whether a broker may be in the ISR.
+
+    It must be active (KIP-841), and still be the process that caught up (KIP-903).
+    """
     broker = brokers.get(member.node_id)
     if broker is None or not broker.is_active:
         return False

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (45): KIP-455; ``ReplicationControlManager.alterPartitionReassignments`` in Kafka."""
+"""AlterPartitionReassignments (45): KIP-455.
+
+``ReplicationControlManager.alterPartitionReassignments`` in Kafka.
+"""
 
 from pykafka_core.errors import (
     NONE,
@@ -34,7 +37,7 @@ _Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
 def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Slices[Outcome]:
-    """Begin, end or cancel reassignments; a partition that cannot be reassigned does not hinder the others."""
+    """Begin, end or cancel reassignments; an error of one does not affect the others."""
     if not request.topics:
         return _response(request, [], error_message="")
     if request.timeout_ms <= 0:
@@ -60,7 +63,7 @@ def handle(context: Context, request: AlterPartitionReassignmentsRequest) -> Sli
 
 
 class _Reassignments:
-    """What one request changes; the last of several changes of one partition is made."""
+    """The changes of one request; the last of several changes of one partition is made."""
 
     def __init__(self, context: Context, request: AlterPartitionReassignmentsRequest) -> None:
         self._context = context
@@ -69,7 +72,7 @@ class _Reassignments:
         self.records: dict[tuple[bytes, int], Message] = {}
 
     def result(self, name: str, wanted: _Wanted) -> _Partition:
-        """Take in the change of one partition."""
+        """Plan the change of one partition, and return its result."""
         result = _Partition(partition_index=wanted.partition_index, error_message=None)
         try:
             self._alter(name, wanted)

@@ -1,4 +1,4 @@
-"""A new topic's effective settings, as CreateTopics echoes them since version 5."""
+"""The effective configs of a new topic, which CreateTopics returns since version 5."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ _Row = CreateTopicsResponse.CreatableTopicConfigs
 
 
 class TopicRows:
-    """Rows for the topics of one request.
+    """The rows for the topics of one request.
 
-    What a topic inherits is the same for all of them, so it is looked up once and its rows are
-    shared: a request for 1000 topics would otherwise resolve 35,000 settings.
+    All topics inherit the same values, so these are looked up once and their rows are shared;
+    otherwise a request for 1000 topics would resolve 35,000 configs.
     """
 
     def __init__(self, settings: BrokerConfigs) -> None:
@@ -29,7 +29,7 @@ class TopicRows:
         self._without_overrides = list(self._inherited.values())
 
     def rows(self, overrides: Mapping[str, str]) -> list[_Row]:
-        """Every setting of a topic with ``overrides``, by name; not to be changed."""
+        """Return every config of a topic with ``overrides``, by name; do not change the rows."""
         if not overrides:
             return self._without_overrides
         return [

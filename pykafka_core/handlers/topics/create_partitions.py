@@ -26,7 +26,7 @@ _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose]:
-    """Add partitions topic by topic; a topic that cannot grow does not hinder the others."""
+    """Add partitions to each topic separately; an error of one does not affect the others."""
     names = yield from collect(topic.name for topic in request.topics)
     counts = Counter(names)
     results: dict[str, _Result] = {}

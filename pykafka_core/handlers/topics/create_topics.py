@@ -33,14 +33,14 @@ _Result = CreateTopicsResponse.CreatableTopicResult
 
 
 class _Plan(NamedTuple):
-    """A topic that can be made: its answer, and the records that make it."""
+    """A topic that can be created: its result, and its records."""
 
     result: _Result
     records: list[Message]
 
 
 def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
-    """Plan each topic by itself; those that cannot be made do not hinder the others."""
+    """Plan each topic separately; an error of one does not affect the others."""
     try:
         plans = yield from _plan_all(context, request)
         records = [record for plan in plans for record in plan.records]
@@ -83,7 +83,10 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> Slices[list[_Pl
 
 
 def _check_size(context: Context, request: CreateTopicsRequest) -> Slices[None]:
-    """Refuse before anything is planned: 10^6 partitions must not cost 10^6 objects. Each setting is a record too."""
+    """Refuse a large request before any planning: 10^6 partitions must not cost 10^6 objects.
+
+    Each config is a record too.
+    """
     default = context.settings.int("num.partitions")
     total = 0
     for topic in request.topics:
@@ -101,7 +104,10 @@ def _check_size(context: Context, request: CreateTopicsRequest) -> Slices[None]:
 
 
 class _Planner:
-    """Plans the topics of one request. What they have in common is worked out once, for 1,000 at a time are usual."""
+    """Plans the topics of one request.
+
+    A request often has 1,000 topics, so common data is computed once.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -111,10 +117,10 @@ class _Planner:
         self._placer = Placer(context.image)
 
     def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Slices[_Plan]:
-        """A topic's answer and records; later topics may not collide with it.
+        """Return a topic's result and records; later topics must not collide with it.
 
         Raises:
-            KafkaError: It cannot be made.
+            KafkaError: The topic cannot be created.
         """
         _check_name(self._context, topic.name, self._collisions)
         overrides = _overrides(self._context, topic) if topic.configs else {}
@@ -176,7 +182,7 @@ def _overrides(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> d
 
 
 def _size(context: Context, count: int, factor: int) -> tuple[int, int]:
-    """How many partitions a topic gets, and how many replicas each has."""
+    """Return the number of a topic's partitions, and the number of replicas of each."""
     if count < -1 or count == 0:
         raise InvalidPartitionsError(
             "Number of partitions was set to an invalid non-positive value."

@@ -22,20 +22,20 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.types import ZERO_ID
 
 VERSION_WITH_DELETION_DISABLED = 3
-"""Older versions do not know TOPIC_DELETION_DISABLED and get INVALID_REQUEST."""
+"""Older versions do not have TOPIC_DELETION_DISABLED and get INVALID_REQUEST."""
 
 _Result = DeleteTopicsResponse.DeletableTopicResult
 
 
 class _Asked(NamedTuple):
-    """One topic of the request: by name, or by id when ``name`` is None."""
+    """One topic of the request, by name or, if ``name`` is None, by id."""
 
     name: str | None
     topic_id: bytes
 
 
 def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
-    """Delete what exists; the data goes once the records are committed."""
+    """Delete the existing topics; their data is deleted after the commit of the records."""
     asked = yield from collect(_Asked(topic.name, topic.topic_id) for topic in request.topics)
     asked += yield from collect(_Asked(name, ZERO_ID) for name in request.topic_names)
     if not context.settings.boolean("delete.topic.enable"):
@@ -60,7 +60,7 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
                 results.append(_failed(_Asked(found.name, found.topic_id), error))
                 continue
             if topic.name is None and _Asked(found.name, ZERO_ID) in counts:
-                continue  # its row by name says so
+                continue  # the row of its name has the error
             doomed.append(found.topic_id)
             results.append(_Result(name=found.name, topic_id=found.topic_id))
         except KafkaError as refusal:

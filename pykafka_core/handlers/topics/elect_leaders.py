@@ -26,7 +26,7 @@ from pykafka_core.protocol.messages import (
 )
 
 VERSION_WITH_ERROR = 1
-"""Since then an answer has an error code of its own, and a request a type of election."""
+"""From this version on a response has a top-level error code, and a request an election type."""
 
 PREFERRED = 0
 UNCLEAN = 1
@@ -36,7 +36,7 @@ _Partition = ElectLeadersResponse.PartitionResult
 
 
 def handle(context: Context, request: ElectLeadersRequest) -> Slices[Outcome]:
-    """Elect partition by partition; one that cannot have a leader does not hinder the others."""
+    """Elect partition by partition; an error of one does not affect the others."""
     asked = request.topic_partitions
     if asked is not None and not asked:
         return ElectLeadersResponse(replica_election_results=[])
@@ -68,7 +68,7 @@ class _Elections:
         self.results: list[_Topic] = []
 
     def of_topic(self, name: str, indexes: Iterable[int]) -> Slices[None]:
-        """Elect leaders of partitions of one topic."""
+        """Elect the leaders of partitions of one topic."""
         result = _Topic(topic=name, partition_result=[])
         self.results.append(result)
         for index in indexes:
@@ -76,7 +76,7 @@ class _Elections:
             result.partition_result.append(self._result(name, index))
 
     def leave_out_unneeded(self) -> None:
-        """When all partitions are asked for, those that need no election are not named."""
+        """Remove results of needless elections; used if the request covers all partitions."""
         for result in self.results:
             result.partition_result = [
                 partition
@@ -85,7 +85,7 @@ class _Elections:
             ]
 
     def reply(self, code: int) -> Slices[ElectLeadersResponse]:
-        """The results; those of elections with ``code`` if that is an error."""
+        """Return the results; with an error code, each election has that error."""
         if code:
             for topic in self.results:
                 for partition in topic.partition_result:
@@ -113,7 +113,7 @@ class _Elections:
         if led and (self._is_unclean or partition.leader == partition.replicas[0]):
             raise ElectionNotNeededError("Leader election not needed for topic partition.")
         if (topic.topic_id, index) in self._elected:
-            return  # named twice
+            return  # the partition is named twice
         election = Election.UNCLEAN if self._is_unclean else Election.PREFERRED
         record = elected(topic, index, self._rules, election)
         if record is None:

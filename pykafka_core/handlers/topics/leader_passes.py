@@ -1,6 +1,6 @@
-"""Elections that the active controller makes from time to time, at most `ELECTIONS_MAX` of them in a pass.
+"""Periodic elections by the active controller, at most `ELECTIONS_MAX` in a pass.
 
-A pass that made as many has left some over: the next one follows at once.
+After a pass with that many elections the next pass follows at once.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,10 @@ REBALANCE = "auto.leader.rebalance.enable"
 
 
 def balance_leaders(context: Context) -> Slices[Propose]:
-    """Make first replicas lead that may, every ``leader.imbalance.check.interval.seconds``; nothing where it is off."""
+    """Make preferred leaders lead, every ``leader.imbalance.check.interval.seconds``.
+
+    It does nothing if the rebalance is disabled.
+    """
     if not context.settings.boolean(REBALANCE):
         return (yield from _proposed(()))
     rules = PartitionRules(context.image, context.settings)
@@ -23,7 +26,10 @@ def balance_leaders(context: Context) -> Slices[Propose]:
 
 
 def elect_leaderless(context: Context) -> Slices[Propose]:
-    """Elect where nobody leads and somebody may, every ``unclean.leader.election.interval.ms``."""
+    """Elect leaders of partitions without one, where a replica may lead.
+
+    It runs every ``unclean.leader.election.interval.ms``.
+    """
     rules = PartitionRules(context.image, context.settings)
     return (yield from _proposed(leaderless(context.image, rules)))
 

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (46): KIP-455; ``ReplicationControlManager.listPartitionReassignments`` in Kafka."""
+"""ListPartitionReassignments (46): KIP-455.
+
+``ReplicationControlManager.listPartitionReassignments`` in Kafka.
+"""
 
 from collections.abc import Iterable
 
@@ -18,7 +21,7 @@ _Partition = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 def handle(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> Slices[ListPartitionReassignmentsResponse]:
-    """What is in progress of the partitions asked for; unknown ones are passed over."""
+    """List the requested partitions with a reassignment in progress; unknown ones are skipped."""
     by_name = context.image.topics.by_name
     found = []
     if request.topics is None:
@@ -33,7 +36,7 @@ def handle(
 
 
 def _ongoing(topic: Topic, indexes: Iterable[int]) -> Slices[list[_Topic]]:
-    """Empty, or one."""
+    """Return an empty list, or one topic."""
     ongoing = []
     for index in indexes:
         yield

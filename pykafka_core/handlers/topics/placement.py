@@ -1,4 +1,4 @@
-"""Where replicas go: checks of manual assignments, and the choice when there is none."""
+"""The placement of replicas: checks of manual assignments, and automatic ones."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -16,12 +16,12 @@ NO_BROKER = "All brokers are currently fenced, or have all their log directories
 def check_assignment(
     image: MetadataImage, replicas: Sequence[int], replication_factor: int | None
 ) -> None:
-    """Refuse a manual assignment of one partition that cannot be.
+    """Refuse an invalid manual assignment of one partition.
 
     Args:
-        image: Knows the brokers.
+        image: The metadata with the brokers.
         replicas: Broker ids, the preferred leader first.
-        replication_factor: What the partitions before it had; None for the first.
+        replication_factor: The factor of the partitions before it; None for the first.
 
     Raises:
         InvalidReplicaAssignmentError: Wrong count, or empty, repeated, unknown or cordoned brokers.
@@ -54,17 +54,18 @@ def check_assignment(
 
 
 class Placer:
-    """Chooses replicas: spread over racks first, over brokers then; ``StripedReplicaPlacer`` in Kafka.
+    """Chooses replicas, spread over racks first, then over brokers.
 
-    Partitions go round the racks that have a broker alive, and round the brokers of each, so that
-    leaders are spread. The followers shift with each round, so that the partitions of a broker that
-    fails go to many others. A fenced broker is taken when its rack has no other, and never leads;
-    one that shuts down or is cordoned is not taken at all.
+    ``StripedReplicaPlacer`` in Kafka. Partitions rotate through the racks with an alive broker, and
+    through the brokers of each rack, so that leaders are spread. The followers shift with each
+    round, so that the partitions of a failed broker go to many others. A fenced broker is chosen if
+    its rack has no other, and never leads. A broker that shuts down or is cordoned is never chosen.
 
-    Unlike Kafka's it draws no lots: a number says where a partition begins, and a topic's id gives its first number.
+    In contrast to Kafka's placer it uses no random numbers: a number determines the start of a
+    partition, and the topic's id gives the first number.
 
     Args:
-        image: Knows the brokers.
+        image: The metadata with the brokers.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -75,15 +76,15 @@ class Placer:
         self._racks = [racks[name] for name in sorted(racks)]
         self._leading = [place for place, (alive, _) in enumerate(self._racks) if alive]
         self.broker_count = sum(len(alive) + len(fenced) for alive, fenced in self._racks)
-        """How many may hold a replica."""
+        """The number of brokers that may have a replica."""
         self._sizes = [len(self._racks[place][0]) for place in self._leading]
         self._only = tuple(node for rack in self._racks for nodes in rack for node in nodes)
 
     def check(self, factor: int) -> None:
-        """Refuse a replication factor for which there are too few brokers.
+        """Refuse a replication factor that is larger than the number of brokers.
 
         Raises:
-            InvalidReplicationFactorError: Says how many there are.
+            InvalidReplicationFactorError: There are too few brokers; the text has their number.
         """
         what = f"Unable to replicate the partition {factor} time(s): "
         if not self._leading:
@@ -95,7 +96,10 @@ class Placer:
             )
 
     def replicas(self, topic_id: bytes, index: int, factor: int) -> tuple[int, ...]:
-        """The replicas of one partition, the preferred leader first; ``factor`` has passed `check`."""
+        """Return the replicas of one partition, the preferred leader first.
+
+        ``factor`` must have passed `check`.
+        """
         if self.broker_count == 1:
             return self._only
         number = int.from_bytes(topic_id[-4:], "big") + index
@@ -111,7 +115,7 @@ class Placer:
 
 
 def _order(rack: tuple[list[int], list[int]], turn: int, distance: int) -> list[int]:
-    """The brokers of a rack in the order in which they are taken, those alive first."""
+    """Return the brokers of a rack in the order of their choice, alive ones first."""
     return [
         node
         for nodes in rack
@@ -121,23 +125,23 @@ def _order(rack: tuple[list[int], list[int]], turn: int, distance: int) -> list[
 
 
 def _in_turn(nodes: list[int], turn: int) -> list[int]:
-    """Begin with another one each turn, and have the others begin with another one each round."""
+    """Return the nodes: each turn another one is first, each round the others are reordered."""
     rounds, first = divmod(turn, len(nodes))
     return _rotated(nodes, first, rounds)
 
 
 def _rotated(items: list[T], first: int, shift: int) -> list[T]:
-    """The item at ``first``, and the others from the one that is ``shift`` places behind it."""
+    """Return the item at ``first``, then the others from the one ``shift`` places after it."""
     rest = items[first + 1 :] + items[:first]
     start = shift % len(rest) if rest else 0
     return [items[first], *rest[start:], *rest[:start]]
 
 
 class NewPartitions:
-    """Makes the records that begin partitions; what their replicas have in common is looked up once.
+    """Creates the first records of partitions; common data of replicas is looked up once.
 
     Args:
-        image: Knows the brokers.
+        image: The metadata with the brokers.
     """
 
     def __init__(self, image: MetadataImage) -> None:
@@ -145,7 +149,7 @@ class NewPartitions:
         self._known: dict[tuple[int, ...], tuple[list[int], list[int], list[bytes]]] = {}
 
     def record(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
-        """The record of one partition: led by the first replica that is alive.
+        """Return the record of one partition, with the first alive replica as leader.
 
         Raises:
             InvalidReplicaAssignmentError: None of the replicas is alive.
