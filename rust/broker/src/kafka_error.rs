@@ -2,6 +2,8 @@
 //!
 //! The Python side has the same table in `pykafka_core/errors.py`.
 
+mod append;
+
 macro_rules! kafka_errors {
     ($($variant:ident = $code:literal, $name:literal, $retriable:literal;)*) => {
         /// An error code of Kafka's protocol; the variants have Kafka's names.

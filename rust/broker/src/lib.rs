@@ -6,38 +6,40 @@
 //! - `partition`: the partitions of this broker, their logs, and the requests that wait for them.
 
 mod api;
+mod hot_apis;
 mod kafka_error;
 mod network;
 mod partition;
+mod request;
 mod seam;
 mod slots;
 #[cfg(test)]
 mod testing;
 
-pub use api::api_versions::{HOT_APIS, HotApi};
-pub use api::context::{
-    ConnectionInfo, Context, ContextOptions, ControllerApis, Header, Outcome, PendingOutcome,
-};
+pub use api::context::{Context, ContextOptions, Outcome, PendingOutcome};
 pub use api::fetch_session::FetchSessions;
 pub use api::reply::{Reply, StoredRecords};
+pub use hot_apis::{HOT_APIS, HotApi};
 pub use kafka_error::KafkaError;
 pub use network::engine::Engine;
 pub use network::gate::{PeerAddress, Unreachable};
 pub use network::listener::Audience;
+pub use partition::partition_table::command::{BatchKind, KeyValue};
 pub use partition::partition_table::health::ProbeNeeds;
-pub use partition::partition_table::{
-    BatchKind, KeyValue, Marker, PartitionOptions, PartitionTable,
-};
+pub use partition::partition_table::markers::Marker;
+pub use partition::partition_table::{PartitionOptions, PartitionTable};
 pub use partition::purgatory::Purgatory;
 pub use partition::replication::isr::{BrokerState, IsrOutcome};
 pub use partition::storage::StorageOpenError;
 pub use partition::{Partition, PartitionOffsets};
+pub use request::{ConnectionInfo, ControllerApis, Header};
 pub use seam::clock::FixedClock;
 pub use seam::core::{Core, CoreError, CoreOptions};
 pub use seam::event::faults::{Faults, LogFault};
 pub use seam::event::queue::EventQueue;
 pub use seam::event::{
-    DiskStateKind, Event, RecordsRead, ReplicaStateKind, RequestEvent, Token, VerifyTransaction,
+    DiskStateKind, Event, RecordsRead, ReplicaStateKind, Replied, RequestEvent, Token,
+    VerifyTransaction,
 };
 pub use seam::image::client_quotas::{ClientQuota, Metered, Named};
 pub use seam::image::delta::{ImageDelta, TopicImage};
@@ -47,7 +49,7 @@ pub use seam::image::{
     TopicEntry, TopicId,
 };
 pub use seam::log_ring::{Level, LogLine, LogRing, escaped};
-pub use seam::peers::{Replied, code_of};
+pub use seam::peers::code_of;
 pub use seam::requests::Room;
 pub use seam::settings::{SettingError, Settings};
 pub use seam::statistics::{Counter, Statistics};

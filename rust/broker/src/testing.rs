@@ -17,10 +17,11 @@ use pykafka_wire::{ApiKey, fetch, produce};
 use tokio::time::timeout;
 
 use self::gate_disk::{Gate, GateDisk};
-use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
+use crate::api::context::{Context, ContextOptions, Outcome};
 use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::faults::LogFault;
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::image::delta::{ImageDelta, TopicImage};

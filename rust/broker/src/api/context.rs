@@ -1,6 +1,5 @@
 //! The shared state of the Rust handlers, and their result type.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -9,14 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use pykafka_log::{Clock, LogConfig, LogDirectory};
-use pykafka_wire::ApiKey;
 use tokio::sync::watch;
 
 use crate::api::fetch_session::FetchSessions;
-use crate::api::quota::{Mute, Rates};
-use crate::api::replication_throttle::ReplicationThrottles;
+use crate::api::quota::rates::Rates;
+use crate::api::replication_throttle::rates::ReplicationThrottles;
 use crate::api::reply::Reply;
-use crate::network::connections::{Connections, Standing};
+use crate::network::connections::Connections;
 use crate::network::gate::Gates;
 use crate::network::known_nodes::KnownNodes;
 use crate::network::memory::Memory;
@@ -144,47 +142,6 @@ impl fmt::Debug for Context {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Context").field("node_id", &self.node_id).finish_non_exhaustive()
     }
-}
-
-/// Facts that stay the same for the lifetime of a connection (until there is authentication).
-#[derive(Debug, Clone)]
-pub struct ConnectionInfo {
-    /// Generation-tagged, so it is never reused for another connection.
-    pub id: u64,
-    /// Name of the accepting listener; Metadata responses have the endpoints of that listener.
-    pub listener: Arc<str>,
-    /// The peer's address without its port.
-    pub client_host: Arc<str>,
-    /// `User:ANONYMOUS` until there is authentication.
-    pub principal: Arc<str>,
-    /// Set when the client exceeds its quota.
-    pub mute: Arc<Mute>,
-    /// Determines whether the connection may be closed to accept another.
-    pub standing: Arc<Standing>,
-    /// On a controller listener: the APIs that are served there, all by Python, and their versions.
-    pub controller_apis: Option<Arc<ControllerApis>>,
-}
-
-/// Versions by API key.
-pub type ControllerApis = BTreeMap<i16, (i16, i16)>;
-
-/// A request's header. It is owned, so that the handler can own the frame.
-#[derive(Debug, Clone)]
-pub struct Header {
-    /// Key that identifies the API.
-    pub api_key: ApiKey,
-    /// A version within the supported range.
-    pub api_version: i16,
-    /// Copied into the response.
-    pub correlation_id: i32,
-    /// `""` for null, as in Kafka (contract/kafka.md#2).
-    pub client_id: Arc<str>,
-    /// Size of the request without its size field.
-    pub bytes: usize,
-    /// Monotonic time when the frame was complete.
-    pub received_ns: u64,
-    /// Wall-clock time of the same moment.
-    pub received_ms: i64,
 }
 
 /// A response that is not decided yet. Dropping it cancels the request, because its connection

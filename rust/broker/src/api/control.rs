@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_wire::{Chunks, decoded_size};
 
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
+
 use crate::network::memory::budget::Share;
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::{Event, RequestEvent};
 
 /// A larger body takes about a time slice to measure, so another thread than the network threads

@@ -6,13 +6,16 @@ use bytes::{Bytes, BytesMut};
 use pykafka_wire::ApiKey;
 use pykafka_wire::frame::RequestHeader;
 
-use crate::api::api_versions::{hot_index, served_versions};
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::api_versions::served_versions;
+
+use crate::api::context::{Context, Outcome};
 use crate::api::{
     answer_size, api_versions, control, describe_topic_partitions, fetch, list_offsets, metadata,
     offset_for_leader_epoch, produce,
 };
+use crate::hot_apis::hot_index;
 use crate::network::memory::budget::Share;
+use crate::request::{ConnectionInfo, Header};
 
 /// Frames up to this size are copied before they wait for Python, so that they do not keep the
 /// whole input buffer allocated.

@@ -9,6 +9,7 @@
 //! it reads for it ([`Answer::booked`]). A follower gets all appended records, limited only by the
 //! limits of its request. `api/replica.rs` determines which requests count as a follower's.
 
+mod limits;
 mod parked;
 mod respond;
 mod target;
@@ -18,10 +19,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_wire::fetch::Request;
 
+use self::limits::Limits;
 use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
@@ -30,6 +32,7 @@ use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
 use crate::partition::{Isolation, Replica, opening};
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 
 /// Maximum wait, the maximum of librdkafka's `fetch.wait.max.ms` (300000); the client then sends
@@ -37,19 +40,6 @@ use crate::seam::image::Image;
 const WAIT_MS_MAX: i32 = 300_000;
 /// First version whose clients can fetch from followers (KIP-392).
 const ANY_REPLICA_VERSION_MIN: i16 = 11;
-
-/// The parameters of a request apart from its partitions.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    version: i16,
-    isolation: Isolation,
-    /// True if followers may serve it.
-    any_replica: bool,
-    /// A negative limit fails when bytes would be read (contract/kafka.md#62).
-    bytes_max: i64,
-    bytes_min: i64,
-    wait_ms: i32,
-}
 
 /// Reads and responds, or waits until there are enough bytes.
 pub fn handle(

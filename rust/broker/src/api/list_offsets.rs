@@ -12,13 +12,15 @@ use pykafka_wire::list_offsets::{
     Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
 };
 
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
+
 use crate::api::replica;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
 use crate::partition::{
     Isolation, LargeRoom, LookUp, OffsetAnswer, OffsetQuery, Partition, opening,
 };
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 
 /// Maximum time of a search on its thread; after that it queues again, after other work.

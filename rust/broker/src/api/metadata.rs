@@ -9,12 +9,13 @@ use pykafka_wire::metadata::{
 use pykafka_wire::{ByteCount, Chunks, DecodeError, EncodeError};
 
 use crate::api::PARTITIONS_AT_ONCE_MAX;
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{
     CLUSTER_OPERATIONS_ALL, TOPIC_OPERATIONS_ALL, is_internal, is_valid, missing_code,
 };
 use crate::network::memory::budget::Share;
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 

@@ -10,9 +10,11 @@ use pykafka_wire::offset_for_leader_epoch::{
     EpochEndOffset, Partition as PartitionRequest, Request, Response, Topic, TopicResponse,
 };
 
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
+
 use crate::kafka_error::KafkaError;
 use crate::partition::{Partition, opening};
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::Image;
 
 /// Finds the end offsets of leader epochs, separately for each partition.

@@ -9,6 +9,7 @@
 //!
 //! contract/kafka.md#4, #6–#17, #20, #57–#61.
 
+mod acks;
 mod pending;
 mod plan;
 mod respond;
@@ -19,50 +20,22 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use pykafka_record::{Batch, BatchError, Compression};
 
-use self::pending::{Appends, Pending};
+use self::acks::Acks;
+use self::pending::{Appends, Pending, Produced};
 use self::plan::{Entry, Plan};
-pub(crate) use self::respond::code_of;
 use self::respond::{PartitionResult, TopicResults};
 use self::verification::{Rule, Verification};
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::api::quota::Client;
 use crate::kafka_error::KafkaError;
-use crate::partition::waiters::Promise;
 use crate::partition::{Partition, opening};
-use crate::seam::image::Image;
+use crate::request::{ConnectionInfo, Header};
 
 /// The client id that may write to internal topics (contract/kafka.md#11).
 const ADMIN_CLIENT_ID: &str = "__admin_client";
 
 /// First version that may carry zstd.
 const ZSTD_VERSION_MIN: i16 = 7;
-
-/// Acknowledgements that the client requires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Acks {
-    None,
-    Leader,
-    All,
-}
-
-impl Acks {
-    fn from_wire(acks: i16) -> Option<Acks> {
-        match acks {
-            0 => Some(Acks::None),
-            1 => Some(Acks::Leader),
-            -1 => Some(Acks::All),
-            _ => None,
-        }
-    }
-
-    fn promise(self) -> Promise {
-        match self {
-            Acks::None => Promise::Appended,
-            Acks::Leader => Promise::Durable,
-            Acks::All => Promise::Committed,
-        }
-    }
-}
 
 /// Appends the batches of the request and responds.
 pub fn handle(
@@ -139,19 +112,6 @@ fn begin(
     verification.ask(ctx, conn, &transactional_id, produced)
 }
 
-/// A request whose appends have started.
-struct Produced {
-    appends: Appends,
-    answer: respond::Answer,
-    timeout_ms: i32,
-}
-
-impl Produced {
-    fn answer(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
-        self.appends.answer(ctx, conn, self.timeout_ms, self.answer)
-    }
-}
-
 fn check_entry(
     target: Result<Arc<Partition>, KafkaError>,
     refusal: Option<KafkaError>,
@@ -206,9 +166,6 @@ fn malformed(error: &BatchError) -> (KafkaError, String) {
     };
     (kafka_error, error.to_string())
 }
-
-/// An image that is loaded once per request.
-type Loaded<'a> = &'a Image;
 
 #[cfg(test)]
 mod hostile_tests;

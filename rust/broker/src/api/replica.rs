@@ -8,7 +8,7 @@
 //! without an authorizer. Only brokers may be able to reach it. Without such a listener, as on a
 //! single node, no request counts as a replica's.
 
-use crate::api::context::ConnectionInfo;
+use crate::request::ConnectionInfo;
 use crate::seam::image::{Image, Registration};
 
 /// The registration of the broker `broker_id` if this connection may send requests as that broker:

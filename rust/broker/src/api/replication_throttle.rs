@@ -24,6 +24,8 @@
 //! lock, no clock and no allocation. With a limit, partitions are searched in the lists of their
 //! topics, and the lock of a rate is taken if any of them is throttled.
 
+pub(crate) mod rates;
+
 use std::time::Duration;
 
 use pykafka_forks::Mutex;
@@ -34,13 +36,6 @@ use crate::seam::settings::{Settings, Side};
 
 /// Maximum time that a follower holds back a partition before it checks the rate again.
 pub(crate) const HELD_MAX: Duration = Duration::from_millis(500);
-
-/// The rates of a broker.
-#[derive(Debug, Default)]
-pub(crate) struct ReplicationThrottles {
-    as_leader: Mutex<Rate>,
-    as_follower: Mutex<Rate>,
-}
 
 /// A rate, its limit, and the time and windows of a measurement.
 struct Throttle<'a> {

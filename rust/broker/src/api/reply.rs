@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pykafka_log::{RecordsSlice, SliceError};
 use pykafka_wire::{Chunk, Chunks};
 
 use crate::network::memory::budget::Share;
-use crate::network::output::Part;
 use crate::partition::Partition;
 
 /// Records that are sent from their file, and their partition.
@@ -29,6 +29,13 @@ impl StoredRecords {
         }
         io::Error::other(error)
     }
+}
+
+/// A part of a response.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Bytes(Bytes),
+    Stored(StoredRecords),
 }
 
 /// The body of a response; the connection writes the size and the header.

@@ -20,71 +20,34 @@
 //! its responses at a minimum rate (`sending`).
 
 mod arrivals;
+mod link;
 mod pipeline;
 mod reader;
 mod sending;
 
-use std::future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pykafka_log::perturb::hand_over;
 use pykafka_wire::ApiKey;
-use tokio::io::Interest;
 use tokio::time::sleep;
 
+use self::link::{Ended, Link};
 use self::pipeline::Pipeline;
 use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
 use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
-use crate::network::output;
 use crate::network::output::Output;
 use crate::network::transport::Transport;
 use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
-use crate::seam::log_ring::{Level, escaped};
-use crate::seam::settings::Settings;
+use crate::request::{ConnectionInfo, Header};
 
 /// Gathered responses are written at this size at the latest.
 const GATHERED_BYTES_MAX: usize = 256 << 10;
-const TARGET: &str = "broker.connection";
-
-/// The reason why a connection ended.
-#[derive(Debug)]
-enum Ended {
-    /// The peer disconnected.
-    Peer,
-    /// It was idle for `connections.max.idle.ms`.
-    Idle,
-    /// The broker stops.
-    Stopped,
-    /// Closed by `close_connection` or at the end of a stop.
-    Asked,
-    /// A request closed the connection, after the responses to the requests before it.
-    Refused(String),
-    /// The peer sent invalid data, or was too slow.
-    Killed(String),
-}
-
-impl From<io::Error> for Ended {
-    fn from(_: io::Error) -> Ended {
-        Ended::Peer
-    }
-}
-
-impl Ended {
-    /// Peer disconnects are not reported; a response that could not be sent completely is.
-    fn of_sending(error: &io::Error) -> Ended {
-        if output::is_of_peer(error) {
-            return Ended::Peer;
-        }
-        Ended::Killed(format!("an answer could not be sent to its end: {error}"))
-    }
-}
 
 /// Serves the peer of `transport` until either side ends the connection.
 pub(crate) async fn run<T: Transport>(
@@ -101,15 +64,6 @@ pub(crate) async fn run<T: Transport>(
 
 /// The output of a task that only ends with an error.
 enum Never {}
-
-/// The state that all parts of a connection use.
-struct Link<T> {
-    transport: T,
-    info: ConnectionInfo,
-    closing: Arc<Closing>,
-    ctx: Arc<Context>,
-    turn: Arc<Turn>,
-}
 
 struct Connection<T> {
     link: Link<T>,
@@ -329,103 +283,6 @@ impl<T: Transport> Connection<T> {
         }
         ctx.statistics.bytes_sent.add(size as u64);
         Ok(())
-    }
-}
-
-impl<T: Transport> Link<T> {
-    fn settings(&self) -> Arc<Settings> {
-        self.ctx.image.load().settings.clone()
-    }
-
-    /// Remaining time for which the client's quota mutes the connection.
-    fn muted(&self) -> Option<Duration> {
-        self.info.mute.remaining(|| self.ctx.clock.now_ns())
-    }
-
-    /// Controllers must communicate before the broker serves, because it needs their decisions.
-    async fn wait_serving(&self) -> Result<(), Ended> {
-        if self.info.controller_apis.is_some() {
-            return Ok(());
-        }
-        let mut serving = self.ctx.serving.subscribe();
-        tokio::select! {
-            served = serving.wait_for(|serving| *serving) => {
-                served.map(|_| ()).map_err(|_| Ended::Stopped)
-            }
-            () = self.closing.changed() => Err(Ended::Stopped),
-        }
-    }
-
-    /// Waits until there is something to read, or until the peer disconnects.
-    async fn readable(&self) -> Result<(), Ended> {
-        self.transport.ready(Interest::READABLE).await?;
-        Ok(())
-    }
-
-    /// Ends the connection if it should be closed and nothing prevents it: a stop waits for produce
-    /// requests, but not for polls or for Python.
-    fn check_closing(&self, pipeline: &Pipeline) -> Result<(), Ended> {
-        if self.closing.is_closed() {
-            Err(Ended::Asked)
-        } else if self.closing.is_draining() && !pipeline.has_produce() {
-            Err(Ended::Stopped)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Waits until more of `sending` can be sent, unless the peer is too slow.
-    async fn wait_writable(&self, sending: &Sending) -> Result<(), Ended> {
-        loop {
-            let settings = self.settings();
-            let now_ns = self.ctx.clock.now_ns();
-            let remaining_ms = sending.remaining_ms(now_ns, &settings, &self.ctx.memory);
-            if remaining_ms == Some(0) {
-                let text = format!("it took {} bytes of answers too slowly", sending.size());
-                return Err(Ended::Killed(text));
-            }
-            // The memory may become scarce during the wait.
-            let wait_ms = remaining_ms.unwrap_or(u64::MAX).min(settings.frame_ms_max.max(1));
-            tokio::select! {
-                ready = self.transport.ready(Interest::WRITABLE) => return Ok(ready.map(|_| ())?),
-                () = self.closing.changed() => if self.closing.is_closed() {
-                    return Err(Ended::Asked);
-                },
-                () = sleep(Duration::from_millis(wait_ms)) => {}
-            }
-        }
-    }
-
-    fn report(&self, ended: Ended) {
-        let host = &self.info.client_host;
-        match ended {
-            Ended::Killed(reason) | Ended::Refused(reason) => {
-                self.ctx.statistics.connections_killed.add(1);
-                let reason = escaped(&reason);
-                self.ctx.log_ring.log(Level::Warning, TARGET, || {
-                    format!("closed the connection from {host}: {reason}")
-                });
-            }
-            Ended::Asked => {
-                let reason = self.closing.reason();
-                self.ctx.log_ring.log(Level::Info, TARGET, || {
-                    format!("closed the connection from {host} as asked: {}", escaped(&reason))
-                });
-            }
-            Ended::Idle => self
-                .ctx
-                .log_ring
-                .log(Level::Debug, TARGET, || format!("closed the idle connection from {host}")),
-            Ended::Peer | Ended::Stopped => {}
-        }
-    }
-}
-
-/// Sleeps for `ms` milliseconds; forever if negative.
-async fn sleep_ms(ms: i64) {
-    match u64::try_from(ms) {
-        Ok(ms) => sleep(Duration::from_millis(ms)).await,
-        Err(_) => future::pending().await,
     }
 }
 

@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use pykafka_forks::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use crate::request::Standing;
 use crate::seam::settings::Settings;
 use crate::slots::Slots;
 
@@ -80,25 +81,6 @@ pub(crate) enum Rank {
     Node,
 }
 
-/// The time of the last use of a connection, and whether it belongs to a node.
-#[derive(Debug, Default)]
-pub struct Standing {
-    used_ns: AtomicU64,
-    is_of_node: AtomicBool,
-}
-
-impl Standing {
-    /// Records that something was received or sent.
-    pub(crate) fn used(&self, now_ns: u64) {
-        self.used_ns.store(now_ns, Ordering::Relaxed);
-    }
-
-    /// Marks the connection as a node's: it is not closed for another one any more.
-    pub(crate) fn set_node(&self) {
-        self.is_of_node.store(true, Ordering::Relaxed);
-    }
-}
-
 /// The result of opening a connection.
 pub(crate) struct Opened {
     pub(crate) id: u64,
@@ -121,11 +103,11 @@ const IDLE_NS: u64 = SECOND_NS;
 
 impl Entry {
     fn used_ns(&self) -> u64 {
-        self.standing.used_ns.load(Ordering::Relaxed)
+        self.standing.used_ns()
     }
 
     fn may_be_displaced(&self) -> bool {
-        !self.standing.is_of_node.load(Ordering::Relaxed)
+        !self.standing.is_of_node()
     }
 }
 

@@ -23,11 +23,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::api::context::{ConnectionInfo, Context, ControllerApis};
+use crate::api::context::Context;
+
 use crate::network::connection;
 use crate::network::connections::{Opened, Rank, Refused};
 use crate::network::descriptors;
 use crate::network::gate::Gated;
+use crate::request::{ConnectionInfo, ControllerApis};
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;

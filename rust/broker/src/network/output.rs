@@ -8,14 +8,14 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use pykafka_wire::frame;
 
-use crate::api::context::Header;
-use crate::api::reply::{Reply, StoredRecords};
+use crate::api::reply::{Part, Reply, StoredRecords};
 use crate::network::answers::Answers;
 use crate::network::memory::budget::Share;
 use crate::network::transport::Transport;
+use crate::request::Header;
 
 /// Chunks below this size are copied into one buffer; a separate `writev` entry costs more.
 const COPIED_BYTES_MAX: usize = 4 << 10;
@@ -23,13 +23,6 @@ const SLICES_MAX: usize = 64;
 const SIZE_PREFIX: usize = 4;
 /// Size of a piece of a file that cannot be sent from; it fits into the cache of a core.
 const PIECE_BYTES: usize = 256 << 10;
-
-/// A part of a response.
-#[derive(Debug)]
-pub(crate) enum Part {
-    Bytes(Bytes),
-    Stored(StoredRecords),
-}
 
 /// The data to send, in order.
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use std::time::Duration;
 use pykafka_forks::{Condvar, Mutex};
 use tokio::task::{block_in_place, spawn_blocking};
 
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 
 /// A wait that lasts from one tick to the next is stalled.
 const TICK: Duration = Duration::from_millis(1);

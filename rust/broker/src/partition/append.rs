@@ -22,7 +22,7 @@ use super::Partition;
 use super::large::LargeRoom;
 use super::refused::FirstRefused;
 use super::sync::Begun;
-use super::threads::pool::MayWait;
+use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use super::work::Writer;
@@ -39,7 +39,7 @@ pub struct Append {
     pub batch: BytesMut,
     /// The kind of sender.
     pub origin: AppendOrigin,
-    /// The connection of the client ([`crate::api::context::ConnectionInfo::id`]); 0 for other
+    /// The connection of the client ([`crate::request::ConnectionInfo::id`]); 0 for other
     /// senders.
     pub connection: u64,
     /// The rule for a transactional batch.

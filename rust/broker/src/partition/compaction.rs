@@ -9,7 +9,7 @@ use pykafka_record::Cancellation;
 
 use crate::api::context::Context;
 use crate::partition::threads::lane::Urgency;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition, TARGET};
 use crate::seam::event::faults::LogFault;
 use crate::seam::log_ring::Level;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pykafka_log::ProducerEntry;
 
-use super::partition_table::LogSizes;
+use super::partition_table::command::LogSizes;
 use super::threads::lane::Urgency;
 use super::work::Writer;
 use super::{Partition, Survey};

@@ -112,8 +112,8 @@ mod tests {
     use pykafka_log::Durability;
     use pykafka_record::{BatchBuilder, BatchMut, BatchOptions, LeaderEpoch, batches};
 
-    use crate::partition::partition_table::BatchKind;
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::partition_table::command::BatchKind;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::seam::event::Event;
     use crate::seam::image::delta::ImageDelta;
     use crate::seam::image::{PartitionId, TopicId};

@@ -452,7 +452,7 @@ mod tests {
     use pykafka_record::{BatchMut, write_empty};
 
     use super::*;
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::seam::event::Event;
     use crate::seam::event::faults::LogFault;
     use crate::seam::image::PartitionEntry;

@@ -15,7 +15,7 @@ use pykafka_wire::{ApiKey, list_offsets, produce};
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::large::LargeRoom;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, Host};
 use crate::seam::image::delta::ImageDelta;

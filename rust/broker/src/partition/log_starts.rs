@@ -13,7 +13,7 @@ use pykafka_log::{Log, StorageError};
 
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
-use super::threads::pool::MayWait;
+use super::threads::may_wait::MayWait;
 use super::{Host, Partition};
 
 type Then = Box<dyn FnOnce(&Partition, Result<(), StorageError>) + Send>;

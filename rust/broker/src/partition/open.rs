@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pykafka_log::{Dirtiness, Log, LogConfig, OpenError, Recovery};
 
 use super::replication::Role;
-use super::threads::pool::MayWait;
+use super::threads::may_wait::MayWait;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
@@ -230,7 +230,7 @@ impl Partition {
 mod tests {
     use pykafka_log::Durability;
 
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::seam::event::faults::LogFault;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch};

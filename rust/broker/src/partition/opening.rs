@@ -57,7 +57,7 @@ mod tests {
 
     use crate::api::context::Outcome;
     use crate::api::dispatch::{LastClientId, dispatch};
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, connection, pending, poll};
 

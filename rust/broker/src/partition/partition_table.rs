@@ -4,9 +4,9 @@
 //! unchanged parts. Commands of the control plane are received here: each identifies a partition by
 //! its topic id, so that a late command for a deleted topic finds nothing (docs/SEAM.md S3).
 
-mod command;
+pub(crate) mod command;
 pub(crate) mod health;
-mod markers;
+pub(crate) mod markers;
 mod metadata_log;
 mod proposals;
 mod upkeep;
@@ -18,10 +18,6 @@ use arc_swap::ArcSwap;
 use pykafka_forks::Mutex;
 use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
-
-pub(in crate::partition) use command::LogSizes;
-pub use command::{BatchKind, KeyValue};
-pub use markers::Marker;
 
 use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;

@@ -11,7 +11,7 @@ use super::work::Writer;
 use super::{Partition, PartitionOffsets, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::seam::event::RecordsRead;
 
 /// The records that a reader may see.

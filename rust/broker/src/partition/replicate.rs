@@ -172,7 +172,7 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::partition::{Isolation, ReadRequest, Replica};
     use crate::seam::event::Event;
     use crate::testing::{Broker, TOPIC, batch, replicated};

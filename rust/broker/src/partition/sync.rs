@@ -20,7 +20,7 @@ use std::time::Duration;
 use pykafka_log::Log;
 
 use super::Partition;
-use super::threads::pool::MayWait;
+use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 
 /// A shorter sync ends before others could have joined it.

@@ -5,5 +5,6 @@
 
 pub(in crate::partition) mod contained;
 pub(crate) mod lane;
+pub(crate) mod may_wait;
 pub(crate) mod pace;
 pub(crate) mod pool;

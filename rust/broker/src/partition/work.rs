@@ -24,7 +24,7 @@ use super::leaving::Left;
 use super::sync::Begun;
 use super::threads::contained::contained;
 use super::threads::lane::Urgency;
-use super::threads::pool::MayWait;
+use super::threads::may_wait::MayWait;
 use super::turn::Turn;
 use super::waiters::AckWaiter;
 use super::{LogSlot, Partition};

@@ -18,18 +18,22 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::api::context::{Context, ContextOptions, ControllerApis};
+use crate::api::context::{Context, ContextOptions};
+
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::gate::Unreachable;
 use crate::network::listener::{self, Audience, Listens};
 use crate::partition::fetcher::Fetchers;
+use crate::partition::partition_table::PartitionTable;
+use crate::partition::partition_table::command::{BatchKind, KeyValue};
 use crate::partition::partition_table::health::ProbeNeeds;
-use crate::partition::partition_table::{BatchKind, KeyValue, Marker, PartitionTable};
+use crate::partition::partition_table::markers::Marker;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
+use crate::request::ControllerApis;
 use crate::seam::committed::{self, Wanted};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;

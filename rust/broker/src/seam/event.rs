@@ -7,16 +7,19 @@ pub(crate) mod queue;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pykafka_client::SendError;
 use pykafka_log::ProducerEntry;
 use pykafka_record::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 use self::faults::Faults;
 #[cfg(test)]
 use self::faults::LogFault;
-use crate::api::context::{ConnectionInfo, Header};
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::image::{PartitionId, TopicId};
-use crate::seam::peers::Replied;
 use crate::seam::requests::Room;
+
+/// The result of a request to another node.
+pub type Replied = Result<Bytes, SendError>;
 
 /// Chosen by Python, completed exactly once.
 pub type Token = u64;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use pykafka_client::{Client, ClientOptions, Destination, Request, SendError};
 use tokio::runtime::Handle;
 
@@ -21,9 +20,6 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 /// As a broker takes from its clients (`socket.request.max.bytes`).
 const ANSWER_BYTES_MAX: usize = 100 << 20;
 const OPEN_MAX: usize = 10_000;
-
-/// What a request to another node came to.
-pub type Replied = Result<Bytes, SendError>;
 
 /// What sends to other nodes.
 pub(crate) type PeerClient = Client<GatedTcp>;

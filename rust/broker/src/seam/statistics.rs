@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::api::api_versions::HOT_APIS;
+use crate::hot_apis::HOT_APIS;
 
 /// A counter that only grows; relaxed, because no decision hangs on it.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use pykafka_wire::{Records, produce};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::seam::event::{Event, ReplicaStateKind};
 use crate::seam::image::BrokerEndpoint;
 use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};

@@ -11,7 +11,7 @@ use pykafka_wire::fetch::{
 use pykafka_wire::structs::LeaderIdAndEpoch;
 use pykafka_wire::{Chunks, Records};
 
-use super::Limits;
+use super::limits::Limits;
 use super::target::{Fetched, Found, SessionUse, Target, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Context, Outcome};

@@ -9,7 +9,7 @@ use pykafka_log::FetchedRecords;
 use pykafka_record::LeaderEpoch;
 use pykafka_wire::fetch::Request;
 
-use super::Limits;
+use super::limits::Limits;
 use crate::api::context::Context;
 use crate::api::fetch_session::{
     EPOCH_FINAL, EPOCH_INITIAL, FetchSession, FetchSpec, Owner, PartitionKey, SESSION_NONE,

@@ -8,10 +8,10 @@ use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
-use crate::api::context::ConnectionInfo;
 use crate::api::list_offsets::{Search, Searched};
 use crate::kafka_error::KafkaError;
 use crate::partition::{Isolation, LookUp, OffsetQuery};
+use crate::request::ConnectionInfo;
 use crate::seam::event::Event;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;

@@ -6,13 +6,14 @@ use bytes::BytesMut;
 use pykafka_forks::Mutex;
 use pykafka_log::{AppendOrigin, TransactionRule};
 
-use super::Acks;
+use super::acks::Acks;
 use super::respond::Answer;
-use crate::api::context::{ConnectionInfo, Context, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 use crate::partition::waiters::AckWaiter;
 use crate::partition::{Append, AppendOutcome, Partition};
+use crate::request::ConnectionInfo;
 
 /// Collects outcomes. Wakes the request when every append is stored by the leader, and at each
 /// outcome after that.
@@ -202,5 +203,18 @@ impl Drop for Appends {
         for place in &self.places {
             place.appended_to.forget_acks(&self.waiter);
         }
+    }
+}
+
+/// A request whose appends have started.
+pub(super) struct Produced {
+    pub(super) appends: Appends,
+    pub(super) answer: Answer,
+    pub(super) timeout_ms: i32,
+}
+
+impl Produced {
+    pub(super) fn answer(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
+        self.appends.answer(ctx, conn, self.timeout_ms, self.answer)
     }
 }

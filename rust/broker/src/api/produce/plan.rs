@@ -11,11 +11,10 @@ use pykafka_record::Batch;
 use pykafka_wire::produce::Request;
 use pykafka_wire::{DecodeError, span_within};
 
-use super::Loaded;
 use crate::api::context::Context;
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
-use crate::seam::image::{TopicEntry, TopicId};
+use crate::seam::image::{Image, TopicEntry, TopicId};
 
 /// First version that identifies topics by id.
 pub(super) const TOPIC_ID_VERSION_MIN: i16 = 13;
@@ -83,11 +82,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn decode(
-        image: Loaded<'_>,
-        version: i16,
-        body: &[u8],
-    ) -> Result<Plan, DecodeError> {
+    pub(super) fn decode(image: &Image, version: i16, body: &[u8]) -> Result<Plan, DecodeError> {
         let request = Request::decode(version, body)?;
         let mut producers = Producers::default();
         let mut topics: Vec<TopicPlan> = Vec::with_capacity(request.topics.len());

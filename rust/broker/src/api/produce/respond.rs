@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{AppendError, AppendInfo, ProducerError, ValidateError};
+use pykafka_log::{AppendError, AppendInfo};
 use pykafka_wire::Chunks;
 use pykafka_wire::produce::{PartitionResponse, RecordError, Response, TopicResponse};
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
-use super::Loaded;
 use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
 use crate::api::context::{Context, Outcome};
 use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
 use crate::partition::{AppendOutcome, AppendRefusal, Partition};
+use crate::seam::image::Image;
 
 /// First version whose responses name the current leader (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 10;
@@ -66,7 +66,7 @@ impl PartitionResult {
     fn refused(index: i32, refusal: AppendRefusal, partition: &Partition) -> PartitionResult {
         let error = match &refusal {
             AppendRefusal::Partition(error) => *error,
-            AppendRefusal::Log(error) => code_of(error),
+            AppendRefusal::Log(error) => KafkaError::from(error),
         };
         let mut result = PartitionResult::failed(index, error);
         if tells_log_start(error) {
@@ -118,53 +118,6 @@ fn tells_log_start(error: KafkaError) -> bool {
     )
 }
 
-/// Maps the log's errors to Kafka's error codes (contract/kafka.md#6–#10, #15–#17, #57, #58).
-pub(crate) fn code_of(error: &AppendError) -> KafkaError {
-    match error {
-        AppendError::Invalid(invalid) => code_of_invalid(invalid),
-        AppendError::Producer(ProducerError::OutOfOrderSequence { .. }) => {
-            KafkaError::OutOfOrderSequenceNumber
-        }
-        AppendError::Producer(ProducerError::InvalidProducerEpoch { .. }) => {
-            KafkaError::InvalidProducerEpoch
-        }
-        AppendError::Producer(
-            ProducerError::InvalidTxnState { .. } | ProducerError::NotInTransaction { .. },
-        ) => KafkaError::InvalidTxnState,
-        AppendError::Producer(ProducerError::TransactionCoordinatorFenced { .. }) => {
-            KafkaError::TransactionCoordinatorFenced
-        }
-        AppendError::LargerThanSegment { .. } => KafkaError::RecordListTooLarge,
-        AppendError::StaleLeaderEpoch { .. } => KafkaError::NotLeaderOrFollower,
-        AppendError::Corrupt { .. } => KafkaError::CorruptMessage,
-        AppendError::PartlyDuplicate { .. } | AppendError::UnexpectedOffset { .. } => {
-            KafkaError::UnknownServerError
-        }
-        AppendError::Storage(_) | AppendError::BehindRefused => KafkaError::KafkaStorageError,
-    }
-}
-
-fn code_of_invalid(error: &ValidateError) -> KafkaError {
-    match error {
-        ValidateError::Malformed(_) | ValidateError::Crc { .. } => KafkaError::CorruptMessage,
-        ValidateError::TooLarge { .. } | ValidateError::DecompressedTooLarge(_) => {
-            KafkaError::MessageTooLarge
-        }
-        ValidateError::Rejected(_) if error.is_invalid_timestamp() => KafkaError::InvalidTimestamp,
-        ValidateError::Undecodable(_) | ValidateError::Rewrite(_) | ValidateError::Cancelled(_) => {
-            KafkaError::UnknownServerError
-        }
-        ValidateError::BaseOffset(_)
-        | ValidateError::OffsetRange(_)
-        | ValidateError::Count(_)
-        | ValidateError::CountMismatch { .. }
-        | ValidateError::Control
-        | ValidateError::Sequence { .. }
-        | ValidateError::Rejected(_)
-        | ValidateError::Records(_) => KafkaError::InvalidRecord,
-    }
-}
-
 /// The error code and message of a batch that is not appended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused {
@@ -184,7 +137,7 @@ impl TopicResults {
         TopicResults { reference, partitions: Vec::with_capacity(count) }
     }
 
-    fn encoded(&self, image: Loaded<'_>, hints: bool, leaders: &mut Vec<i32>) -> TopicResponse<'_> {
+    fn encoded(&self, image: &Image, hints: bool, leaders: &mut Vec<i32>) -> TopicResponse<'_> {
         let (name, topic_id): (&str, _) = match &self.reference {
             TopicReference::Known(entry) => (&entry.name, entry.id),
             TopicReference::UnknownName(name) => (name, [0; 16]),
@@ -231,7 +184,7 @@ impl Answer {
         }))
     }
 
-    fn encode(&self, image: Loaded<'_>, listener: &Arc<str>) -> Outcome {
+    fn encode(&self, image: &Image, listener: &Arc<str>) -> Outcome {
         let mut leaders = Vec::new();
         let hints = self.version >= LEADER_HINT_VERSION_MIN;
         let responses =

@@ -8,7 +8,7 @@ use pykafka_wire::produce::{PartitionResponse, Response};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
-use crate::partition::partition_table::BatchKind;
+use crate::partition::partition_table::command::BatchKind;
 use crate::seam::event::Event;
 use crate::seam::event::faults::LogFault;
 use crate::seam::image::delta::ImageDelta;

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use pykafka_log::{FirstBatch, TransactionRule, VerificationGuard};
 use tokio::sync::oneshot;
 
-use super::Produced;
-use super::pending::Pending;
+use super::pending::{Pending, Produced};
 use super::plan::{ADD_PARTITIONS_VERSION_MIN, TOPIC_ID_VERSION_MIN};
 use super::respond::Refused;
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{Context, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::{Event, Token, VerifyTransaction};
 use crate::seam::image::PartitionId;
 use crate::seam::settings::Settings;

@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use super::rates::RATES_MAX;
 use super::*;
 use crate::seam::image::client_quotas::{ClientQuota, Named};
 use crate::seam::image::delta::ImageDelta;

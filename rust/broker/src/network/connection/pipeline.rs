@@ -15,8 +15,10 @@ use std::task::{Context, Poll};
 
 use pykafka_wire::ApiKey;
 
-use crate::api::context::{Header, Outcome};
+use crate::api::context::Outcome;
+
 use crate::network::memory::budget::Share;
+use crate::request::Header;
 
 /// Maximum number of produce requests of one connection that wait for acknowledgements; the
 /// connection is muted while there are as many.

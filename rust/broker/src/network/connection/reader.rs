@@ -9,16 +9,13 @@ use tokio::io::Interest;
 use tokio::time::sleep;
 
 use super::arrivals::{Arrivals, Moment};
-use super::{Ended, Link, sleep_ms};
+use super::link::{Ended, Link, sleep_ms};
+use super::sending::{FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN};
 use crate::network::input::Input;
 use crate::network::output::Output;
 use crate::network::transport::Transport;
 use crate::seam::settings::Settings;
 
-/// Minimum rate of an incomplete frame after `internal.frame.max.ms`.
-pub(super) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
-/// Minimum rate of the frame while others wait for its memory.
-pub(super) const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
 /// Maximum bytes to read while no request can start.
 pub(super) const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
 /// An idle connection frees its buffers after this time.

@@ -4,11 +4,13 @@
 //! its responses take at a minimum rate, even if it reads a little now and then. Responses in
 //! memory that others wait for have the same minimum rate as frames in such memory.
 
-use crate::network::connection::reader::{
-    FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN,
-};
 use crate::network::memory::Memory;
 use crate::seam::settings::Settings;
+
+/// Minimum rate of an incomplete frame after `internal.frame.max.ms`.
+pub(super) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
+/// Minimum rate of the frame while others wait for its memory.
+pub(super) const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
 
 /// An incomplete send.
 pub(super) struct Sending {

@@ -4,16 +4,18 @@
 //! equal.
 
 use std::collections::BTreeMap;
+use std::future;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use pykafka_forks::Mutex;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
 use pykafka_wire::{ApiKey, Chunks, api_versions, metadata, produce};
-use tokio::io::Ready;
+use tokio::io::{Interest, Ready};
 use tokio::task;
 
 use super::*;
@@ -23,6 +25,7 @@ use crate::network::turn::TURN_FRAMES_MAX;
 use crate::seam::event::{Event, RequestEvent};
 use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
+use crate::seam::settings::Settings;
 use crate::testing;
 
 /// An empty `CreateTopics` request in version 2; Python handles it.

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::assigned::LASTING_ERRORS;
 use super::*;
-use crate::api::api_versions::hot_index;
+use crate::hot_apis::hot_index;
 use crate::network::engine::Engine;
 use crate::network::gate::GatedTcp;
 use crate::network::listener::{self, Audience, Listens};

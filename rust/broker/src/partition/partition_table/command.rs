@@ -9,11 +9,10 @@ use pykafka_log::{AppendOrigin, ProducerEntry, TransactionRule};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
 use super::PartitionTable;
-use crate::api::produce;
 use crate::kafka_error::KafkaError;
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::lane::Urgency;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
 use crate::seam::event::queue::EventQueue;
@@ -42,7 +41,7 @@ pub(super) fn code_of(outcome: &AppendOutcome) -> i16 {
     match outcome {
         Ok(_) => 0,
         Err(AppendRefusal::Partition(error)) => error.code(),
-        Err(AppendRefusal::Log(error)) => produce::code_of(error).code(),
+        Err(AppendRefusal::Log(error)) => KafkaError::from(error).code(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::PartitionTable;
 use crate::kafka_error::KafkaError;
 use crate::partition::Host;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::seam::event::{DiskStateKind, Event, Token};
 use crate::seam::image::PartitionId;
 

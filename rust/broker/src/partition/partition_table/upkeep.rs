@@ -9,7 +9,7 @@ use pykafka_log::{LogDirectory, StorageError};
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::leaving::{Deletions, Departure, Gone};
 use crate::partition::threads::lane::Urgency;
-use crate::partition::threads::pool::MayWait;
+use crate::partition::threads::may_wait::MayWait;
 use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
@@ -224,7 +224,7 @@ mod tests {
 
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::threads::lane::Urgency;
-    use crate::partition::threads::pool::MayWait;
+    use crate::partition::threads::may_wait::MayWait;
     use crate::partition::{Host, LogSlot, Partition, maintenance};
     use crate::seam::event::DiskStateKind;
     use crate::seam::image::delta::ImageDelta;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pykafka_forks::{Condvar, Mutex};
 use pykafka_log::perturb::hand_over;
 
-use super::pool::MayWait;
+use super::may_wait::MayWait;
 
 /// Number of threads while commands end.
 const WORKERS: usize = 2;

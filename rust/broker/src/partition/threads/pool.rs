@@ -1,41 +1,13 @@
-//! Permission to wait for a disk. Connection threads may wait for a short time, the control thread
-//! may not, and pool threads may.
-//!
-//! Functions that wait take a [`MayWait`], which only threads for waiting have. So a call from
-//! another thread does not compile.
+//! Threads that may wait for a disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::network::spares::Moment;
 use pykafka_log::Syncer;
 use tokio::sync::oneshot;
 
-/// Proof that the current thread may wait for a disk, and for threads that do.
-pub(crate) struct MayWait(());
-
-impl MayWait {
-    /// For calls of the seam that are documented to wait: those of the start and the stop.
-    pub(crate) fn as_documented() -> MayWait {
-        MayWait(())
-    }
-
-    /// For work on logs in memory, which never waits.
-    pub(in crate::partition) fn in_memory() -> MayWait {
-        MayWait(())
-    }
-
-    /// For a network thread whose other tasks are taken over if the wait becomes long
-    /// ([`crate::network::spares`]).
-    pub(crate) fn for_a_moment() -> MayWait {
-        MayWait(())
-    }
-
-    /// For a worker of the maintenance lane.
-    pub(in crate::partition) fn on_the_lane() -> MayWait {
-        MayWait(())
-    }
-}
+use super::may_wait::MayWait;
+use crate::network::spares::Moment;
 
 /// Threads that may wait, and the number of tasks that wait for one.
 #[derive(Default)]
@@ -51,7 +23,7 @@ impl Pool {
         waiting.fetch_add(1, Ordering::Relaxed);
         self.threads.submit(move || {
             waiting.fetch_sub(1, Ordering::Relaxed);
-            task(&MayWait(()));
+            task(&MayWait::in_the_pool());
         });
     }
 

@@ -7,7 +7,7 @@ use pykafka_wire::produce::Response;
 
 use super::*;
 use crate::api::context::PendingOutcome;
-use crate::partition::partition_table::Marker;
+use crate::partition::partition_table::markers::Marker;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, pending, poll, replied, request_of, settled,
 };

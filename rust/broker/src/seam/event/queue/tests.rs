@@ -1,7 +1,7 @@
 //! What the queue keeps, merges and drops, and the horizon of its events.
 
 use super::*;
-use crate::api::context::{ConnectionInfo, Header};
+use crate::request::{ConnectionInfo, Header};
 use crate::seam::event::faults::{Faults, LogFault};
 use crate::seam::event::{DiskStateKind, RequestEvent};
 use crate::seam::requests::Room;

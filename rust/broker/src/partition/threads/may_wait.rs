@@ -1,0 +1,36 @@
+//! Permission to wait for a disk. Connection threads may wait for a short time, the control thread
+//! may not, and pool threads may.
+//!
+//! Functions that wait take a [`MayWait`], which only threads for waiting have. So a call from
+//! another thread does not compile.
+
+/// Proof that the current thread may wait for a disk, and for threads that do.
+pub(crate) struct MayWait(());
+
+impl MayWait {
+    /// For calls of the seam that are documented to wait: those of the start and the stop.
+    pub(crate) fn as_documented() -> MayWait {
+        MayWait(())
+    }
+
+    /// For work on logs in memory, which never waits.
+    pub(in crate::partition) fn in_memory() -> MayWait {
+        MayWait(())
+    }
+
+    /// For a network thread whose other tasks are taken over if the wait becomes long
+    /// ([`crate::network::spares`]).
+    pub(crate) fn for_a_moment() -> MayWait {
+        MayWait(())
+    }
+
+    /// For a thread of the pool.
+    pub(super) fn in_the_pool() -> MayWait {
+        MayWait(())
+    }
+
+    /// For a worker of the maintenance lane.
+    pub(in crate::partition) fn on_the_lane() -> MayWait {
+        MayWait(())
+    }
+}
