@@ -1,4 +1,5 @@
 """Coordinators: pure state machines over the partitions of internal topics.
 
-`shard.py` says what a machine is to the runtime (`pykafka_core.broker.runtime.coordinators`) that drives it.
+`shard.py` defines the interface between a machine and the runtime
+(`pykafka_core.broker.runtime.coordinators`) that drives it.
 """

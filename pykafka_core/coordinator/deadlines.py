@@ -1,4 +1,4 @@
-"""What a shard has to do at a time: one deadline for each key."""
+"""Deadlines of a shard, one for each key."""
 
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
@@ -11,12 +11,16 @@ _STALE_MIN = 64
 
 
 class Deadlines:
-    """Deadlines by key. Moving one later costs a dictionary's entry: its heap entry is looked at when it is due."""
+    """Deadlines by key.
+
+    Moving a deadline later only changes a dictionary entry; its heap entry is corrected when it is
+    due.
+    """
 
     def __init__(self) -> None:
         self._due: dict[Hashable, int] = {}
         self._queued: dict[Hashable, int] = {}
-        """When the heap's entry of a key is due: at its deadline or before."""
+        """Time of the heap entry of a key: its deadline, or an earlier time."""
         self._heap: list[tuple[int, int, Hashable]] = []
         self._numbers = count()
 
@@ -31,16 +35,16 @@ class Deadlines:
             self._queue(key, due_ns)
 
     def cancel(self, key: Hashable) -> None:
-        """``key`` has no deadline any more, if it had one."""
+        """Remove the deadline of ``key``, if it has one."""
         if self._due.pop(key, None) is not None:
             self._drop_stale()
 
     def get(self, key: Hashable) -> int | None:
-        """The deadline of ``key``."""
+        """Return the deadline of ``key``, or None."""
         return self._due.get(key)
 
     def next_ns(self) -> int:
-        """When the first deadline may be due: at it or before; `FOREVER_NS` without any."""
+        """Return a time no later than the first deadline; `FOREVER_NS` if there is no deadline."""
         while self._heap:
             due_ns, _, key = self._heap[0]
             if self._queued.get(key) == due_ns and key in self._due:
@@ -51,9 +55,10 @@ class Deadlines:
         return FOREVER_NS
 
     def take_due(self, now_ns: int) -> Iterator[Hashable]:
-        """Keys whose deadlines are past, in their order; each has none when it is given out.
+        """Yield the keys whose deadlines have passed, earliest first; each deadline is removed
+        before its key is yielded.
 
-        Deadlines may be set and cancelled meanwhile.
+        Deadlines may be set and cancelled during the iteration.
         """
         while self.next_ns() <= now_ns:
             queued_ns, _, key = heappop(self._heap)
@@ -71,7 +76,9 @@ class Deadlines:
         self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Rebuild the heap when most of it is stale: of cancelled deadlines, and of those that moved earlier."""
+        """Rebuild the heap when most entries are stale: their deadlines were cancelled or moved
+        earlier.
+        """
         if len(self._heap) <= _STALE_MIN + 2 * len(self._due):
             return
         self._queued = {key: due_ns for key, due_ns in self._queued.items() if key in self._due}

@@ -1,12 +1,16 @@
-"""What a coordinator's shard is to the runtime: a machine over one partition of an internal topic.
+"""The interface between a coordinator's shard and the runtime: a state machine over one partition
+of an internal topic.
 
-Theory of operation. A shard holds what the records of its partition say, and what they do not (who waits for a
-rebalance). An operation runs on it at once: it changes the machine, and leaves records and answers in a `Turn`. The
-runtime gathers the turns of an event batch into one append, and holds back all their answers until the high
-watermark has passed it: nobody sees a state that is not committed. An append that fails ends the shard; the runtime
-drops it, refuses whoever waits, and loads the partition again. So a machine has no code to undo anything.
+Theory of operation. A shard holds the state of the records in its partition, and state that is not
+stored, such as pending requests of a rebalance. An operation runs immediately: it changes the state
+and adds records and responses to a `Turn`. The runtime appends the records of all turns of an event
+batch at once, and holds back their responses until the high watermark has passed the append, so
+that clients never see uncommitted state. If an append fails, the runtime discards the shard, fails
+all pending requests, and loads the partition again. A shard therefore needs no code to undo
+changes.
 
-An operation that is refused raises a `KafkaError` before it changes anything; so it appends before it changes.
+A rejected operation raises a `KafkaError` before it changes anything; so an operation appends
+before it changes the state.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,15 +19,15 @@ from typing import NamedTuple, Protocol
 from pykafka_core.errors import UnknownServerError
 
 Waiter = Hashable
-"""Somebody who waits for one answer, now or later. Opaque here."""
+"""A pending request, which gets one response now or later. Opaque here."""
 
 KeyValue = tuple[bytes, bytes | None]
-"""A record as it is stored; a value of None is a tombstone."""
+"""Key and value of a stored record; the value None is a tombstone."""
 
 FOREVER_NS = 2**62
 
 _RECORD_OVERHEAD = 32
-"""At least what a record's framing and its share of a batch's header take."""
+"""At least the bytes of a record's framing and its share of the batch header."""
 
 
 def _size(record: KeyValue) -> int:
@@ -32,7 +36,7 @@ def _size(record: KeyValue) -> int:
 
 
 class Within(NamedTuple):
-    """Records are part of a producer's open transaction: they count when it is committed."""
+    """The open transaction of the records; they take effect when it is committed."""
 
     producer_id: int
     producer_epoch: int
@@ -49,22 +53,25 @@ class TransactionEnd(NamedTuple):
 
 
 class TurnFullError(UnknownServerError):
-    """Records exceed a batch of ``max.message.bytes``; clients get the error that Kafka sends."""
+    """Records exceed a batch of ``max.message.bytes``; clients get the same error as from Kafka."""
 
 
 class Turn:
-    """What one operation came to.
+    """The result of one operation.
 
     Args:
-        now_ns: Monotonic time at which it happened: the arrival of a request, or when a deadline was judged.
-        now_ms: The wall clock.
-        bytes_max: What its records may take, so that one batch holds them.
+        now_ns: Monotonic time of the operation: the arrival of the request, or when the deadline
+            was checked.
+        now_ms: Wall-clock time.
+        bytes_max: Maximum bytes of the records, so that they fit into one batch.
 
     Attributes:
-        records: To be appended, in order.
-        answers: Who is answered with what once they are committed. An `int` is an error code.
-        effects: What the runtime is to do once they are committed, in order.
-        stamp: The transaction that all its records belong to, or the one that it ends; then it has no records.
+        records: Records to append, in order.
+        answers: Pending requests and their responses, sent after the commit. An `int` is an error
+            code.
+        effects: Actions for the runtime after the commit, in order.
+        stamp: The transaction of all records, or the transaction that the turn ends; then there are
+            no records.
     """
 
     __slots__ = "answers", "bytes_left", "effects", "now_ms", "now_ns", "records", "stamp"
@@ -80,14 +87,14 @@ class Turn:
 
     @property
     def is_written(self) -> bool:
-        """Whether it left something to append."""
+        """Return whether there is anything to append."""
         return bool(self.records) or isinstance(self.stamp, TransactionEnd)
 
     def append(self, records: Iterable[KeyValue]) -> None:
-        """Have records appended, all or none. No more of them are made than fit.
+        """Add records, all or none. The iterable is not read past the limit.
 
         Raises:
-            TurnFullError: They do not fit into one batch with those of this turn so far.
+            TurnFullError: They do not fit into one batch with the other records of this turn.
         """
         taken = []
         left = self.bytes_left
@@ -100,7 +107,7 @@ class Turn:
         self.records += taken
 
     def append_some(self, records: Iterable[KeyValue]) -> int:
-        """Have as many of the first records appended as still fit; how many."""
+        """Add records from the first on while they fit; return their number."""
         before = len(self.records)
         for record in records:
             size = _size(record)
@@ -111,38 +118,48 @@ class Turn:
         return len(self.records) - before
 
     def answer(self, waiter: Waiter, answer: object) -> None:
-        """Answer somebody; once each, in this turn or in a later one."""
+        """Respond to a pending request. Each gets one response, in this turn or in a later one."""
         self.answers.append((waiter, answer))
 
     def then(self, effect: object) -> None:
-        """Have the runtime do something when this turn is committed. A shard that is loaded again asks for it again."""
+        """Add an action for the runtime after this turn is committed.
+
+        A shard that is loaded again requests it again.
+        """
         self.effects.append(effect)
 
 
 class Shard(Protocol):
-    """A machine over one partition. Belongs to the control thread."""
+    """A state machine over one partition. Used only by the control thread."""
 
     def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Take in a stored record, in the order of the log, before the shard is used.
+        """Apply a stored record, in log order, before the shard is used.
 
         Args:
-            producer_id: Of a transaction that has not ended; -1 outside of one.
+            producer_id: The producer of the open transaction; -1 outside of a transaction.
 
         Raises:
-            ValueError: It is no record of this topic. (A kind that this version does not know is skipped.)
+            ValueError: The bytes are not a record of this topic. (A record of an unknown kind is
+                skipped.)
         """
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """Take in the end of a transaction."""
+        """Apply the end of a transaction."""
 
     def loaded(self, turn: Turn) -> None:
-        """All was replayed: the shard is used from here on. Deadlines begin at ``turn.now_ns``."""
+        """Start using the shard after all records are replayed.
+
+        Deadlines count from ``turn.now_ns``.
+        """
 
     def next_due_ns(self) -> int:
-        """When `run_due` has something to do, or `FOREVER_NS`."""
+        """Return the time at which `run_due` has work to do, or `FOREVER_NS`."""
 
     def run_due(self, turn: Turn) -> None:
-        """Do the first thing that was due at ``turn.now_ns``, if there is one: a turn each, so that its records fit."""
+        """Run the first deadline that has passed at ``turn.now_ns``, if any.
+
+        Only one per turn, so that the records fit.
+        """
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
-        """Forget what belongs to topics that are gone; ids by name."""
+        """Remove the state of deleted topics; ``topics`` has ids by name."""

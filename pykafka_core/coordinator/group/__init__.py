@@ -1,1 +1,3 @@
-"""The group coordinator: classic consumer groups and their committed offsets, kept in `__consumer_offsets`."""
+"""The group coordinator: classic groups, consumer groups and committed offsets, stored in
+`__consumer_offsets`.
+"""

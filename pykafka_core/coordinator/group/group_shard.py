@@ -1,4 +1,4 @@
-"""A group coordinator's shard, as the runtime drives it: `pykafka_core.coordinator.shard`."""
+"""The group coordinator's shard: implements `pykafka_core.coordinator.shard.Shard`."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -43,10 +43,10 @@ class GroupShard(GroupState):
     __slots__ = ()
 
     def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Take in a stored record; kinds of other protocols' groups are skipped.
+        """Apply a stored record; records of unknown kinds are skipped.
 
         Raises:
-            ProtocolError: The bytes are no such record.
+            ProtocolError: The bytes cannot be decoded as a record of their kind.
         """
         kind = int.from_bytes(key[:2], "big", signed=True)
         if kind in OFFSET_COMMIT_KINDS:
@@ -57,13 +57,13 @@ class GroupShard(GroupState):
             replay_consumer_group(self, key, value)
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """Take in the end of a transaction that committed offsets."""
+        """Apply the end of a transaction that committed offsets."""
         replay_marker(self, producer_id, committed=committed)
 
     def loaded(self, turn: Turn) -> None:
-        """Arm the deadlines of loaded members and of expiry.
+        """Set the deadlines of loaded members and of offset expiry.
 
-        A crash may have left offsets of a deleted group: they are those of a simple group again.
+        A crash may leave offsets of a deleted group: a simple group is created for them.
         """
         for group_id in self.offsets.group_ids():
             ensure_group(self, group_id)
@@ -73,11 +73,11 @@ class GroupShard(GroupState):
         remove_of_absent_topics(self, turn)
 
     def next_due_ns(self) -> int:
-        """When the first deadline may be due."""
+        """Return a time no later than the first deadline."""
         return self.deadlines.next_ns()
 
     def run_due(self, turn: Turn) -> None:
-        """Run the first deadline that is past, if there is one."""
+        """Run the first deadline that has passed, if any."""
         for key in islice(self.deadlines.take_due(turn.now_ns), 1):
             if key == EXPIRY:
                 expire(self, turn)
@@ -92,5 +92,5 @@ class GroupShard(GroupState):
                 run_due(self, key, turn)
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
-        """Remove the offsets of topics that are gone."""
+        """Remove the offsets of deleted topics."""
         topics_deleted(self, topics, turn)

@@ -1,6 +1,6 @@
-"""What happened in a group lately, for people who ask why it rebalances.
+"""Recent events of a group, which explain to people why it rebalances.
 
-Not stored: a group that is loaded begins a new history.
+The history is not stored: it is empty after a group is loaded.
 """
 
 from collections import deque
@@ -9,32 +9,33 @@ from enum import StrEnum
 from typing import NamedTuple
 
 EVENTS_MAX = 20
-"""Of one group: the oldest goes first."""
+"""Maximum number of events of a group; the oldest is dropped first."""
 TEXT_LENGTH_MAX = 400
-"""Characters. Member ids and reasons are the client's, and a member id may have thousands of them."""
+"""Characters. Clients choose reasons and parts of member ids, and a member id may have thousands of
+characters."""
 _NO_REASON = ": "
-"""The end of a text whose client gave no reason."""
+"""The end of a text for which the client gave no reason."""
 
 
 class What(StrEnum):
     """Kinds of events."""
 
     REBALANCE = "rebalance"
-    """A rebalance began; the text is its reason."""
+    """A rebalance started; the text is its reason."""
     MEMBER = "member"
-    """A member came, changed or went while a rebalance was on already."""
+    """A member joined, changed or left during a rebalance."""
     REMOVED = "removed"
-    """A member did not do in time what it had to."""
+    """A member missed a deadline and was removed."""
     FENCED = "fenced"
-    """Another member came with the same group instance id."""
+    """Another member joined with the same group instance id."""
     GENERATION = "generation"
     """A rebalance completed."""
     ASSIGNED = "assigned"
-    """The leader brought the assignment: the group is stable."""
+    """The leader sent the assignment; the group is stable."""
 
 
 class Event(NamedTuple):
-    """Something that happened, by the wall clock."""
+    """An event with its wall-clock time."""
 
     time_ms: int
     what: What
@@ -42,7 +43,10 @@ class Event(NamedTuple):
 
 
 class History:
-    """The last `EVENTS_MAX` events of one group, oldest first. Takes no room before the first."""
+    """The last `EVENTS_MAX` events of one group, oldest first.
+
+    The storage is allocated with the first event.
+    """
 
     __slots__ = ("_events",)
 
@@ -56,7 +60,7 @@ class History:
         return len(self._events or ())
 
     def note(self, what: What, text: str, now_ms: int) -> None:
-        """Take note of an event."""
+        """Add an event."""
         if self._events is None:
             self._events = deque(maxlen=EVENTS_MAX)
         self._events.append(Event(now_ms, what, text[:TEXT_LENGTH_MAX].removesuffix(_NO_REASON)))

@@ -1,20 +1,22 @@
-"""What the members of all groups on a node hold in memory, and the bound of it.
+"""Memory that the members of all groups on a node use, and its limit.
 
-A classic group's member, who is to become one, and a consumer group, has a `Share` from its first moment to its last:
-a group that is deleted, loaded again or led by another node gives it back by being forgotten, so no code has to
-remember to do it.
+Each member of a classic group, each pending member, and each consumer group has a `Share` for its
+whole lifetime. A group that is deleted, loaded again or moved to another node releases its share
+when the object is freed, so no code has to release it explicitly.
 """
 
 from pykafka_core.errors import CoordinatorNotAvailableError
 
 MEMBERS_BYTES_MAX = 64 * 1024 * 1024
-"""A quarter of the default ``memory_max``: room for 100,000 members as clients make them. Kafka has no bound."""
+"""A quarter of the default ``memory_max``: enough for 100,000 typical members. Kafka has no limit.
+"""
 _OF_JOINS = 0.75
-"""Part of the bound that new members may use. The rest is for the assignments of those that there are."""
+"""Fraction of the limit that new members may use. The rest is for assignments of existing members.
+"""
 
 
 class MemberMemory:
-    """Counts bytes. Belongs to the control thread."""
+    """Counts bytes. Used only by the control thread."""
 
     __slots__ = ("bytes_max", "held")
 
@@ -23,23 +25,27 @@ class MemberMemory:
         self.held = 0
 
     def check_join(self, growth: int, *, is_new: bool) -> None:
-        """Refuse a member for which there is no room; one that does not grow always has it.
+        """Check that there is memory for a member; a member that does not grow is always accepted.
 
         Raises:
-            CoordinatorNotAvailableError: Clients come again after a time. GROUP_MAX_SIZE_REACHED would end their
-                application, for what other groups hold and may give back.
+            CoordinatorNotAvailableError: The limit is exceeded. Clients retry later.
+                GROUP_MAX_SIZE_REACHED would stop the client's application, although other groups
+                may release memory.
         """
         bytes_max = self.bytes_max * _OF_JOINS if is_new else self.bytes_max
         if growth > 0 and self.held + growth > bytes_max:
             raise CoordinatorNotAvailableError
 
     def has_room(self, growth: int) -> bool:
-        """Whether members that there are may take that much more."""
+        """Return whether existing members may use ``growth`` more bytes."""
         return growth <= 0 or self.held + growth <= self.bytes_max
 
 
 class Share:
-    """A part of the count, for as long as this object lives. Whose bytes they are holds it, and nobody else."""
+    """A part of the count, for the lifetime of this object.
+
+    Only the owner of the counted bytes references it.
+    """
 
     __slots__ = ("memory", "size")
 
@@ -51,6 +57,6 @@ class Share:
         self.memory.held -= self.size
 
     def grow(self, growth: int) -> None:
-        """Count more bytes, or fewer."""
+        """Add to the count; ``growth`` may be negative."""
         self.size += growth
         self.memory.held += growth

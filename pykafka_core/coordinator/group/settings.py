@@ -1,6 +1,6 @@
 """The settings of the group coordinator.
 
-While it runs, those of a group can be altered, and of the broker's the assignment interval.
+The settings of single groups and the broker's assignment interval can change at run time.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL = (
     "consumer.heartbeat.interval.ms",
     "consumer.assignment.interval.ms",
 )
-"""What can be set for one group."""
+"""Settings that can be set for one group."""
 _NAMES = {name: name for name in ASSIGNOR_NAMES} | {
     f"{_JAVA_PACKAGE}{name.capitalize()}Assignor": name for name in ASSIGNOR_NAMES
 }
@@ -33,21 +33,21 @@ class MigrationPolicy(Enum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """From classic to consumer."""
+        """Return whether a classic group may become a consumer group."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def allows_downgrade(self) -> bool:
-        """From consumer to classic."""
+        """Return whether a consumer group may become a classic group."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 class ConsumerGroupSettings(NamedTuple):
-    """Of groups of the consumer protocol (``group.consumer.*``).
+    """Settings of consumer groups (``group.consumer.*``).
 
     Attributes:
-        assignment_interval_ms: From one target assignment to the next.
-        assignors: Names that members may ask for; the first one is the broker's own choice.
+        assignment_interval_ms: Minimum time between two target assignments.
+        assignors: Assignors that members may request; the first one is the default.
     """
 
     session_timeout_ms: int = 45_000
@@ -59,7 +59,10 @@ class ConsumerGroupSettings(NamedTuple):
 
     @staticmethod
     def of(settings: BrokerConfigs) -> "ConsumerGroupSettings":
-        """Read them. Of the assignors those count that are built in, by their names or Kafka's classes."""
+        """Read the settings.
+
+        Only built-in assignors are used, given by name or by Kafka's class name.
+        """
         given = (settings.string("group.consumer.assignors") or "").split(",")
         named = [_NAMES[name.strip()] for name in given if name.strip() in _NAMES]
         return ConsumerGroupSettings(
@@ -74,7 +77,9 @@ class ConsumerGroupSettings(NamedTuple):
         )
 
     def with_own(self, own: Mapping[str, str]) -> "ConsumerGroupSettings":
-        """With what was set for one group (KIP-848, resource GROUP); a value that cannot be used counts as not set."""
+        """Return the settings with those of one group (KIP-848, resource GROUP); an invalid value
+        is ignored.
+        """
         return self._replace(
             session_timeout_ms=_own(SESSION_TIMEOUT, own, self.session_timeout_ms),
             heartbeat_interval_ms=_own(HEARTBEAT_INTERVAL, own, self.heartbeat_interval_ms),
@@ -89,7 +94,7 @@ def _own(name: str, own: Mapping[str, str], inherited: int) -> int:
 
 
 class GroupSettings(NamedTuple):
-    """By their Kafka names, with the units of those."""
+    """Settings with their Kafka names and units."""
 
     initial_rebalance_delay_ms: int
     min_session_timeout_ms: int
@@ -102,7 +107,7 @@ class GroupSettings(NamedTuple):
 
     @staticmethod
     def of(settings: BrokerConfigs) -> "GroupSettings":
-        """Read them."""
+        """Read the settings."""
         return GroupSettings(
             initial_rebalance_delay_ms=settings.int("group.initial.rebalance.delay.ms"),
             min_session_timeout_ms=settings.int("group.min.session.timeout.ms"),

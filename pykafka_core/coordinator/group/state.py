@@ -1,4 +1,6 @@
-"""What a group coordinator's shard holds: the groups of one partition of `__consumer_offsets`, and their offsets."""
+"""State of a group coordinator's shard: groups and committed offsets of a `__consumer_offsets`
+partition.
+"""
 
 from collections.abc import Callable
 
@@ -12,22 +14,25 @@ from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, Group
 
 
 class GroupState:
-    """Data alone; what happens to it is in functions, a file for each request.
+    """Data only; the operations are functions, with one file for each request.
 
     Args:
-        settings: Of the coordinator.
-        new_uuid: A random UUID's text at each call; member ids end with one.
-        topic_id: The id of a topic by its name, None if there is no such topic now.
-        consumer_settings: Of a consumer group now, by its id; by default those of the coordinator.
-        member_memory: Counts what members of groups hold, also of other shards; by default of this one alone.
+        settings: Settings of the coordinator.
+        new_uuid: Returns the text of a new random UUID; member ids end with one.
+        topic_id: Returns the id of a topic by its name, None if the topic does not exist now.
+        consumer_settings: Returns the current settings of a consumer group by its id; by default
+            those of the coordinator.
+        member_memory: Counts the memory of members, also of other shards; by default of this shard
+            only.
 
     Attributes:
-        groups: Classic groups by group id. A group that has offsets only ("simple") is one without members.
-        consumer_groups: Groups of the consumer protocol by group id; an id is in one of both.
+        groups: Classic groups by group id. A group that has only offsets ("simple") is one without
+            members.
+        consumer_groups: Consumer groups by group id; a group id is in only one of both mappings.
         offsets: Committed offsets of all groups.
-        transactions: Those that have committed offsets here and have not ended.
-        deadlines: What is to be done at a time, by keys of `classic.due`, `consumer.due` and
-            `offsets.expiry`.
+        transactions: Open transactions that have committed offsets here.
+        deadlines: Deadlines, by keys of `classic.keys`, `consumer.keys` and the modules of
+            `offsets`.
     """
 
     __slots__ = (
@@ -63,5 +68,5 @@ class GroupState:
         self.deadlines = Deadlines()
 
     def any_group(self, group_id: str) -> ClassicGroup | ConsumerGroup | None:
-        """The group, of whichever kind."""
+        """Return the group, classic or consumer, or None."""
         return self.consumer_groups.get(group_id) or self.groups.get(group_id)

@@ -1,4 +1,4 @@
-"""Groups in short, page by page: what monitoring asks for again and again."""
+"""Summaries of groups in pages, for periodic monitoring."""
 
 from collections.abc import Sequence
 from itertools import chain, islice
@@ -10,7 +10,7 @@ from pykafka_core.coordinator.group.why import OFFSETS_MAX
 
 
 class GroupSummary(NamedTuple):
-    """A group. ``offsets`` are (topic, partition, committed offset), the first `OFFSETS_MAX`."""
+    """A group. ``offsets`` are (topic, partition, committed offset), at most `OFFSETS_MAX`."""
 
     group_id: str
     state: str
@@ -20,16 +20,17 @@ class GroupSummary(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some groups of a shard. ``next_start`` is where the next page begins; None at the end."""
+    """Some groups of a shard. ``next_start`` is the position of the next page; None at the end."""
 
     groups: Sequence[GroupSummary]
     next_start: int | None
 
 
 def summarize(state: GroupState, start: int, weight_max: int) -> Page:
-    """Return groups from the ``start``-th on, until groups and offsets together are ``weight_max``; one at least.
+    """Return at least one group from position ``start``, until groups plus offsets reach
+    ``weight_max``.
 
-    Groups that come and go between two pages may be in both, or in none.
+    A group that is created or deleted between two pages may appear in both pages or in neither.
     """
     found: list[GroupSummary] = []
     weight = 0

@@ -1,6 +1,7 @@
-"""Why a group rebalances or waits: what its coordinator knows of it, as values, and in sentences.
+"""Why a group rebalances or waits: the coordinator's view as values and as sentences.
 
-Kafka has no API for it: DescribeGroups tells the state, neither who is waited for nor what came before.
+Kafka has no API for this: DescribeGroups returns the state, but not the members that the group
+waits for, nor past events.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,15 +20,18 @@ from pykafka_core.coordinator.group.state import GroupState
 
 MEMBERS_MAX = 1_000
 OFFSETS_MAX = 10_000
-"""Of one group. A view that leaves some out says so."""
+"""Limit for one group. `GroupView.is_whole` is False if members or offsets are omitted."""
 NAMED_MAX = 5
 NAMES_MAX = 10_000
-"""Topics and regular expressions of one group that are looked up."""
+"""Maximum number of topics, and of regular expressions, of one group that are looked up."""
 _OFTEN = 3
 
 
 class MemberView(NamedTuple):
-    """A member. ``is_waited_for``: the rebalance does not go on without it, or without its time being over."""
+    """A member.
+
+    ``is_waited_for``: the rebalance continues only when the member responds or its timeout passes.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -54,12 +58,13 @@ class GroupView(NamedTuple):
     """A group at one moment.
 
     Attributes:
-        state_since_ms: How long it has been in this state; None if that is not known.
-        pending_members: How many were given a member id, and have not joined with it.
-        due_in_ms: When the rebalance goes on without who is waited for; None if nobody is.
-        is_initial: An empty group's first rebalance waits for more members.
-        missing: What members subscribe to and there is not, in words.
-        is_whole: All members and offsets are in here.
+        state_since_ms: Time in this state; None if unknown.
+        pending_members: Number of clients that received a member id and have not joined with it.
+        due_in_ms: Time until the rebalance continues without the missing members; None without a
+            deadline.
+        is_initial: The first rebalance of an empty group waits for more members.
+        missing: Subscribed topics that do not exist, as text.
+        is_whole: No members or offsets are omitted.
     """
 
     group_id: str
@@ -79,7 +84,7 @@ class GroupView(NamedTuple):
 
 
 def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
-    """Look at a group; None if there is none of that id."""
+    """Return a view of the group; None if it does not exist."""
     group = state.any_group(group_id)
     topics = dict(current_offsets(state, group_id))
     if group is None and not topics:
@@ -115,7 +120,7 @@ def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> Gr
 def _of_consumers(
     state: GroupState, group: ConsumerGroup, found: Sequence[OffsetView]
 ) -> GroupView:
-    """A group of the consumer protocol. Members that are waited for have partitions to give up."""
+    """Return a view of a consumer group. The members that it waits for must revoke partitions."""
     members = [
         MemberView(
             member_id=one.member_id,
@@ -194,7 +199,7 @@ def _due_in_ms(state: GroupState, group: ClassicGroup, now_ns: int) -> int | Non
 
 
 def explain(view: GroupView) -> list[str]:
-    """Say in sentences what goes on, and what could be done about it."""
+    """Return sentences that describe the current state, and possible remedies."""
     return [*_now(view), *_nowhere(view), *_lately(view)]
 
 

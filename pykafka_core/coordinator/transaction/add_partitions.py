@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: a transaction begins, or reaches more partitions."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: start a transaction, or add partitions to it."""
 
 from collections.abc import Collection
 from sys import intern
@@ -15,7 +15,8 @@ from pykafka_core.coordinator.transaction.transaction import (
 from pykafka_core.errors import ConcurrentTransactionsError, PolicyViolationError
 
 PARTITIONS_MAX = 10_000
-"""In one transaction. Kafka has no limit but the size of the record, which is written again with each addition."""
+"""Limit for one transaction. Kafka's only limit is the size of the record, which is written again
+with each addition."""
 
 
 def add_partitions(
@@ -28,7 +29,9 @@ def add_partitions(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Add partitions to a transaction; answered with None. Nothing is stored when all are in.
+    """Add partitions to a transaction; the response is None.
+
+    Nothing is stored if all are already in it.
 
     Args:
         transaction_version: `TV2` if a broker adds them for a client, else `TV1`.
@@ -36,9 +39,9 @@ def add_partitions(
     Raises:
         InvalidRequestError: The transactional id is empty.
         InvalidProducerIdMappingError: The transactional id is unknown, or has another producer id.
-        ConcurrentTransactionsError: The last transaction is decided and not complete.
+        ConcurrentTransactionsError: The last transaction is prepared but not complete.
         ProducerFencedError: The producer has another epoch.
-        PolicyViolationError: These are more than one transaction, or a shard, can have.
+        PolicyViolationError: The limit of a transaction or of a shard is exceeded.
     """
     transaction = state.known(transactional_id)
     if transaction.state.is_prepared:

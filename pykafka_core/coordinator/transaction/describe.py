@@ -1,4 +1,4 @@
-"""DescribeTransactions: what clients see of one transaction."""
+"""DescribeTransactions: returns one transaction."""
 
 from collections import defaultdict
 
@@ -11,7 +11,8 @@ from pykafka_core.protocol.messages import DescribeTransactionsResponse
 def describe_transaction(
     transactional_id: str, state: Transactions, waiter: Waiter, turn: Turn
 ) -> None:
-    """Answer with a `DescribeTransactionsResponse.TransactionState`; the caller leaves out topics it may not show.
+    """Respond with a `DescribeTransactionsResponse.TransactionState`; the caller removes
+    unauthorized topics.
 
     Raises:
         InvalidRequestError: The transactional id is empty.

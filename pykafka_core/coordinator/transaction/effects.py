@@ -1,4 +1,4 @@
-"""What a turn of the transaction coordinator has the runtime do once it is committed."""
+"""Actions of the runtime after a turn of the transaction coordinator is committed."""
 
 from typing import NamedTuple
 
@@ -12,15 +12,18 @@ from pykafka_core.coordinator.transaction.transaction import (
 
 
 class WriteMarkers(NamedTuple):
-    """Write a transaction's markers to all of its partitions, and tell `markers_written` when all are there.
+    """Write the markers of a transaction to all its partitions, and call `markers_written` when all
+    are written.
 
     Args:
-        transactional_id: With producer id and epoch, what `markers_written` is told.
-        producer_id: Of the transaction.
-        producer_epoch: Of the markers: with `TV2` one higher than that of the transaction's records.
-        committed: Or aborted.
-        partitions: There may be none.
-        transaction_version: By which rule partitions judge the epoch (`TransactionEnd`).
+        transactional_id: Passed to `markers_written`, with producer id and epoch.
+        producer_id: Producer id of the transaction.
+        producer_epoch: Epoch of the markers: with `TV2` one higher than that of the transaction's
+            records.
+        committed: False if aborted.
+        partitions: May be empty.
+        transaction_version: Selects the rule by which partitions check the epoch
+            (`TransactionEnd`).
     """
 
     transactional_id: str
@@ -32,9 +35,9 @@ class WriteMarkers(NamedTuple):
 
 
 def markers_of(prepared: Transaction) -> WriteMarkers:
-    """The markers of a transaction that is decided."""
-    # Kafka 4.2 may have stored a transaction with the highest epoch. Its marker cannot have a higher one, as the rule
-    # of TV2 wants it; that of TV1 takes an equal one.
+    """Return the markers of a prepared transaction."""
+    # Kafka 4.2 may have stored a transaction with the highest epoch. Its marker cannot have a
+    # higher one, which TV2 requires; TV1 accepts an equal one.
     is_last = prepared.producer_epoch == EPOCH_MAX
     return WriteMarkers(
         prepared.transactional_id,

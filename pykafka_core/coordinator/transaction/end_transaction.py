@@ -1,15 +1,18 @@
-"""EndTxn: the client decides its transaction, in either version of the protocol.
+"""EndTxn: the client commits or aborts its transaction, in either version of the protocol.
 
-Theory of operation. With TV1 the epoch stays, so a repeated EndTxn cannot be told from one of the next transaction: the
-last decision succeeds again. With TV2 each end raises the epoch, so a request with the epoch before repeats the last
-one. A client of TV2 may abort without a transaction, as it does not know whether a partition was added for it. Without
-an open transaction::
+Theory of operation. With TV1 the epoch stays the same, so a repeated EndTxn cannot be distinguished
+from one of the next transaction: a repetition of the last decision succeeds. With TV2 each end
+raises the epoch, so a request with the previous epoch is a repetition. A client of TV2 may abort
+without a transaction, because it does not know whether a partition was added for it. Results
+without an open transaction:
 
-                      TV1                   TV2, present epoch    TV2, epoch before
+```
+                      TV1                   TV2, current epoch    TV2, previous epoch
                       commit     abort      commit     abort      commit     abort
     Empty             invalid    invalid    invalid    aborts     fenced     fenced
     CompleteCommit    succeeds   invalid    invalid    aborts     succeeds   invalid
     CompleteAbort     invalid    succeeds   invalid    aborts     invalid    succeeds
+```
 """
 
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -21,7 +24,7 @@ from pykafka_core.errors import ConcurrentTransactionsError, InvalidTxnStateErro
 from pykafka_core.protocol.messages import EndTxnResponse
 
 _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
-"""By whether it was committed."""
+"""The state by whether the transaction was committed."""
 
 
 def end_transaction(
@@ -34,19 +37,21 @@ def end_transaction(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Commit or abort; answered with an `EndTxnResponse` when that is decided, before markers are written.
+    """Commit or abort; the response is an `EndTxnResponse`, sent when the decision is stored,
+    before markers are written.
 
     Args:
-        commit: Or abort.
+        commit: False to abort.
         transaction_version: `TV2` from version 5 of the request on, else `TV1`.
 
     Raises:
         InvalidRequestError: The transactional id is empty.
         InvalidProducerIdMappingError: The transactional id is unknown, or has another producer id.
         ProducerFencedError: The producer has another epoch.
-        ConcurrentTransactionsError: The transaction is decided and not complete; a repetition tries again until it is.
-        InvalidTxnStateError: There is no transaction to end so.
-        CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
+        ConcurrentTransactionsError: The transaction is prepared but not complete; the client
+            retries.
+        InvalidTxnStateError: There is no transaction that can end this way.
+        CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
     """
     transaction = state.known(transactional_id)
     if transaction_version >= TV2:
@@ -83,7 +88,7 @@ def _end_tv2(
     state: Transactions,
     turn: Turn,
 ) -> Transaction:
-    """What the transaction is, or will be."""
+    """Return the transaction as it is, or as it will be when its markers are written."""
     if transaction.state.is_prepared:
         raise ConcurrentTransactionsError
     if _is_repeated(transaction, producer_id, producer_epoch):
@@ -97,10 +102,11 @@ def _end_tv2(
 
 
 def _is_repeated(transaction: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Whether a client has ended its transaction with this epoch before, by TV2.
+    """Return whether the client has already ended a transaction with this epoch, by TV2.
 
-    After an end by TV1 none is: the epoch before is that of a producer that was fenced. Kafka 4.2 takes it for a
-    repetition, and gives that producer the epoch of the one that fenced it.
+    After an end by TV1 this is never the case: the previous epoch is that of a fenced producer.
+    Kafka 4.2 treats it as a repetition, and gives that producer the epoch of the producer that
+    fenced it.
     """
     is_ended = transaction.state in _COMPLETE.values()
     if not is_ended or transaction.client_version < TV2:

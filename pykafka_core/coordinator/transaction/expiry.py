@@ -1,6 +1,7 @@
 """Expiry of transactional ids, as ``TransactionStateManager.removeExpiredTransactionalIds``.
 
-All ids are searched at an interval, some in each turn. One with an open or a decided transaction stays.
+All ids are searched at an interval, some in each turn. Ids with an open or prepared transaction do
+not expire.
 """
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
@@ -10,19 +11,19 @@ from pykafka_core.coordinator.transaction.records import transaction_tombstone
 from pykafka_core.coordinator.transaction.state import Transactions
 
 SEARCHED_MAX = 1_000
-"""Ids in a turn: about a millisecond."""
+"""Ids that a turn searches: about a millisecond."""
 PAUSE_NS = NS_PER_MS
-"""Until the search goes on, so that requests are served meanwhile."""
+"""Time until the search continues, in which requests are handled."""
 
 
 def arm_expiry(state: Transactions, turn: Turn) -> None:
-    """Search after the interval."""
+    """Schedule the next search after the interval."""
     interval_ms = state.settings.remove_expired_interval_ms
     state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
 
 
 def expire(state: Transactions, turn: Turn) -> None:
-    """Search some ids, and arm the next turn."""
+    """Search some ids, and schedule the next turn."""
     to_search = state.to_search
     if not to_search:
         to_search.extend(state.by_id)
@@ -37,7 +38,7 @@ def expire(state: Transactions, turn: Turn) -> None:
 
 
 def _search(transactional_id: str, state: Transactions, turn: Turn) -> bool:
-    """Remove an id if it has expired; whether its tombstone fitted."""
+    """Remove an id if it has expired; return False if its tombstone did not fit."""
     transaction = state.by_id.get(transactional_id)
     expires_before_ms = turn.now_ms - state.settings.id_expiration_ms
     if (
@@ -47,6 +48,6 @@ def _search(transactional_id: str, state: Transactions, turn: Turn) -> bool:
     ):
         return True
     if not turn.append_some([transaction_tombstone(transactional_id)]):
-        return not turn.records  # what does not even fit alone must not end the search
+        return not turn.records  # a tombstone too large for an empty turn must not end the search
     state.remove(transactional_id)
     return True

@@ -1,4 +1,6 @@
-"""InitProducerId with a transactional id: the producer gets its id and an epoch, and older ones are fenced."""
+"""InitProducerId with a transactional id: assigns a producer id and an epoch, and fences older
+producers.
+"""
 
 from typing import NamedTuple
 
@@ -26,13 +28,13 @@ from pykafka_core.protocol.messages import InitProducerIdResponse
 
 
 class InitProducerId(NamedTuple):
-    """A request's part that is judged by the coordinator.
+    """The part of a request that the coordinator checks.
 
     Args:
         transactional_id: Not None: without one there is nothing to coordinate.
-        timeout_ms: How long a transaction may be open.
-        producer_id: What a client has that goes on after an error; -1 of a new one.
-        producer_epoch: Likewise.
+        timeout_ms: Maximum time that a transaction may be open.
+        producer_id: The current id of a client that continues after an error; -1 for a new client.
+        producer_epoch: The current epoch of such a client; -1 for a new client.
     """
 
     transactional_id: str
@@ -42,24 +44,26 @@ class InitProducerId(NamedTuple):
 
     @property
     def is_new(self) -> bool:
-        """Whether the client has no producer id yet."""
+        """Return whether the client has no producer id yet."""
         return self.producer_id == NO_PRODUCER_ID
 
 
 def init_producer_id(
     wanted: InitProducerId, state: Transactions, waiter: Waiter, turn: Turn
 ) -> None:
-    """Give a producer its id and epoch; answered with an `InitProducerIdResponse`.
+    """Return a producer id and epoch in an `InitProducerIdResponse`.
 
-    An open transaction is aborted by a new epoch; that is answered with CONCURRENT_TRANSACTIONS, as all that comes
-    until it is complete: the client tries again and gets an epoch above.
+    An open transaction is aborted with a new epoch. This request and all others fail with
+    CONCURRENT_TRANSACTIONS until it is complete; the client retries and gets a higher epoch.
 
     Raises:
-        InvalidRequestError: The transactional id is empty, or only one of producer id and epoch is given.
-        InvalidTransactionTimeoutError: The timeout is not positive, or above ``transaction.max.timeout.ms``.
-        ConcurrentTransactionsError: The last transaction is decided and not complete.
-        ProducerFencedError: Another producer has the transactional id by now.
-        CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
+        InvalidRequestError: The transactional id is empty, or only one of producer id and epoch is
+            given.
+        InvalidTransactionTimeoutError: The timeout is not positive, or above
+            ``transaction.max.timeout.ms``.
+        ConcurrentTransactionsError: The last transaction is prepared but not complete.
+        ProducerFencedError: Another producer has the transactional id now.
+        CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
         PolicyViolationError: There are too many transactional ids.
     """
     _check(wanted, state.settings)
@@ -92,7 +96,10 @@ def _check(wanted: InitProducerId, settings: TransactionSettings) -> None:
 
 
 def _begin(wanted: InitProducerId, state: Transactions) -> Transaction:
-    """A new id. A client that knows of a producer id has it from before the id expired; it gets a new one too."""
+    """Return a new entry.
+
+    A client may still have a producer id from before the expiry; it also gets a new one.
+    """
     return Transaction(
         wanted.transactional_id,
         TransactionState.EMPTY,
@@ -110,9 +117,9 @@ def _begin(wanted: InitProducerId, state: Transactions) -> Transaction:
 
 
 def _is_known(wanted: InitProducerId, transaction: Transaction) -> bool:
-    """Whether the client may be the present one; its epoch is judged by `_renew`.
+    """Return whether the client may be the current producer; `_renew` checks the epoch.
 
-    It may not have heard yet that its producer id was exchanged for a new one.
+    It may not have received the response with the new producer id yet.
     """
     is_before_exchange = (
         wanted.producer_id == transaction.previous_producer_id
@@ -122,7 +129,9 @@ def _is_known(wanted: InitProducerId, transaction: Transaction) -> bool:
 
 
 def _renew(transaction: Transaction, wanted: InitProducerId, state: Transactions) -> Transaction:
-    """The same id with the next epoch, a new producer id, or what a repeated request got before."""
+    """Return the entry with the next epoch, with a new producer id, or as the first of a repeated
+    request left it.
+    """
     is_present = wanted.producer_epoch == transaction.producer_epoch
     producer_id, producer_epoch = transaction.producer_id, transaction.producer_epoch
     last_epoch, previous_id = NO_EPOCH if wanted.is_new else producer_epoch, NO_PRODUCER_ID

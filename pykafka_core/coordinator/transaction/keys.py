@@ -6,6 +6,6 @@ EXPIRY = "transactional ids' expiry"
 
 
 class Timeout(NamedTuple):
-    """The transaction of an id has been open for too long."""
+    """Key of the timeout of an open transaction."""
 
     transactional_id: str

@@ -1,4 +1,4 @@
-"""ListTransactions: which transactions there are."""
+"""ListTransactions: returns the transactions that match filters."""
 
 from collections.abc import Callable, Set
 from typing import NamedTuple
@@ -11,14 +11,15 @@ from pykafka_core.protocol.messages import ListTransactionsResponse
 
 
 class TransactionFilters(NamedTuple):
-    """What is wanted; all of it must hold.
+    """Filters of a request; all of them must match.
 
     Args:
-        states: None for all. An empty set lists nothing: all that the client named are unknown.
-        producer_ids: All if empty.
-        duration_ms: Only what began longer ago; negative for all. As in Kafka, an id without a transaction since
-            InitProducerId counts as begun in 1970.
-        matches: Whether a transactional id is wanted; None for all.
+        states: None for all. An empty set lists nothing: all states that the client named are
+            unknown.
+        producer_ids: Empty for all.
+        duration_ms: Only transactions that started longer ago; negative for all. As in Kafka, an id
+            without a transaction since InitProducerId counts as started in 1970.
+        matches: Filter for transactional ids; None for all.
     """
 
     states: Set[TransactionState] | None = None
@@ -27,7 +28,7 @@ class TransactionFilters(NamedTuple):
     matches: Callable[[str], bool] | None = None
 
     def take(self, transaction: Transaction, now_ms: int) -> bool:
-        """Whether a transaction is listed."""
+        """Return whether a transaction is listed."""
         return (
             (self.states is None or transaction.state in self.states)
             and (not self.producer_ids or transaction.producer_id in self.producer_ids)
@@ -37,15 +38,16 @@ class TransactionFilters(NamedTuple):
 
 
 def list_transactions(state: Transactions, waiter: Waiter, turn: Turn) -> None:
-    """Answer with a tuple of all `Transaction`s.
+    """Respond with a tuple of all `Transaction`s.
 
-    They are values: the caller looks at some ten thousands of them in its own time, while the shard goes on.
+    They are immutable, so the caller can filter ten thousands of them in slices while the shard
+    continues.
     """
     turn.answer(waiter, tuple(state.by_id.values()))
 
 
 def listed(transaction: Transaction) -> ListTransactionsResponse.TransactionState:
-    """What a client sees of a transaction."""
+    """Return a transaction as in the response."""
     return ListTransactionsResponse.TransactionState(
         transactional_id=transaction.transactional_id,
         producer_id=transaction.producer_id,

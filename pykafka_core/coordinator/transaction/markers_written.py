@@ -1,4 +1,4 @@
-"""What follows when all markers of a transaction are written: it is complete."""
+"""Completes a transaction when all its markers are written."""
 
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.coordinator.transaction.prepare import completed
@@ -13,11 +13,13 @@ def markers_written(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Complete a decided transaction; answered with None. Ignored if that is not, or no more, what it waits for.
+    """Complete a prepared transaction; the response is None.
+
+    Ignored if the transaction does not wait for these markers.
 
     Args:
-        producer_id: Of the `WriteMarkers`.
-        producer_epoch: Of the `WriteMarkers`.
+        producer_id: From the `WriteMarkers`.
+        producer_epoch: From the `WriteMarkers`.
     """
     transaction = state.by_id.get(transactional_id)
     if (

@@ -1,4 +1,4 @@
-"""How a transaction is decided, and what it is when its markers are written."""
+"""The decision of a transaction, and its state when its markers are written."""
 
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.coordinator.transaction.effects import markers_of
@@ -17,13 +17,14 @@ from pykafka_core.coordinator.transaction.transaction import (
 def prepare(
     transaction: Transaction, state: Transactions, turn: Turn, *, commit: bool, version: int
 ) -> Transaction:
-    """Decide a transaction; its markers are written once that is committed. What it will be when they are.
+    """Decide a transaction, and schedule its markers for after the commit; return it as it will be
+    when they are written.
 
-    With `TV2` the epoch rises. If it has no epoch left for the client, it gets a new producer id with the end: the
-    markers have the highest epoch, which no client ever has.
+    `TV2` raises the epoch. If no epoch is left for the client, it gets a new producer id with the
+    end of the transaction; the markers have the highest epoch, which a client never has.
 
     Raises:
-        CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
+        CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
         TurnFullError: The record does not fit into one batch.
     """
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
@@ -48,17 +49,17 @@ def prepare(
 
 
 def fence(transaction: Transaction, state: Transactions, turn: Turn) -> None:
-    """Abort an open transaction with a new epoch, whatever its client speaks.
+    """Abort an open transaction with a new epoch, whatever protocol version its client uses.
 
     Raises:
-        CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
+        CoordinatorLoadInProgressError: A new producer id is needed, and none is available.
         TurnFullError: The record does not fit into one batch.
     """
     prepare(transaction, state, turn, commit=False, version=TV2)
 
 
 def completed(prepared: Transaction, now_ms: int) -> Transaction:
-    """A decided transaction when all its markers are written."""
+    """Return a prepared transaction as it is when all its markers are written."""
     is_commit = prepared.state is TransactionState.PREPARE_COMMIT
     complete = prepared._replace(
         state=TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,

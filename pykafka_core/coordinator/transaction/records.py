@@ -1,4 +1,4 @@
-"""Transactions as they are stored: TransactionLogKey and TransactionLogValue."""
+"""Stored transactions: TransactionLogKey and TransactionLogValue."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,15 +25,15 @@ from pykafka_core.protocol.messages import TransactionLogKey, TransactionLogValu
 
 KIND = TRANSACTION_KEYS.index("TransactionLogKey")
 VALUE_VERSION = 1
-"""What ``transaction.version`` 2 writes."""
+"""Version that is written with ``transaction.version`` 2."""
 _NEVER_STORED = (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
 
 
 def transaction_record(transaction: Transaction) -> KeyValue:
-    """A transaction as it is stored.
+    """Return the record of a transaction.
 
-    Kafka 4.2 reads the previous and the next producer id, but does not write them; so it forgets, with a change of
-    leaders, which id it promised to a client. They are rarely set.
+    Kafka 4.2 reads the previous and the next producer id, but does not write them; so it forgets,
+    when the leader changes, the id that it promised to a client. They are rarely set.
     """
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
@@ -51,25 +51,25 @@ def transaction_record(transaction: Transaction) -> KeyValue:
 
 
 def transaction_tombstone(transactional_id: str) -> KeyValue:
-    """That a transactional id was removed."""
+    """Return the tombstone of a transactional id."""
     return _key(transactional_id), None
 
 
 def read_transactional_id(key: bytes) -> str:
-    """The transactional id of a record.
+    """Return the transactional id of a record key.
 
     Raises:
-        ProtocolError: The bytes are no such key.
+        ProtocolError: The bytes are not such a key.
     """
     return cast("TransactionLogKey", decode_record_key(TRANSACTION_KEYS, key)).transactional_id
 
 
 def read_transaction(transactional_id: str, value: bytes) -> Transaction:
-    """A transaction that was stored, in any version.
+    """Return a stored transaction of any version.
 
     Raises:
-        ProtocolError: The bytes are no such value.
-        ValueError: No transaction is stored in that state.
+        ProtocolError: The bytes are not such a value.
+        ValueError: A transaction is never stored in this state.
     """
     stored = cast("TransactionLogValue", decode_record_value("TransactionLogValue", value))
     state = TransactionState(stored.transaction_status)
@@ -82,7 +82,7 @@ def read_transaction(transactional_id: str, value: bytes) -> Transaction:
         stored.producer_id,
         stored.producer_epoch,
         NO_EPOCH,
-        # Later versions of Kafka store the present one when it did not change.
+        # Later versions of Kafka store the current id if it did not change.
         NO_PRODUCER_ID if previous_id == stored.producer_id else previous_id,
         stored.next_producer_id,
         stored.transaction_timeout_ms,

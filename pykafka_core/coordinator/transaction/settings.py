@@ -1,4 +1,4 @@
-"""The settings of the transaction coordinator. None of them can be altered while the broker runs."""
+"""The settings of the transaction coordinator. They cannot change while the broker runs."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from pykafka_core.config import BrokerConfigs
 
 
 class TransactionSettings(NamedTuple):
-    """By their Kafka names, with the units of those."""
+    """Settings with their Kafka names and units."""
 
     max_timeout_ms: int
     id_expiration_ms: int
@@ -15,7 +15,7 @@ class TransactionSettings(NamedTuple):
 
     @staticmethod
     def of(settings: BrokerConfigs) -> "TransactionSettings":
-        """Read them."""
+        """Read the settings."""
         return TransactionSettings(
             max_timeout_ms=settings.int("transaction.max.timeout.ms"),
             id_expiration_ms=settings.int("transactional.id.expiration.ms"),

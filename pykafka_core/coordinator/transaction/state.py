@@ -1,4 +1,6 @@
-"""What a transaction coordinator's shard holds: the transactional ids of one partition of `__transaction_state`."""
+"""State of a transaction coordinator's shard: the transactional ids of a `__transaction_state`
+partition.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,26 +21,27 @@ from pykafka_core.errors import (
 )
 
 BYTES_MAX = 16 * 1024 * 1024
-"""What all transactions of a shard may take in memory: some 30,000 ids. Kafka has no limit; without one, ids that are
-used once and expire after a week fill the memory."""
+"""Memory limit for all transactions of a shard: some 30,000 ids. Kafka has no limit; without one,
+ids that are used once and expire after a week fill the memory."""
 _ID_BYTES = 512
 _PARTITION_BYTES = 128
 _SPARE_BYTES = 128
-"""By how much the record that ends a transaction may be larger than the one that added its last partition."""
+"""Maximum bytes by which the record that ends a transaction is larger than the record that added
+its last partition."""
 
 
 class Transactions:
-    """Data alone; what happens to it is in functions, a file for each request.
+    """Data only; the operations are functions, with one file for each request.
 
     Args:
-        settings: Of the coordinator.
-        new_producer_id: A producer id that nobody has, or None while none is at hand.
+        settings: Settings of the coordinator.
+        new_producer_id: Returns an unused producer id, or None while none is available.
 
     Attributes:
-        by_id: By transactional id. Changed by `store`, `put` and `remove` alone.
-        bytes_used: An estimate of what they take.
-        deadlines: What is to be done at a time, by keys of `keys`.
-        to_search: Transactional ids that the search for expired ones still has to see.
+        by_id: By transactional id. Changed only by `store`, `put` and `remove`.
+        bytes_used: Estimate of the memory of the transactions.
+        deadlines: Deadlines, by keys of the module `keys`.
+        to_search: Transactional ids that the search for expired ids has not visited.
     """
 
     __slots__ = (
@@ -61,7 +64,7 @@ class Transactions:
         self.to_search: deque[str] = deque()
 
     def known(self, transactional_id: str) -> Transaction:
-        """The transaction of an id.
+        """Return the transaction of an id.
 
         Raises:
             InvalidRequestError: The id is empty.
@@ -73,10 +76,10 @@ class Transactions:
         return transaction
 
     def take_producer_id(self) -> int:
-        """A new producer id.
+        """Return a new producer id.
 
         Raises:
-            CoordinatorLoadInProgressError: None is at hand yet; clients try again.
+            CoordinatorLoadInProgressError: None is available yet; clients retry.
         """
         producer_id = self.new_producer_id()
         if producer_id is None:
@@ -84,11 +87,12 @@ class Transactions:
         return producer_id
 
     def store(self, transaction: Transaction, turn: Turn) -> None:
-        """Have a transaction stored, in place of the one that its id had.
+        """Store a transaction; it replaces the previous one of its id.
 
         Raises:
-            PolicyViolationError: It has so many partitions that it could not be ended, or the shard is full.
-            TurnFullError: It does not fit into one batch.
+            PolicyViolationError: It has so many partitions that its end could not be stored, or the
+                shard is full.
+            TurnFullError: The record does not fit into one batch.
         """
         old = self.by_id.get(transaction.transactional_id)
         assert old is None or transaction.state in FOLLOWING[old.state], "a transition of the table"
@@ -105,7 +109,7 @@ class Transactions:
             self.arm_timeout(transaction, turn)
 
     def put(self, transaction: Transaction) -> None:
-        """Take in a transaction that is stored."""
+        """Add a stored transaction."""
         old = self.by_id.get(transaction.transactional_id)
         self.bytes_used += _bytes_of(transaction) - _bytes_of(old)
         self.by_id[transaction.transactional_id] = transaction
@@ -115,11 +119,11 @@ class Transactions:
         self.bytes_used -= _bytes_of(self.by_id.pop(transactional_id, None))
 
     def arm_timeout(self, transaction: Transaction, turn: Turn) -> None:
-        """Have an open transaction aborted when its time is over."""
+        """Schedule the abort of an open transaction at its timeout."""
         if transaction.has_timeout:
             age_ms = turn.now_ms - transaction.start_ms
-            # Kafka aborts what is older than its timeout, not what is as old. A clock that was set back makes no
-            # timeout longer.
+            # Kafka aborts a transaction when its age exceeds its timeout, not when it is equal. A
+            # clock that was set back never extends a timeout.
             left_ms = min(max(transaction.timeout_ms - age_ms, 0), transaction.timeout_ms) + 1
             key = Timeout(transaction.transactional_id)
             self.deadlines.set(key, turn.now_ns + left_ms * NS_PER_MS)
@@ -131,7 +135,7 @@ class Transactions:
 
 
 def check_id(transactional_id: str) -> str:
-    """The transactional id.
+    """Return the transactional id.
 
     Raises:
         InvalidRequestError: It is empty.

@@ -1,6 +1,7 @@
-"""Transactions that are open for too long are aborted, as ``TransactionCoordinator.abortTimedOutTransactions``.
+"""Aborts transactions that are open for too long, as
+``TransactionCoordinator.abortTimedOutTransactions``.
 
-Kafka looks for them at an interval; here each has a deadline.
+Kafka searches for them at an interval; here each has a deadline.
 """
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
@@ -13,14 +14,18 @@ from pykafka_core.errors import KafkaError
 
 
 def arm_timeouts(state: Transactions, turn: Turn) -> None:
-    """Have all open transactions aborted when their time is over; at once those whose time was over before."""
+    """Schedule the abort of all open transactions at their timeouts; those already past time out
+    immediately.
+    """
     for transaction in state.by_id.values():
         if transaction.state is TransactionState.ONGOING:
             state.arm_timeout(transaction, turn)
 
 
 def abort_timed_out(key: Timeout, state: Transactions, turn: Turn) -> None:
-    """Abort an open transaction with a new epoch, or try again after the interval at which Kafka looks."""
+    """Abort an open transaction with a new epoch; after an error, retry after the interval of
+    Kafka's search.
+    """
     transaction = state.by_id[key.transactional_id]
     assert transaction.state is TransactionState.ONGOING, "only an open one has a deadline"
     try:

@@ -1,4 +1,4 @@
-"""A transaction coordinator's shard, as the runtime drives it: `pykafka_core.coordinator.shard`."""
+"""The transaction coordinator's shard: implements `pykafka_core.coordinator.shard.Shard`."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -22,11 +22,11 @@ class TransactionShard(Transactions):
     __slots__ = ()
 
     def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
-        """Take in a stored record; kinds that this version does not know are skipped.
+        """Apply a stored record; records of unknown kinds are skipped.
 
         Raises:
-            ProtocolError: The bytes are no such record.
-            ValueError: No transaction is stored in that state.
+            ProtocolError: The bytes are not such a record.
+            ValueError: A transaction is never stored in this state.
         """
         if int.from_bytes(key[:2], "big", signed=True) != KIND:
             return
@@ -37,10 +37,12 @@ class TransactionShard(Transactions):
             self.put(read_transaction(transactional_id, value))
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """Nothing: no transaction writes to `__transaction_state`."""
+        """Do nothing: transactions never write to `__transaction_state`."""
 
     def loaded(self, turn: Turn) -> None:
-        """Have the markers of decided transactions written, as nobody knows which of them are; and arm deadlines."""
+        """Schedule all markers of prepared transactions, because it is unknown which are written,
+        and set the deadlines.
+        """
         for transaction in self.by_id.values():
             if transaction.state.is_prepared:
                 turn.then(markers_of(transaction))
@@ -48,11 +50,11 @@ class TransactionShard(Transactions):
         arm_expiry(self, turn)
 
     def next_due_ns(self) -> int:
-        """When the first deadline may be due."""
+        """Return a time no later than the first deadline."""
         return self.deadlines.next_ns()
 
     def run_due(self, turn: Turn) -> None:
-        """Run the first deadline that is past, if there is one."""
+        """Run the first deadline that has passed, if any."""
         for key in islice(self.deadlines.take_due(turn.now_ns), 1):
             if key == EXPIRY:
                 expire(self, turn)
@@ -61,4 +63,4 @@ class TransactionShard(Transactions):
                 abort_timed_out(key, self, turn)
 
     def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
-        """Nothing: whoever writes markers passes over partitions that are gone."""
+        """Do nothing: the writer of markers skips partitions that do not exist."""

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn that only verifies: whether a broker may append a client's records."""
+"""AddPartitionsToTxn that only verifies whether a broker may append a client's records."""
 
 from collections.abc import Collection
 
@@ -17,15 +17,17 @@ def verify_partitions(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Say which partitions are in the transaction; answered with a dict of error codes by partition.
+    """Check which partitions are in the transaction; the response is a dict of error codes by
+    partition.
 
-    One that is not in it has TRANSACTION_ABORTABLE; what older clients are told instead is up to the caller.
+    A partition that is not in it has TRANSACTION_ABORTABLE; the caller maps it to other errors for
+    older clients.
 
     Raises:
         InvalidRequestError: The transactional id is empty.
         InvalidProducerIdMappingError: The transactional id is unknown, or has another producer id.
         ProducerFencedError: The producer has another epoch.
-        ConcurrentTransactionsError: The transaction is decided.
+        ConcurrentTransactionsError: The transaction is prepared.
     """
     transaction = state.known(transactional_id)
     transaction.check_producer(producer_id, producer_epoch)

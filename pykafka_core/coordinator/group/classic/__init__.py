@@ -1,1 +1,4 @@
-"""Classic groups: members join, a leader among them assigns, everybody syncs. A file for each request."""
+"""Classic groups: members join, the leader assigns partitions, members sync.
+
+One file for each request.
+"""

@@ -1,4 +1,4 @@
-"""DeleteGroups: a group goes with its offsets."""
+"""DeleteGroups: removes a group and its offsets."""
 
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
@@ -11,11 +11,11 @@ from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 
 def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Remove a group without members, and then its offsets; answered with its id.
+    """Remove a group without members, and then its offsets; the response is the group id.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
-        NonEmptyGroupError: It has members, or is about to lose the last.
+        NonEmptyGroupError: It has members, or a rebalance is about to remove the last member.
         TurnFullError: Its records do not fit into one batch.
     """
     if group_id in state.consumer_groups:

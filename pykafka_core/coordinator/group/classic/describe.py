@@ -1,4 +1,4 @@
-"""DescribeGroups and ListGroups: what clients see of classic groups; of consumer groups, that they are there."""
+"""DescribeGroups for classic groups; ListGroups for groups of both kinds."""
 
 from collections.abc import Iterator, Set
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.protocol.messages import DescribeGroupsResponse
 
 CLASSIC, CONSUMER = "classic", "consumer"
-"""Types of groups, as clients read and write them."""
+"""Types of groups in requests and responses."""
 
 
 class Listed(NamedTuple):
@@ -27,14 +27,14 @@ class Listed(NamedTuple):
 def list_groups(
     states: Set[str], types: Set[str], state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Answer with a tuple of `Listed`.
+    """Respond with a tuple of `Listed`.
 
     Args:
-        states: Lower-case names of states; without any, groups of all are listed.
-        types: The same of types.
-        state: Of the shard.
-        waiter: Who asks.
-        turn: Of now.
+        states: Lower-case names of states; empty for all states.
+        types: Lower-case names of group types; empty for all types.
+        state: State of the shard.
+        waiter: The request.
+        turn: The current turn.
     """
     turn.answer(
         waiter,
@@ -57,7 +57,7 @@ def _listed(state: GroupState) -> Iterator[Listed]:
 
 
 def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Answer with a `DescribeGroupsResponse.DescribedGroup`.
+    """Respond with a `DescribeGroupsResponse.DescribedGroup`.
 
     Raises:
         GroupIdNotFoundError: There is no such group.

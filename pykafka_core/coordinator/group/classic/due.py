@@ -1,4 +1,4 @@
-"""What happens in a classic group when time passes."""
+"""Deadlines of a classic group."""
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.keys import Due
@@ -18,7 +18,7 @@ from pykafka_core.coordinator.shard import Turn
 
 
 def run_due(state: GroupState, key: DueInGroup, turn: Turn) -> None:
-    """A deadline has passed. Nothing happens if the group is gone."""
+    """Handle a deadline that has passed. Does nothing if the group was deleted."""
     group = state.groups.get(key.group_id)
     if group is None:
         return
@@ -32,7 +32,10 @@ def run_due(state: GroupState, key: DueInGroup, turn: Turn) -> None:
 
 
 def arm_loaded(state: GroupState, turn: Turn) -> None:
-    """Sessions of loaded members begin; a group that is too large by now rebalances, and loses who comes last."""
+    """Start the sessions of loaded members.
+
+    A group above ``group.max.size`` rebalances; the last to join are rejected.
+    """
     for group in state.groups.values():
         for member in group.members.values():
             touch_member(state, member, turn.now_ns)
@@ -47,7 +50,7 @@ def _end_session(state: GroupState, group: ClassicGroup, member_id: str, turn: T
         return
     member = group.members.get(member_id)
     if member is None or member.is_heard_of:
-        return  # one that waits has its next deadline with its answer
+        return  # the response to its pending request sets the next deadline
     remove_member(state, group, member, turn)
     reason = f"the session of member {member_id} ended"
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
@@ -58,7 +61,9 @@ def _end_session(state: GroupState, group: ClassicGroup, member_id: str, turn: T
 
 
 def _complete_even_early(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    """Complete a rebalance if nobody is missing, also while the initial delay lasts, as Kafka does."""
+    """Complete a rebalance if all members have joined, even during the initial delay, as Kafka
+    does.
+    """
     if group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
         complete_rebalance(state, group, turn)
 

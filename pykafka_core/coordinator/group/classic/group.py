@@ -1,4 +1,7 @@
-"""One classic group: its members and where they are in a rebalance. What requests do to it is in files of their own."""
+"""One classic group: its members and the state of its rebalance.
+
+Each request is handled in its own file.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Set
@@ -24,31 +27,35 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 class InitialDelay(NamedTuple):
-    """How long the first rebalance of an empty group still waits for more members."""
+    """Time for which the first rebalance of an empty group still waits for more members."""
 
     delay_ms: int
     remaining_ms: int
 
 
 class ClassicGroup:
-    """A group. New ones are empty and without a protocol: groups that only commit offsets stay so ("simple").
+    """A group.
+
+    A new group is empty and has no protocol; groups that only commit offsets stay so ("simple").
 
     Attributes:
-        state: Changed by `move_to` alone.
-        state_timestamp_ms: When it came to this state; None in records of old versions.
-        generation_id: Grows by one with each rebalance that is completed.
-        protocol_type: What kind of group its first member made it; None without one so far.
-        protocol_name: Selected for this generation.
-        leader_id: A member while there are any.
-        members: By member id, in the order in which they came. Changed by `add`, `remove` and `update` alone.
+        state: Changed only by `move_to`.
+        state_timestamp_ms: Time of the last state change; None in records of old versions.
+        generation_id: Incremented with each completed rebalance.
+        protocol_type: Set by the first member; None before.
+        protocol_name: The protocol selected for this generation.
+        leader_id: A member id, if there are members.
+        members: By member id, in the order in which they joined. Changed only by `add`, `remove`
+            and `update`.
         static_members: Member ids by group instance id.
-        pending_members: Member ids given to those who are to join again with them, with what they are counted with.
-        pending_sync: Member ids of those who joined this generation and have not synced.
-        awaiting_join: How many members have a ``join_waiter``.
-        initial_delay: While the first rebalance of an empty group waits for more members.
-        new_member_added: Since the initial delay last began.
-        rebalance_reason: Why there was a rebalance last.
-        history: What happened lately, for people.
+        pending_members: Member ids whose clients must join again with them, and their share of the
+            memory.
+        pending_sync: Ids of members that joined this generation and have not synced.
+        awaiting_join: Number of members with a ``join_waiter``.
+        initial_delay: Set while the first rebalance of an empty group waits for more members.
+        new_member_added: A member was added since the initial delay last started.
+        rebalance_reason: Reason of the last rebalance.
+        history: Recent events, for people.
     """
 
     __slots__ = (
@@ -93,37 +100,37 @@ class ClassicGroup:
         self.join_key = DueInGroup(Due.JOIN, group_id)
         self.sync_key = DueInGroup(Due.SYNC, group_id)
         self._supporters: Counter[str] = Counter()
-        """How many members support a protocol."""
+        """Number of members that support a protocol."""
 
-    # Questions.
+    # Queries.
 
     @property
     def has_members(self) -> bool:
-        """Whether anybody is a member; those who are to join again with a member id are not yet."""
+        """Return whether there are members; pending members do not count."""
         return bool(self.members)
 
     @property
     def is_simple(self) -> bool:
-        """Whether it has only ever committed offsets."""
+        """Return whether the group has only ever committed offsets."""
         return self.protocol_type is None and not self.members and not self.pending_members
 
     @property
     def empty_since_ms(self) -> int | None:
-        """When it became empty; None if it is not, or if that is not known."""
+        """Time at which the group became empty; None if it is not empty or the time is unknown."""
         return self.state_timestamp_ms if self.state is ClassicGroupState.EMPTY else None
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of all members'; clients may send negative ones."""
+        """The longest rebalance timeout of all members; clients may send negative values."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is waited for: neither members nor those who were given a member id."""
+        """Return whether no JoinGroup is missing, from members or pending members."""
         return len(self.members) == self.awaiting_join and not self.pending_members
 
     def check_member(self, member_id: str, group_instance_id: str | None) -> None:
-        """Refuse who is not a member, as ``ClassicGroup.validateMember``.
+        """Check that the client is a member, as ``ClassicGroup.validateMember``.
 
         Raises:
             UnknownMemberIdError: No member has that id, or that instance id.
@@ -141,12 +148,12 @@ class ClassicGroup:
     def check_generation(
         self, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> None:
-        """Refuse who is not a member of this generation.
+        """Check that the client is a member of this generation.
 
         Raises:
-            UnknownMemberIdError: As `check_member`.
-            FencedInstanceIdError: As `check_member`.
-            IllegalGenerationError: It is in another generation.
+            UnknownMemberIdError: See `check_member`.
+            FencedInstanceIdError: See `check_member`.
+            IllegalGenerationError: The client is in another generation.
         """
         self.check_member(member_id, group_instance_id)
         if generation_id != self.generation_id:
@@ -159,14 +166,15 @@ class ClassicGroup:
         generation_id: int,
         api_version: int | None,
     ) -> None:
-        """Refuse a commit of offsets, as ``ClassicGroup.validateOffsetCommit``.
+        """Check a commit of offsets, as ``ClassicGroup.validateOffsetCommit``.
 
-        Within a transaction (``api_version`` is None) nobody has to be named, and no assignment is waited for.
+        Within a transaction (``api_version`` is None) the request need not name a member, and the
+        group need not have an assignment.
 
         Raises:
-            UnknownMemberIdError: The group has members, and this is none of them.
+            UnknownMemberIdError: The group is in use, and the request names no member of it.
             FencedInstanceIdError: Another member id has the instance id.
-            IllegalGenerationError: It is in another generation.
+            IllegalGenerationError: The member is in another generation.
             RebalanceInProgressError: The generation has no assignment yet.
         """
         if self.state is ClassicGroupState.EMPTY and generation_id < 0:
@@ -181,9 +189,10 @@ class ClassicGroup:
             raise RebalanceInProgressError
 
     def subscribed_among(self, topics: Collection[str]) -> frozenset[str]:
-        """Those topics that members may read, so that their offsets are kept: all of them if that is unknown.
+        """Return those of ``topics`` that members may read, whose offsets are kept; all of them if
+        unknown.
 
-        Nothing of it is remembered: members may say much, and few ask.
+        The result is not cached: metadata may be large, and this is rarely called.
         """
         if not self.members or not topics:
             return frozenset()
@@ -191,14 +200,16 @@ class ClassicGroup:
         return frozenset(topics) if known is None else known.intersection(topics)
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics that members may read; None if unknown, as for other protocols' groups."""
+        """Return the topics that members may read; None if unknown, for example for another
+        protocol type.
+        """
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
         name = self.protocol_name
         return topics_of(member.metadata(name) for member in self.members.values())
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether who supports those protocols can be a member besides those there are."""
+        """Return whether a member with these protocols is compatible with the current members."""
         if self.state is ClassicGroupState.EMPTY:
             return bool(protocol_type and names)
         count = len(self.members)
@@ -209,14 +220,14 @@ class ClassicGroup:
     # Changes.
 
     def move_to(self, state: ClassicGroupState, now_ms: int) -> None:
-        """Come to another state."""
+        """Change the state."""
         if state not in FOLLOWING[self.state]:
             raise AssertionError(f"a group cannot become {state} that is {self.state}")
         self.state = state
         self.state_timestamp_ms = now_ms
 
     def add(self, member: Member) -> None:
-        """Add a member; the first one leads."""
+        """Add a member; the first one becomes the leader."""
         assert member.member_id not in self.members, "a member is added once"
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
@@ -227,7 +238,10 @@ class ClassicGroup:
         self._supporters.update(_names(member.protocols))
 
     def remove(self, member: Member) -> None:
-        """Remove a member; nobody waits for its answers any more. If it led, another one does."""
+        """Remove a member that has no pending request.
+
+        If it was the leader, another member becomes leader.
+        """
         assert member.join_waiter is None, "who waits is answered first"
         assert member.sync_waiter is None, "who waits is answered first"
         del self.members[member.member_id]
@@ -239,7 +253,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def replace(self, old: Member, new: Member) -> None:
-        """Give a static member's place to who came back with its instance id."""
+        """Replace a static member by a new member with the same instance id."""
         assert old.group_instance_id == new.group_instance_id, "it has the same instance id"
         led, must_sync = self.leader_id == old.member_id, old.member_id in self.pending_sync
         self.remove(old)
@@ -250,26 +264,26 @@ class ClassicGroup:
             self.pending_sync.add(new.member_id)
 
     def update(self, member: Member, protocols: Protocols) -> None:
-        """A member supports other protocols, or says something else for them."""
+        """Replace the protocols of a member, or their metadata."""
         self._withdraw(member)
         member.protocols = protocols
         self._supporters.update(_names(protocols))
 
     def wait_for_join(self, member: Member, waiter: Waiter) -> None:
-        """Its JoinGroup is answered when the rebalance completes."""
+        """Keep the JoinGroup request until the rebalance completes."""
         assert member.join_waiter is None, "a waiter is answered before another one takes its place"
         member.join_waiter = waiter
         self.awaiting_join += 1
 
     def take_join_waiter(self, member: Member) -> Waiter | None:
-        """Who waits for the answer to its JoinGroup; to be answered by the caller."""
+        """Return and clear the pending JoinGroup of the member; the caller must respond to it."""
         waiter, member.join_waiter = member.join_waiter, None
         self.awaiting_join -= waiter is not None
         return waiter
 
     def begin_generation(self, now_ms: int) -> None:
-        """A rebalance completes: with these members, or without any."""
-        # A record may hold the last one there is. No member that lives knows the first ones any more.
+        """Complete a rebalance with the current members, if any."""
+        # The generation id wraps around after the int32 maximum, to 1.
         self.generation_id = self.generation_id % GENERATION_MAX + 1
         self.pending_sync.clear()
         members = self.members.values()
@@ -286,14 +300,17 @@ class ClassicGroup:
 
 
 def selected_protocol(members: Collection[Member]) -> str:
-    """The protocol that all support and most like best. There is at least one that all support, and one member."""
+    """Return the protocol that all members support and most prefer.
+
+    Needs a member and a common protocol.
+    """
     supporters = Counter(name for member in members for name in _names(member.protocols))
     candidates = {name for name, count in supporters.items() if count == len(members)}
     return _liked_best(members, candidates)
 
 
 def _liked_best(members: Collection[Member], candidates: Set[str]) -> str:
-    """The candidate with most votes."""
+    """Return the candidate with the most votes."""
     if len(candidates) == 1:
         return next(iter(candidates))
     votes = Counter([member.vote(candidates) for member in members])
@@ -302,5 +319,5 @@ def _liked_best(members: Collection[Member], candidates: Set[str]) -> str:
 
 
 def _names(protocols: Protocols) -> Iterable[str]:
-    """Names, each once: a client may repeat one."""
+    """Return each protocol name once; a client may repeat one."""
     return dict(protocols).keys()

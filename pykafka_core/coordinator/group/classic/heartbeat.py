@@ -10,12 +10,14 @@ from pykafka_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 
 def heartbeat(request: HeartbeatRequest, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Keep a member's session alive; answered with a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
+    """Extend a member's session.
+
+    The response is a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
 
     Raises:
-        UnknownMemberIdError: Neither group nor member has that id.
+        UnknownMemberIdError: The group or the member does not exist.
         FencedInstanceIdError: Another member id has the instance id.
-        IllegalGenerationError: It is in another generation.
+        IllegalGenerationError: The member is in another generation.
     """
     consumers = state.consumer_groups.get(request.group_id)
     if consumers is not None:

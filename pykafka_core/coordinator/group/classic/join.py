@@ -43,22 +43,24 @@ from pykafka_core.errors import (
 from pykafka_core.protocol.messages import JoinGroupResponse
 
 MEMBER_ID_VERSION = 4
-"""From here on a dynamic member is given its id first, and joins with it (KIP-394)."""
+"""From this version on a dynamic member first receives its id, and then joins with it (KIP-394)."""
 SKIP_ASSIGNMENT_VERSION = 9
-"""From here on a static leader that came back may be told to lead without an assignment (KIP-814)."""
+"""From this version on a static leader that rejoins may become leader without assigning (KIP-814).
+"""
 PENDING_MEMBERS_MAX = 10_000
-"""In one group. They cost a client nothing; Kafka has no limit."""
+"""Limit for one group. Pending members cost a client nothing; Kafka has no limit."""
 _NAME_LENGTH_MAX = 8_000
-"""Characters of a client's name in a member id, so that a string of the protocol holds it: 32,767 bytes."""
+"""Maximum characters of a client's name in a member id, so that it fits into a protocol string:
+32,767 bytes."""
 
 
 class Join(NamedTuple):
-    """What a member asks for.
+    """A JoinGroup request.
 
     Args:
-        member_id: Empty without one so far.
-        protocols: None is refused; the limit is the caller's.
-        api_version: Of the request.
+        member_id: Empty if the client has none yet.
+        protocols: The caller limits their number; a member without protocols is rejected.
+        api_version: Version of the request.
     """
 
     group_id: str
@@ -75,24 +77,27 @@ class Join(NamedTuple):
 
     @property
     def must_come_back(self) -> bool:
-        """Whether it has to join again with the id that it is given (KIP-394)."""
+        """Return whether the client must join again with the member id that it receives
+        (KIP-394).
+        """
         is_dynamic = self.group_instance_id is None
         return not self.member_id and is_dynamic and self.api_version >= MEMBER_ID_VERSION
 
 
 def join_group(join: Join, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Let somebody join; answered with a `JoinGroupResponse`, now or when the rebalance completes.
+    """Add or update a member; the response is a `JoinGroupResponse`, now or when the rebalance
+    completes.
 
-    A consumer group with members takes in who joins as one of its classic members.
+    If the group is a consumer group with members, the client becomes one of its classic members.
 
     Raises:
-        UnknownMemberIdError: Neither group nor member has that id.
+        UnknownMemberIdError: The group or the member does not exist.
         FencedInstanceIdError: Another member id has the instance id.
         GroupMaxSizeReachedError: The group is full.
-        CoordinatorNotAvailableError: All groups together hold as much as they may.
-        InconsistentGroupProtocolError: It supports no protocol that all members do.
-        UnknownServerError: The group with it is too large to be stored; or who joins with an instance id was to join
-            without one.
+        CoordinatorNotAvailableError: The memory limit of all groups is reached.
+        InconsistentGroupProtocolError: The client supports no protocol that all members support.
+        UnknownServerError: The group with this member is too large to be stored; or a pending
+            dynamic member joins with an instance id.
     """
     consumers = state.consumer_groups.get(join.group_id)
     if consumers is not None and consumers.has_members:
@@ -122,7 +127,10 @@ def join_group(join: Join, view: TopicsView, state: GroupState, waiter: Waiter, 
 
 
 def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> bool:
-    """As ``acceptJoiningMember``: a group that is too large already, by a smaller limit, loses who joins again last."""
+    """Check the group size, as ``acceptJoiningMember``.
+
+    A group above a lowered limit rejects the last to rejoin.
+    """
     size_max = state.settings.max_size
     match group.state:
         case ClassicGroupState.EMPTY:
@@ -135,7 +143,7 @@ def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> 
 
 
 def _check_memory(state: GroupState, group: ClassicGroup, join: Join) -> None:
-    """Refuse who needs more than there is; what it held before counts as room."""
+    """Check the memory limit; memory that the member already uses is subtracted."""
     instance_id = join.group_instance_id
     known_id = join.member_id
     if not known_id and instance_id is not None:
@@ -144,7 +152,8 @@ def _check_memory(state: GroupState, group: ClassicGroup, join: Join) -> None:
     if known is None:
         growth = bytes_of(join.client_id, instance_id, join.protocols)
     else:
-        # Who joins again keeps the names it came with, but for a static member in the place of another one.
+        # A member that joins again keeps its client id and instance id. A static member that
+        # replaces another one has a new client id.
         client_id = known.client_id if join.member_id else join.client_id
         own = bytes_of(client_id, known.group_instance_id, join.protocols)
         growth = own + len(known.assignment) - known.held_bytes
@@ -183,7 +192,7 @@ def _join_without_id(
 
 
 def _store_new_group(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    """Have a group stored that did not exist, so that it is there when its member comes back to another node."""
+    """Store a new group, so that it exists when its member rejoins at another node."""
     if group.group_id in state.groups:
         return
     consumers = state.consumer_groups.get(group.group_id)
@@ -205,7 +214,8 @@ def _join_again(
     state: GroupState, group: ClassicGroup, member: Member, join: Join, waiter: Waiter, turn: Turn
 ) -> None:
     states = ClassicGroupState
-    # A leader of a stable group may want to assign differently, though its own metadata is the same.
+    # The leader of a stable group may want to assign differently, although its own metadata is
+    # unchanged.
     follows = group.state is states.STABLE and group.leader_id != member.member_id
     if (
         follows or group.state is states.COMPLETING_REBALANCE
@@ -258,7 +268,7 @@ def _update(group: ClassicGroup, member: Member, join: Join) -> None:
     member.reason = join.reason[:REASON_LENGTH_MAX]
 
 
-# Static members that come back without their member id (KIP-345).
+# Static members that rejoin without their member id (KIP-345).
 
 
 def _join_as_static(
@@ -270,7 +280,7 @@ def _join_as_static(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Take the place of the member with the same instance id, which is fenced from here on."""
+    """Replace the member with the same instance id; the old member id is fenced from now on."""
     new = _member(join, member_id, state.member_memory)
     new.assignment = old.assignment
     led = group.leader_id == old.member_id
@@ -309,7 +319,11 @@ def _replace(state: GroupState, group: ClassicGroup, old: Member, new: Member, t
 def _rejoined(
     group: ClassicGroup, member: Member, led_as: str | None, api_version: int
 ) -> JoinGroupResponse:
-    """The generation goes on. Clients that do not know ``skip_assignment`` are told that their old id leads."""
+    """Return a response with the current generation.
+
+    Clients without ``skip_assignment`` get the old member id as the leader's id, so that they do
+    not assign.
+    """
     answer = joined(group, member)
     if led_as is None:
         return answer

@@ -5,21 +5,25 @@ from typing import NamedTuple
 
 
 class Due(Enum):
-    """What there is to do. Not numbers: a key would equal that of a consumer group."""
+    """Kinds of deadlines.
+
+    The values are not ints, so that a key never equals a key of a consumer group.
+    """
 
     SESSION = 0
-    """A member, or one that is to come back with its member id, was silent for too long."""
+    """The session of a member or of a pending member ended."""
     JOIN = 1
-    """Members that have not joined again are not waited for any longer; or the initial delay is over."""
+    """The time to join again has passed, or the initial delay is over."""
     SYNC = 2
     """Members that have not synced are removed."""
 
-    # By identity: a hash of `Enum` is a call of Python, and each set and cancel of a deadline takes one.
+    # Hash by identity: the hash of `Enum` is a Python call, and each change of a deadline needs a
+    # hash.
     __hash__ = object.__hash__
 
 
 class DueInGroup(NamedTuple):
-    """Something to do in a group at a time. `Due.JOIN` and `Due.SYNC` are without a member."""
+    """Key of a group's deadline. `Due.JOIN` and `Due.SYNC` have no member."""
 
     what: Due
     group_id: str

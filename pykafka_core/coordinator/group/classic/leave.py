@@ -20,9 +20,9 @@ def leave_group(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Remove members; answered with a tuple of error codes, one for each of them.
+    """Remove members; the response is a tuple of error codes, one for each entry of ``leaving``.
 
-    Who knows an instance id may remove its member without a member id: that is how administrators do it.
+    Administrators may remove a static member by its instance id, without a member id.
 
     Raises:
         UnknownMemberIdError: There is no such group.

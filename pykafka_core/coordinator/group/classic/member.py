@@ -8,36 +8,38 @@ from pykafka_core.coordinator.group.member_memory import MemberMemory, Share
 from pykafka_core.coordinator.shard import Waiter
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names and metadata, which is opaque, in the order of the member's preference."""
+"""Names and opaque metadata, in the member's order of preference."""
 
 REASON_LENGTH_MAX = 255
-"""As long as clients make their reasons (KIP-800)."""
+"""Maximum length of a reason, as in clients (KIP-800)."""
 _OVERHEAD = 1024
-"""What Python takes for a member without protocols, and more."""
+"""Upper bound of the bytes of a member without protocols in Python."""
 _PROTOCOL_OVERHEAD = 160
-"""Likewise of a protocol."""
+"""Upper bound of the bytes of a protocol without its name and metadata."""
 
 
 def bytes_of(client_id: str, group_instance_id: str | None, protocols: Protocols) -> int:
-    """What a member takes in memory before it has an assignment; its member id begins with one of its names."""
-    # A character takes up to four bytes, so texts are not counted by their length.
+    """Return the memory of a member without an assignment; its member id contains one of the
+    names.
+    """
+    # A character uses up to four bytes, so the length of a text is not its size.
     names = 2 * (getsizeof(client_id) + getsizeof(group_instance_id or ""))
     said = sum(_PROTOCOL_OVERHEAD + getsizeof(name) + len(metadata) for name, metadata in protocols)
     return _OVERHEAD + names + said
 
 
 class Member:
-    """One member. It is counted in ``memory`` as long as it is an object, by what it holds.
+    """One member. Its size is counted in ``memory`` for the lifetime of the object.
 
     Attributes:
-        member_id: Made here, so it is unique.
-        group_instance_id: A static member's.
-        join_waiter: Waits for the answer to its JoinGroup.
-        sync_waiter: Waits for the answer to its SyncGroup.
-        is_new: It has joined, and no generation has had it: it may not know its member id, so it sends no heartbeats,
-            and it is given up after a time even though it waits.
-        reason: Why it joined last, as it says itself.
-        session_key: Of its session's deadline.
+        member_id: Created by the coordinator, so it is unique.
+        group_instance_id: Set for static members.
+        join_waiter: The pending JoinGroup.
+        sync_waiter: The pending SyncGroup.
+        is_new: It has joined, but is in no generation yet. It may not know its member id, so it
+            sends no heartbeats, and its pending JoinGroup is limited in time.
+        reason: The client's reason for the last JoinGroup.
+        session_key: Key of the session's deadline.
     """
 
     __slots__ = (
@@ -90,12 +92,12 @@ class Member:
 
     @property
     def held_bytes(self) -> int:
-        """What it is counted with."""
+        """Bytes counted for this member."""
         return self._share.size
 
     @property
     def protocols(self) -> Protocols:
-        """What it supports; at least one after it joined."""
+        """The supported protocols; at least one after it joined."""
         return self._protocols
 
     @protocols.setter
@@ -106,30 +108,32 @@ class Member:
 
     @property
     def assignment(self) -> bytes:
-        """The leader's, of this generation; empty while there is none."""
+        """The leader's assignment for this generation; empty before."""
         return self._assignment
 
     @assignment.setter
     def assignment(self, assignment: bytes) -> None:
-        # Set for each member in one turn: no calls that can be spared.
+        # Set for all members in one turn: avoid calls.
         if growth := len(assignment) - len(self._assignment):
             self._share.grow(growth)
         self._assignment = assignment
 
     @property
     def is_heard_of(self) -> bool:
-        """It need not send heartbeats: it waits for an answer, and knows its member id."""
+        """Return whether heartbeats are not expected: a request is pending, and the member knows
+        its id.
+        """
         return not self.is_new and (self.join_waiter is not None or self.sync_waiter is not None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it says for a protocol; nothing for one that it does not support."""
+        """Return the metadata of a protocol; empty if the member does not support it."""
         for name, metadata in self._protocols:
             if name == protocol_name:
                 return metadata
         return b""
 
     def vote(self, candidates: Set[str]) -> str:
-        """The one it likes best. All members support each of them."""
+        """Return the preferred candidate. All members support each candidate."""
         for name, _ in self._protocols:
             if name in candidates:
                 return name

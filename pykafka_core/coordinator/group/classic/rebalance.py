@@ -1,8 +1,9 @@
-"""A rebalance: members join, the next generation begins, and is answered.
+"""A rebalance: members join, the next generation starts, and members get their responses.
 
-A group that stops being stable prepares a rebalance. When all members have joined again, or the longest of their
-rebalance timeouts has passed, the rebalance completes: who has not joined is removed, unless it is static, a protocol
-is selected, and everybody who waits is told the new generation. An empty group waits for more members first.
+A group that stops being stable prepares a rebalance. The rebalance completes when all members have
+joined again, or when the longest of their rebalance timeouts has passed: dynamic members that have
+not joined are removed, a protocol is selected, and the pending JoinGroup requests are completed
+with the new generation. An empty group first waits for more members.
 """
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
@@ -22,14 +23,17 @@ from pykafka_core.errors import (
 from pykafka_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 WAIT_AGAIN_MIN_MS = 1_000
-"""Until static members are waited for again: clients may send a rebalance timeout of 0, or a negative one."""
+"""Minimum time to wait again for static members: clients may send a rebalance timeout of 0 or less.
+"""
 _CAN_REBALANCE = frozenset(
     {ClassicGroupState.EMPTY, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}
 )
 
 
 def rebalance_or_complete(state: GroupState, group: ClassicGroup, reason: str, turn: Turn) -> None:
-    """A member came, changed or went: begin a rebalance, or complete the one there is if nobody is missing."""
+    """Start a rebalance after a member change, or complete the current one if all members have
+    joined.
+    """
     if group.state in _CAN_REBALANCE:
         prepare_rebalance(state, group, reason, turn)
     else:
@@ -38,7 +42,7 @@ def rebalance_or_complete(state: GroupState, group: ClassicGroup, reason: str, t
 
 
 def prepare_rebalance(state: GroupState, group: ClassicGroup, reason: str, turn: Turn) -> None:
-    """Begin a rebalance."""
+    """Start a rebalance."""
     group.rebalance_reason = reason
     group.history.note(What.REBALANCE, reason, turn.now_ms)
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
@@ -56,7 +60,7 @@ def prepare_rebalance(state: GroupState, group: ClassicGroup, reason: str, turn:
 
 
 def complete_if_all_joined(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    """Complete the rebalance unless somebody is missing, or more may come."""
+    """Complete the rebalance if all members have joined and the initial delay is over."""
     if (
         group.state is ClassicGroupState.PREPARING_REBALANCE
         and group.initial_delay is None
@@ -66,7 +70,9 @@ def complete_if_all_joined(state: GroupState, group: ClassicGroup, turn: Turn) -
 
 
 def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    """Begin the next generation with who has joined, or wait again if there are static members alone who have not."""
+    """Start the next generation with the joined members; wait again if only static members are left
+    and none has joined.
+    """
     state.deadlines.cancel(group.join_key)
     for member in list(group.members.values()):
         if member.join_waiter is None and member.group_instance_id is None:
@@ -90,7 +96,9 @@ def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> No
 
 
 def wait_longer_or_complete(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    """The time to join is over, but that of a first rebalance may be extended: by members that came meanwhile."""
+    """Handle the end of the time to join; members that joined during the initial delay extend
+    it.
+    """
     delay = group.initial_delay
     if delay is None or not group.new_member_added or not delay.remaining_ms:
         complete_rebalance(state, group, turn)
@@ -103,7 +111,10 @@ def wait_longer_or_complete(state: GroupState, group: ClassicGroup, turn: Turn) 
 
 
 def remove_member(state: GroupState, group: ClassicGroup, member: Member, turn: Turn) -> None:
-    """Remove a member; if it waits, it is told that it is none, so that it comes back if it is still there."""
+    """Remove a member.
+
+    Its pending request fails with UNKNOWN_MEMBER_ID, so that a live client rejoins.
+    """
     state.deadlines.cancel(member.session_key)
     answer_join(group, member, JoinGroupResponse(error_code=UnknownMemberIdError.code), turn)
     refuse_sync(member, UnknownMemberIdError.code, turn)
@@ -111,7 +122,7 @@ def remove_member(state: GroupState, group: ClassicGroup, member: Member, turn: 
 
 
 def drop_assignment(state: GroupState, group: ClassicGroup, error_code: int, turn: Turn) -> None:
-    """There will be no assignment for this generation: refuse who waits for it."""
+    """Clear all assignments of this generation and fail the pending SyncGroup requests."""
     for member in group.members.values():
         member.assignment = b""
         if refuse_sync(member, error_code, turn):
@@ -119,7 +130,9 @@ def drop_assignment(state: GroupState, group: ClassicGroup, error_code: int, tur
 
 
 def joined(group: ClassicGroup, member: Member) -> JoinGroupResponse:
-    """The generation, as its members are told; the leader with everybody's metadata."""
+    """Return a response with the current generation; the leader's also has the metadata of all
+    members.
+    """
     leads = group.leader_id == member.member_id
     return JoinGroupResponse(
         generation_id=group.generation_id,
@@ -144,7 +157,7 @@ def _with_metadata(group: ClassicGroup) -> list[JoinGroupResponse.JoinGroupRespo
 
 
 def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """The member's assignment."""
+    """Return a response with the member's assignment."""
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -153,7 +166,7 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 
 
 def answer_join(group: ClassicGroup, member: Member, answer: JoinGroupResponse, turn: Turn) -> None:
-    """Answer the member's JoinGroup, if one waits."""
+    """Respond to the member's pending JoinGroup, if any."""
     waiter = group.take_join_waiter(member)
     if answer.error_code == FencedInstanceIdError.code:
         text = f"member {member.member_id}: another one came as {member.group_instance_id}"
@@ -163,7 +176,7 @@ def answer_join(group: ClassicGroup, member: Member, answer: JoinGroupResponse, 
 
 
 def refuse_sync(member: Member, error_code: int, turn: Turn) -> bool:
-    """Refuse the member's SyncGroup, if one waits; whether it did."""
+    """Fail the member's pending SyncGroup; return whether there was one."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is not None:
         turn.answer(waiter, error_code)
@@ -171,12 +184,12 @@ def refuse_sync(member: Member, error_code: int, turn: Turn) -> bool:
 
 
 def append_empty(group: ClassicGroup, turn: Turn) -> None:
-    """Have it stored that there are no members."""
+    """Store that the group has no members."""
     try:
         turn.append([group_record(group, (), None)])
     except TurnFullError:
-        # Only a tiny max.message.bytes does this. If the group is loaded again, its stored members are back until
-        # their sessions end; Kafka leaves it at a warning for the same reason.
+        # Only a tiny max.message.bytes causes this. If the group is loaded again, its stored
+        # members exist until their sessions end; Kafka only logs a warning for the same reason.
         return
 
 
@@ -203,7 +216,7 @@ def _await_members(state: GroupState, group: ClassicGroup, turn: Turn, least_ms:
 
 
 def _elect_leader(group: ClassicGroup) -> bool:
-    """Have a member lead that has joined; whether there is one."""
+    """Make a joined member the leader; return whether there is one."""
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.join_waiter is None:
         leader = next((one for one in group.members.values() if one.join_waiter is not None), None)

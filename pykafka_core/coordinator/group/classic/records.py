@@ -1,4 +1,4 @@
-"""Groups as they are stored: GroupMetadataKey and GroupMetadataValue."""
+"""Stored groups: GroupMetadataKey and GroupMetadataValue."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -26,7 +26,7 @@ NO_REBALANCE_TIMEOUT = -1
 def group_record(
     group: ClassicGroup, members: Sequence[GroupMetadataValue.MemberMetadata], leader_id: str | None
 ) -> KeyValue:
-    """The group in its generation with those members."""
+    """Return the record of the group in its current generation with these members."""
     timestamp_ms = group.state_timestamp_ms
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
@@ -42,7 +42,7 @@ def group_record(
 def stored_member(
     member: Member, protocol_name: str | None, assignment: bytes
 ) -> GroupMetadataValue.MemberMetadata:
-    """A member with its metadata of the selected protocol."""
+    """Return a member with its metadata of the selected protocol."""
     return GroupMetadataValue.MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -56,20 +56,20 @@ def stored_member(
 
 
 def group_tombstone(group_id: str) -> KeyValue:
-    """The group is removed."""
+    """Return the record that removes a group."""
     return group_key(group_id), None
 
 
 def group_key(group_id: str) -> bytes:
-    """Of all records of a group, but for its offsets."""
+    """Return the record key of a group; its offsets have other keys."""
     return encode_record_key(GROUP_KEYS, GroupMetadataKey(group=group_id))
 
 
 def replay_group(state: GroupState, key: bytes, value: bytes | None) -> None:
-    """Take in a stored group, or that it was removed; its offsets have records of their own.
+    """Apply a stored group or its tombstone; its offsets have separate records.
 
     Raises:
-        ProtocolError: The bytes are no such record.
+        ProtocolError: The bytes are not such a record.
     """
     group_id = cast("GroupMetadataKey", decode_record_key(GROUP_KEYS, key)).group
     if value is None:

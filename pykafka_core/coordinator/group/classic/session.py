@@ -1,4 +1,4 @@
-"""Sessions of members: one lazy deadline each, which everything that a member sends moves later."""
+"""Sessions of members: one deadline each, which requests of the member extend."""
 
 from sys import getsizeof
 
@@ -10,39 +10,40 @@ from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
-"""How long a JoinGroup of a new member may wait (``CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS``): if its client is gone,
-nothing else removes it, and one that is still there tries again."""
+"""Maximum time that a JoinGroup of a new member waits
+(``CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS``). Without it, nothing would remove a member whose
+client is gone; a live client retries."""
 _PENDING_OVERHEAD = 1024
-"""What Python takes for a member id that is waited for, beside its text, and more."""
+"""Upper bound of the bytes of a pending member without the text of its id."""
 
 
 def touch(state: GroupState, group: ClassicGroup, member_id: str, now_ns: int) -> None:
-    """A member was heard of: its session begins again. Nothing happens if it is none."""
+    """Restart the session of a member; does nothing for an unknown member."""
     member = group.members.get(member_id)
     if member is not None:
         touch_member(state, member, now_ns)
 
 
 def touch_member(state: GroupState, member: Member, now_ns: int) -> None:
-    """Its session begins again."""
+    """Restart the session of the member."""
     state.deadlines.set(member.session_key, now_ns + member.session_timeout_ms * NS_PER_MS)
 
 
 def touch_new_member(state: GroupState, member: Member, now_ns: int) -> None:
-    """Its first session begins when it is answered; until then it may wait this long."""
+    """Limit the time until the member's first response; its session starts with that response."""
     state.deadlines.set(member.session_key, now_ns + NEW_MEMBER_TIMEOUT_MS * NS_PER_MS)
 
 
 def await_pending_member(
     state: GroupState, group: ClassicGroup, member_id: str, due_ns: int
 ) -> None:
-    """Who was given a member id has to join with it until then."""
+    """Add a pending member: the client must join with this member id before ``due_ns``."""
     share = group.pending_members[member_id] = Share(state.member_memory)
     share.grow(_PENDING_OVERHEAD + getsizeof(member_id))
     state.deadlines.set(DueInGroup(Due.SESSION, group.group_id, member_id), due_ns)
 
 
 def drop_pending_member(state: GroupState, group: ClassicGroup, member_id: str) -> None:
-    """It left before it joined."""
+    """Remove a pending member."""
     group.pending_members.pop(member_id, None)
     state.deadlines.cancel(DueInGroup(Due.SESSION, group.group_id, member_id))

@@ -1,23 +1,26 @@
-"""The one thing that a coordinator reads in a consumer's metadata: the topics it subscribes to."""
+"""Reads the topics from a consumer's subscription, the only part of its metadata that a coordinator
+reads.
+"""
 
 from collections.abc import Iterable
 from struct import Struct, error
 
 NAMES_MAX = 10_000
-"""Names that are read at once, which is one turn: about 10 ms. Members of one application have the same ones, and
-those are read once."""
+"""Maximum number of names that are read in one turn, about 10 ms. Members of one application
+usually have equal lists, and equal lists are read once."""
 _COUNT = Struct(">hi")  # version, topics
 _LENGTH = Struct(">h")
 _VERSION_SIZE = 2
 _LATEST = 16
-"""Lists of names that are compared with the next one."""
+"""Number of recent lists that are compared with the next one."""
 
 
 def topics_of(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Topics of many ``ConsumerProtocolSubscription``, read as version 0, with which all versions begin.
+    """Return the topics of many ``ConsumerProtocolSubscription``, read as version 0, the prefix of
+    all versions.
 
     Returns:
-        None when one of them is something else, or they have more names than are read.
+        None if one of them is invalid, or if there are more than `NAMES_MAX` names.
     """
     found: set[str] = set()
     lists: list[bytes] = []
@@ -37,7 +40,7 @@ def topics_of(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def _read(metadata: bytes, names_max: int) -> tuple[list[str], int]:
-    """Its names, and where they end."""
+    """Return the names and the position after them."""
     version, count = _COUNT.unpack_from(metadata)
     if version < 0 or not 0 <= count <= names_max:
         raise ValueError("no subscription, or a large one")

@@ -28,12 +28,12 @@ from pykafka_core.errors import (
 
 
 class Sync(NamedTuple):
-    """What a member asks for.
+    """A SyncGroup request.
 
     Args:
-        protocol_type: None where a client does not say it.
-        protocol_name: None where a client does not say it.
-        assignments: By member id; the leader's alone count, those of strangers do not.
+        protocol_type: None if the client does not send it.
+        protocol_name: None if the client does not send it.
+        assignments: By member id; only the leader's are used, and unknown member ids are ignored.
     """
 
     group_id: str
@@ -46,14 +46,14 @@ class Sync(NamedTuple):
 
 
 def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Give a member its assignment: a `SyncGroupResponse`, when the leader has brought it.
+    """Return a member's assignment in a `SyncGroupResponse`, when the leader has sent it.
 
     Raises:
-        UnknownMemberIdError: Neither group nor member has that id.
+        UnknownMemberIdError: The group or the member does not exist.
         FencedInstanceIdError: Another member id has the instance id.
-        IllegalGenerationError: It is in another generation.
+        IllegalGenerationError: The member is in another generation.
         InconsistentGroupProtocolError: The group has another protocol.
-        RebalanceInProgressError: It has to join again.
+        RebalanceInProgressError: The member must join again.
     """
     consumers = state.consumer_groups.get(sync.group_id)
     if consumers is not None:
@@ -93,7 +93,7 @@ def _note_sync(state: GroupState, group: ClassicGroup, member: Member) -> None:
 def _assign(
     state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes], turn: Turn
 ) -> None:
-    """Have the leader's assignment stored, and tell everybody who waits for it."""
+    """Store the leader's assignment and complete the pending SyncGroup requests."""
     if not _has_room(state, group, assignments):
         drop_assignment(state, group, CoordinatorNotAvailableError.code, turn)
         rebalance_or_complete(state, group, "there is no room for the assignment", turn)
@@ -118,7 +118,9 @@ def _assign(
 
 
 def _has_room(state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes]) -> bool:
-    """Whether all groups together may hold it. One no larger than the group's last always has room."""
+    """Return whether the memory limit allows the assignments; those no larger than the last ones
+    always fit.
+    """
     if state.member_memory.has_room(sum(map(len, assignments.values()))):
         return True  # no need to look at each member
     growth = sum(

@@ -1,4 +1,4 @@
-"""What a classic member says when it joins and syncs, as far as a consumer group wants to know it."""
+"""The fields of JoinGroup and SyncGroup that a consumer group uses."""
 
 from typing import Protocol
 
@@ -6,64 +6,66 @@ from pykafka_core.coordinator.group.classic.member import Protocols
 
 
 class ClassicJoin(Protocol):
-    """A JoinGroup: `classic.join.Join` is one."""
+    """A JoinGroup request; `classic.join.Join` implements it."""
 
     @property
     def member_id(self) -> str:
-        """Empty without one so far."""
+        """Empty if the client has none yet."""
 
     @property
     def group_instance_id(self) -> str | None:
-        """A static member's."""
+        """Set for static members."""
 
     @property
     def protocol_type(self) -> str:
-        """``consumer`` of those who can join here."""
+        """Must be ``consumer`` to join a consumer group."""
 
     @property
     def protocols(self) -> Protocols:
-        """The one it likes best comes first."""
+        """The preferred protocol is first."""
 
     @property
     def session_timeout_ms(self) -> int:
-        """Of this member."""
+        """Session timeout of the member."""
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Of this member."""
+        """Rebalance timeout of the member."""
 
     @property
     def client_id(self) -> str:
-        """As the client calls itself."""
+        """Client id from the request header."""
 
     @property
     def client_host(self) -> str:
-        """With Java's slash before the address."""
+        """Client address, with Java's leading slash."""
 
     @property
     def must_come_back(self) -> bool:
-        """Whether it has to join again with the id that it is given (KIP-394)."""
+        """Return whether the client must join again with the member id that it receives
+        (KIP-394).
+        """
 
 
 class ClassicSync(Protocol):
-    """A SyncGroup: `classic.sync.Sync` is one."""
+    """A SyncGroup request; `classic.sync.Sync` implements it."""
 
     @property
     def member_id(self) -> str:
-        """Of who asks."""
+        """Id of the member that sends the request."""
 
     @property
     def group_instance_id(self) -> str | None:
-        """A static member's."""
+        """Set for static members."""
 
     @property
     def generation_id(self) -> int:
-        """The epoch that the answer to its JoinGroup had."""
+        """The epoch from the response to its JoinGroup."""
 
     @property
     def protocol_type(self) -> str | None:
-        """None where a client does not say it."""
+        """None if the client does not send it."""
 
     @property
     def protocol_name(self) -> str | None:
-        """None where a client does not say it."""
+        """None if the client does not send it."""

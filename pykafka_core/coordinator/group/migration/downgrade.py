@@ -1,4 +1,4 @@
-"""A consumer group without members of the consumer protocol becomes a classic one: ``convertToClassicGroup``."""
+"""Converts a consumer group without members of the consumer protocol: ``convertToClassicGroup``."""
 
 from pykafka_core.coordinator.group.classic.group import (
     CONSUMER_PROTOCOL,
@@ -30,18 +30,20 @@ def is_downgraded(
     *,
     rebalances: bool = True,
 ) -> bool:
-    """Make it a classic group if only members of the classic protocol are left, and let them rebalance.
+    """Convert the group to a classic group if only classic members are left; return whether it was
+    converted.
 
-    Their epoch becomes the generation: who has it rejoins without losing its partitions. The group stays as it is if
-    that is not allowed, and also if its records do not fit into one batch.
+    The group epoch becomes the generation, so that members of that epoch rejoin without losing
+    their partitions. The group is not converted if that is not allowed, or if the records do not
+    fit into one batch.
 
     Args:
-        state: Of the shard.
-        left: The group without those who go.
-        before: The same with them.
-        cause: What happened to the members, for the history.
-        turn: Of now.
-        rebalances: Whether the members have to share the partitions again.
+        state: State of the shard.
+        left: The group without the members that leave.
+        before: The group with them.
+        cause: The change of the members, for the history.
+        turn: The current turn.
+        rebalances: Whether the partitions must be assigned again.
     """
     if not _is_due(state, left):
         return False

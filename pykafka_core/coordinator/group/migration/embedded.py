@@ -1,6 +1,8 @@
-"""The consumer's own protocol inside the classic one: subscriptions and assignments as members and leaders write them.
+"""The consumer's embedded protocol: subscriptions and assignments that classic members and leaders
+exchange.
 
-contract/kafka.md#41: otherwise they are opaque to a coordinator. Here they must be read: ``ConsumerProtocol`` in Kafka.
+They are usually opaque to a coordinator (contract/kafka.md#41), but must be read here:
+``ConsumerProtocol`` in Kafka.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -17,27 +19,28 @@ from pykafka_core.protocol.messages import (
 )
 
 VERSION_MAX = 3
-"""A later one is read as this, as in Kafka: versions only add to the end."""
+"""Later versions are read as this one, as in Kafka: they only append fields."""
 TOPICS_MAX = 2_000
-"""That a member may subscribe to or own in a consumer group, as in a heartbeat of KIP-848."""
+"""Maximum number of topics that a member of a consumer group may subscribe to or own, as in a
+KIP-848 heartbeat."""
 OWNED_VERSION = 1
-"""From here on a member says what it owns."""
+"""The first version with owned partitions."""
 RACK_VERSION = 3
 _VERSION = Struct(">h")
 
 TopicIdOf = Callable[[str], bytes | None]
-"""The id of a topic by its name, None if there is none."""
+"""Returns the id of a topic by its name, None if it does not exist."""
 
 
 class MalformedError(Exception):
-    """These bytes are no subscription, or no assignment."""
+    """The bytes are not a valid subscription or assignment."""
 
 
 class Subscription(NamedTuple):
-    """What a member wants, and has.
+    """The topics that a member subscribes to, and the partitions that it owns.
 
     Attributes:
-        owned: By topic name.
+        owned: Partitions by topic name.
     """
 
     topic_names: frozenset[str]
@@ -46,10 +49,10 @@ class Subscription(NamedTuple):
 
 
 def subscription_of(metadata: bytes) -> Subscription:
-    """Read one.
+    """Read a subscription.
 
     Raises:
-        MalformedError: It is none, or too large.
+        MalformedError: It is invalid or too large.
     """
     stored = cast(
         "ConsumerProtocolSubscription", _decoded("ConsumerProtocolSubscription", metadata)
@@ -65,10 +68,13 @@ def subscription_of(metadata: bytes) -> Subscription:
 
 
 def assignment_in(assigned: bytes, view: TopicsView) -> Assignment:
-    """Partitions that exist; none of no bytes at all, which a member has before its first assignment.
+    """Return the existing partitions of an assignment.
+
+    Empty bytes, before a member's first assignment, have none.
 
     Raises:
-        MalformedError: It is no assignment; or a custom assignor put data of its own into it, which would be lost.
+        MalformedError: The assignment is invalid, or has user data of a custom assignor, which
+            would be lost.
     """
     if not assigned:
         return {}
@@ -79,7 +85,7 @@ def assignment_in(assigned: bytes, view: TopicsView) -> Assignment:
 
 
 def by_id(partitions: Mapping[str, tuple[int, ...]], view: TopicsView) -> Assignment:
-    """Those of them that exist, by the ids of their topics."""
+    """Return the partitions that exist, by topic id."""
     topics = found_topics(view, partitions)
     return assignment_of(
         (topic.topic_id, (one for one in partitions[name] if 0 <= one < topic.partitions_count))
@@ -93,13 +99,13 @@ def encoded_assignment(
     topic_id: TopicIdOf,
     metadata: bytes,
 ) -> bytes:
-    """As a leader would send it to a member, in the version of the member's own metadata.
+    """Return an assignment as a leader encodes it, in the version of the member's metadata.
 
     Args:
-        assignment: By topic id.
-        topic_names: That the member is subscribed to.
-        topic_id: Of each of them.
-        metadata: The member's.
+        assignment: Partitions by topic id.
+        topic_names: Topics that the member subscribes to.
+        topic_id: Returns the id of a topic by its name.
+        metadata: The member's subscription.
     """
     row = ConsumerProtocolAssignment.TopicPartition
     names = ((name, topic_id(name)) for name in sorted(topic_names))

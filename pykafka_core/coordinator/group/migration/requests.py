@@ -1,4 +1,6 @@
-"""JoinGroup, SyncGroup and Heartbeat of a classic member of a consumer group (``classicGroupJoinToConsumerGroup``)."""
+"""JoinGroup, SyncGroup and Heartbeat of classic members of a consumer group
+(``classicGroupJoinToConsumerGroup``).
+"""
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
@@ -59,16 +61,17 @@ def join_consumers(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Let a classic member join, or take its next step; answered at once with a `JoinGroupResponse`.
+    """Add or update a classic member; the immediate response is a `JoinGroupResponse`.
 
     Raises:
-        GroupMaxSizeReachedError: The group has members enough.
-        InconsistentGroupProtocolError: It supports no protocol that all classic members do.
-        UnknownServerError: What it subscribes to cannot be read; or the group is in the last epoch.
-        CoordinatorNotAvailableError: All groups together hold as much as they may.
-        UnknownMemberIdError: A static member comes with an id that is none.
+        GroupMaxSizeReachedError: The group is full.
+        InconsistentGroupProtocolError: The client supports no protocol that all classic members
+            support.
+        UnknownServerError: The subscription cannot be read; or the group is in the last epoch.
+        CoordinatorNotAvailableError: The memory limit of all groups is reached.
+        UnknownMemberIdError: A static member sends an unknown member id.
         FencedInstanceIdError: Another member id has the instance id.
-        TurnFullError: What changes does not fit into one batch.
+        TurnFullError: The records do not fit into one batch.
     """
     member_id = join.member_id or state.new_uuid()
     group.check_size(member_id, join.group_instance_id, state.settings.consumer.max_size)
@@ -98,7 +101,9 @@ def join_consumers(
 
 
 def _subscription(join: ClassicJoin) -> Subscription:
-    """Of the protocol that the member likes best, which is the one that it is told."""
+    """Return the subscription of the member's preferred protocol, which is also the one in the
+    response.
+    """
     try:
         return subscription_of(join.protocols[0][1])
     except MalformedError:
@@ -106,7 +111,9 @@ def _subscription(join: ClassicJoin) -> Subscription:
 
 
 def _admitted(join: ClassicJoin, member_id: str, draft: Draft) -> tuple[ConsumerMember, str | None]:
-    """The member before, and whose place it takes as a static member that comes back."""
+    """Return the member before the request, and the id of the static member that it replaces, if
+    any.
+    """
     group, instance_id = draft.group, join.group_instance_id
     known = group.members.get(member_id) or ConsumerMember(member_id)
     if instance_id is None:
@@ -143,7 +150,7 @@ def _await_sync(
 
 
 def _joined(member: ConsumerMember, protocol: str) -> JoinGroupResponse:
-    """Nobody leads: the broker assigns."""
+    """Return the response; it names no leader, because the broker assigns."""
     return JoinGroupResponse(
         generation_id=member.epoch,
         protocol_type=CONSUMER_PROTOCOL,
@@ -157,13 +164,14 @@ def _joined(member: ConsumerMember, protocol: str) -> JoinGroupResponse:
 def sync_consumers(
     sync: ClassicSync, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Tell a classic member what it has; answered with a `SyncGroupResponse`, or REBALANCE_IN_PROGRESS: join again.
+    """Return a classic member's assignment in a `SyncGroupResponse`, or REBALANCE_IN_PROGRESS: join
+    again.
 
     Raises:
-        UnknownMemberIdError: There is no such member, or it is one of the consumer protocol.
+        UnknownMemberIdError: There is no such member, or it uses the consumer protocol.
         FencedInstanceIdError: Another member id has the instance id.
-        IllegalGenerationError: It is in another epoch.
-        InconsistentGroupProtocolError: It was told another protocol.
+        IllegalGenerationError: The member is in another epoch.
+        InconsistentGroupProtocolError: Its JoinGroup selected another protocol.
     """
     member, side = _classic_member(
         group, sync.member_id, sync.group_instance_id, sync.generation_id
@@ -173,7 +181,8 @@ def sync_consumers(
         side.protocol_name,
     ):
         raise InconsistentGroupProtocolError
-    # One that is to give partitions up has joined already: it has to learn of it first.
+    # A member that must revoke partitions has already joined again: it first needs the assignment
+    # without them.
     gives_up = member.state is MemberState.UNREVOKED_PARTITIONS
     if not gives_up and _is_behind(group, member, state, turn):
         _await_join(state, group, member, turn)
@@ -198,12 +207,14 @@ def sync_consumers(
 def beat_consumers(
     request: HeartbeatRequest, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Keep a classic member's session alive; answered with a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
+    """Extend a classic member's session.
+
+    The response is a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
 
     Raises:
-        UnknownMemberIdError: There is no such member, or it is one of the consumer protocol.
+        UnknownMemberIdError: There is no such member, or it uses the consumer protocol.
         FencedInstanceIdError: Another member id has the instance id.
-        IllegalGenerationError: It is in another epoch.
+        IllegalGenerationError: The member is in another epoch.
     """
     member, side = _classic_member(
         group, request.member_id, request.group_instance_id, request.generation_id
@@ -219,7 +230,9 @@ def beat_consumers(
 def _has_a_step_to_take(
     group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn
 ) -> bool:
-    """Whether its next join brings a newer epoch, fewer partitions to give up, or partitions that are free now."""
+    """Return whether the member's next join brings a newer epoch, completes a revocation, or brings
+    free partitions.
+    """
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -229,12 +242,12 @@ def _has_a_step_to_take(
 
 
 def _is_behind(group: ConsumerGroup, member: ConsumerMember, state: GroupState, turn: Turn) -> bool:
-    """Whether its next join brings it a newer target assignment.
+    """Return whether the member's next join brings a newer target assignment.
 
-    Kafka since 4.3 compares with the epoch of the last assignment only: a member must not join
-    again and again within the assignment interval. Here a member also joins once the next
-    assignment is due. Otherwise a group of classic members only would never be assigned again
-    where the policy forbids a downgrade.
+    Kafka since 4.3 compares with the epoch of the last assignment only, so that a member does not
+    join repeatedly within the assignment interval. Here a member also joins once the next
+    assignment is due. Otherwise a group of classic members only would never be assigned again where
+    the policy forbids a downgrade.
     """
     return member.epoch < group.assignment_epoch or is_assignment_due(group, state, turn.now_ms)
 
@@ -242,7 +255,7 @@ def _is_behind(group: ConsumerGroup, member: ConsumerMember, state: GroupState, 
 def _await_join(
     state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn
 ) -> None:
-    """It was told to join: it has its rebalance timeout for that, from the first time on."""
+    """Start the member's rebalance timeout when it is first asked to rejoin."""
     key = DueInConsumerGroup(ConsumerDue.JOIN, group.group_id, member.member_id)
     if state.deadlines.get(key) is None:
         state.deadlines.set(key, turn.now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)

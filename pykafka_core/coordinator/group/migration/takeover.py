@@ -1,4 +1,6 @@
-"""A group has changed its kind: whoever waited for the old one is told, and deadlines are those of the new one."""
+"""Replaces a classic group by a consumer group: pending requests fail, deadlines are set for the
+new group.
+"""
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.rebalance import answer_join, refuse_sync
@@ -12,7 +14,10 @@ from pykafka_core.protocol.messages import JoinGroupResponse
 
 
 def take_over(state: GroupState, classic: ClassicGroup, group: ConsumerGroup, turn: Turn) -> None:
-    """``group`` is in the place of ``classic``. Who was given a member id joins with it, as anybody may."""
+    """Replace ``classic`` by ``group``.
+
+    Pending members join the new group with their member ids.
+    """
     refusal = RebalanceInProgressError.code
     for key in (classic.join_key, classic.sync_key):
         state.deadlines.cancel(key)

@@ -1,4 +1,6 @@
-"""A classic group becomes a consumer group, members and all: ``convertToConsumerGroup`` in Kafka."""
+"""Converts a classic group and its members to a consumer group: ``convertToConsumerGroup`` in
+Kafka.
+"""
 
 from pykafka_core.coordinator.group.classic.group import (
     CONSUMER_PROTOCOL,
@@ -37,13 +39,14 @@ from pykafka_core.errors import GroupIdNotFoundError
 
 
 def upgraded(classic: ClassicGroup, view: TopicsView, state: GroupState) -> Draft:
-    """A consumer group with the members of a classic one: all of them have what their leader gave them.
+    """Return a consumer group with the members of a classic group and their current assignments.
 
-    The group's generation is its epoch, so whoever joins brings the next. When the draft is committed, who waits for
-    the classic group is told that there is a rebalance.
+    The generation becomes the group epoch, so the next join raises it. When the draft is committed,
+    pending requests to the classic group fail with REBALANCE_IN_PROGRESS.
 
     Raises:
-        GroupIdNotFoundError: That is not allowed, or what its members say cannot be read.
+        GroupIdNotFoundError: The conversion is not allowed, or a subscription or assignment cannot
+            be read.
     """
     group_id, settings = classic.group_id, state.settings.consumer
     if (
@@ -78,7 +81,7 @@ def _members(classic: ClassicGroup, view: TopicsView) -> list[ConsumerMember]:
     made, taken = [], set[tuple[bytes, int]]()
     for member in members:
         one = _member(member, name, classic.generation_id, view)
-        # A leader may have given a partition to several members. Here the first one has it.
+        # A leader may have assigned a partition to several members. The first member keeps it.
         own = assignment_of(
             (topic_id, (number for number in numbers if (topic_id, number) not in taken))
             for topic_id, numbers in one.assigned.items()

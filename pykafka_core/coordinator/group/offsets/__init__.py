@@ -1,1 +1,1 @@
-"""Committed offsets of groups: committed, fetched, deleted and expired. A file for each."""
+"""Committed offsets of groups: commit, fetch, deletion and expiry. One file for each."""

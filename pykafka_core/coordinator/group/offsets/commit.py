@@ -1,4 +1,4 @@
-"""OffsetCommit in a group of either kind."""
+"""OffsetCommit for classic and consumer groups."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, IllegalGenerationError
 
 NOT_FOUND_VERSION = 9
-"""From here on clients know GROUP_ID_NOT_FOUND."""
+"""The first version with GROUP_ID_NOT_FOUND."""
 NO_RETENTION = -1
 _TIMESTAMP_MAX = 2**63 - 1
 
 
 class NewOffset(NamedTuple):
-    """What is to be committed for a partition."""
+    """An offset to commit for a partition."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ class NewOffset(NamedTuple):
 
 
 class StoredOffset(NamedTuple):
-    """As it will be stored, with its record."""
+    """An offset with its record."""
 
     topic: str
     topic_id: bytes
@@ -42,13 +42,16 @@ class StoredOffset(NamedTuple):
 def stored_offset(
     records: OffsetRecords, new: NewOffset, retention_ms: int, now_ms: int
 ) -> StoredOffset:
-    """How an offset is stored. Takes some microseconds: many are made in slices, before their shard's turn.
+    """Return an offset with its record.
+
+    This takes some microseconds, so large commits are prepared in slices before the turn of the
+    shard.
 
     Args:
-        records: Of the group that commits it, and its topic.
-        new: What is committed.
-        retention_ms: How long it is kept, or `NO_RETENTION`: as the broker's settings say.
-        now_ms: The wall clock.
+        records: Records of the group and the topic.
+        new: The offset to commit.
+        retention_ms: Retention from the request, or `NO_RETENTION` for the broker's settings.
+        now_ms: Wall-clock time.
     """
     committed = _committed(new, retention_ms, now_ms)
     record = records.of(new.partition, committed)
@@ -56,11 +59,11 @@ def stored_offset(
 
 
 class Commit(NamedTuple):
-    """A request's part that is judged by the group.
+    """The part of a request that the group checks.
 
     Args:
-        offsets: Those that can be committed; there may be none.
-        api_version: Of OffsetCommit; None within a transaction.
+        offsets: The valid offsets; may be empty.
+        api_version: Version of OffsetCommit; None within a transaction.
     """
 
     group_id: str
@@ -72,17 +75,22 @@ class Commit(NamedTuple):
 
 
 def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Commit all offsets, or none; answered with None. A commit keeps its member's session alive.
+    """Commit all offsets, or none; the response is None.
+
+    A commit extends the session of a classic member.
 
     Raises:
-        GroupIdNotFoundError: There is no such group, and a generation of it is named.
-        IllegalGenerationError: The same, of older versions; or the member is in another generation.
+        GroupIdNotFoundError: There is no such group, and the request names a generation.
+        IllegalGenerationError: The same in versions below 9; or the member is in another
+            generation.
         RebalanceInProgressError: The generation has no assignment yet.
-        UnknownMemberIdError: The group has members, and this is none of them.
+        UnknownMemberIdError: The group is in use, and the request names no member of it.
         FencedInstanceIdError: Another member id has the instance id.
-        StaleMemberEpochError: A consumer group's member did not have all this in that epoch.
-        UnsupportedVersionError: The request cannot have a member epoch, and names a member of a consumer group.
-        TurnFullError: They do not fit into one batch.
+        StaleMemberEpochError: The member of a consumer group did not own all partitions in that
+            epoch.
+        UnsupportedVersionError: This version has no member epoch, and names a member of a consumer
+            group.
+        TurnFullError: The records do not fit into one batch.
     """
     check_commit(commit, state)
     turn.append([one.record for one in commit.offsets])
@@ -96,10 +104,10 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
 
 
 def check_commit(commit: Commit, state: GroupState) -> None:
-    """Have the group judge who commits, as ``OffsetMetadataManager.validateOffsetCommit``.
+    """Check the member that commits, as ``OffsetMetadataManager.validateOffsetCommit``.
 
     Raises:
-        KafkaError: As `commit_offsets`.
+        KafkaError: See `commit_offsets`.
     """
     group, version = state.any_group(commit.group_id), commit.api_version
     who = commit.member_id, commit.group_instance_id, commit.generation_id
@@ -114,7 +122,9 @@ def check_commit(commit: Commit, state: GroupState) -> None:
 
 
 def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:
-    """As it is stored: a record with an expiry time has neither leader epoch nor topic id."""
+    """Return the stored values: a record with an expiry time has neither a leader epoch nor a topic
+    id.
+    """
     if retention_ms == NO_RETENTION:
         return Committed(
             new.offset, new.leader_epoch, new.metadata, now_ms, NO_EXPIRY, new.topic_id

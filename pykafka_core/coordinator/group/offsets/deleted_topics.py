@@ -1,4 +1,4 @@
-"""Offsets of deleted topics: they do not count from the deletion on, and are removed soon.
+"""Offsets of deleted topics: they are ignored from the deletion on, and removed later.
 
 A topic that is created with the name of a deleted one has another id (KIP-516), so each reader
 compares ids. The removal takes a time that grows with the offsets of the deleted topics, not with
@@ -19,7 +19,7 @@ from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 
 REMOVAL = "offsets of deleted topics"
-"""The deadline's key."""
+"""Key of the deadline."""
 
 
 def current_offsets(
@@ -28,8 +28,8 @@ def current_offsets(
     """Yield the group's committed offsets whose topics are not deleted.
 
     Args:
-        state: Of the shard; it must not change before the last topic is yielded.
-        group_id: A group without offsets has no topics.
+        state: State of the shard; it must not change before the last topic is yielded.
+        group_id: An unknown group has no topics.
         topics: Names; all topics by default.
 
     Yields:
@@ -55,22 +55,22 @@ def _of_current(
 
 
 def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -> None:
-    """Have the offsets of deleted topics removed.
+    """Schedule the removal of the offsets of deleted topics.
 
     Args:
-        state: Of the shard.
-        topics: Ids by name. Offsets with another id stay: they are of a new topic of that name.
-            Offsets without an id (of old records) are removed.
-        turn: Of now.
+        state: State of the shard.
+        topics: Ids by name. Offsets with another id stay: they belong to a new topic of that name.
+            Offsets without an id (in old records) are removed.
+        turn: The current turn.
     """
     state.offsets.note_deleted(topics)
     _begin_removal(state, turn)
 
 
 def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
-    """Have offsets removed whose topic was deleted before a crash, or during the load.
+    """Schedule the removal of offsets whose topics were deleted before a crash, or during the load.
 
-    Old records do not have the topic's id; they stay if there is a topic of that name.
+    Old records have no topic id; their offsets stay if there is a topic of that name.
     """
     for topic, ids in state.offsets.replayed.items():
         current = state.topic_id(topic)
@@ -82,7 +82,7 @@ def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
 
 
 def remove_gone(state: GroupState, turn: Turn) -> None:
-    """Remove offsets of deleted topics, as many as a turn takes."""
+    """Remove offsets of deleted topics, as many as one turn allows."""
     offsets, left = state.offsets, SEARCHED_MAX
     while left > 0 and (offsets.leaving or offsets.deletions):
         if not offsets.leaving:
@@ -103,7 +103,9 @@ def remove_gone(state: GroupState, turn: Turn) -> None:
 def _remove_of(
     state: GroupState, group_id: str, topic: str, partitions: Iterable[int], turn: Turn
 ) -> bool:
-    """Remove what a group has in deleted topics of a name; False if the next turn must go on."""
+    """Remove a group's offsets in deleted topics of a name; return False if the next turn must
+    continue.
+    """
     offsets, gone = state.offsets, list[Place]()
     for place in ((topic, partition) for partition in partitions):
         if len(gone) == REMOVED_MAX:
@@ -119,6 +121,6 @@ def _remove_of(
 
 
 def _begin_removal(state: GroupState, turn: Turn) -> None:
-    # Without a pause: deletions that follow each other closely must not put it off.
+    # Starts without a pause, because frequent deletions would postpone it again and again.
     if state.offsets.leaving or state.offsets.deletions:
         state.deadlines.set(REMOVAL, turn.now_ns)

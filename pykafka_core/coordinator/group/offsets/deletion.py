@@ -1,4 +1,4 @@
-"""Offsets that are removed with their group, or by OffsetDelete."""
+"""Removal of offsets with their group, or by OffsetDelete."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -13,21 +13,21 @@ from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 DELETION = "offsets of deleted groups"
-"""The deadline's key."""
+"""Key of the deadline."""
 
 
 def delete_with_group(state: GroupState, group_id: str, waiter: Waiter, turn: Turn) -> None:
-    """Remove the offsets of a group that this turn deletes, in as many turns as they take.
+    """Remove the offsets of a group that this turn deletes, in as many turns as needed.
 
-    They do not count any more: a new group with this id has no offsets. Answered with the group's
-    id when all tombstones are written.
+    They are ignored from now on: a new group with this id has no offsets. The response is the group
+    id, when all tombstones are written.
     """
     state.offsets.detach(group_id, waiter)
     remove_detached(state, turn)
 
 
 def remove_detached(state: GroupState, turn: Turn) -> None:
-    """Write tombstones for offsets of deleted groups, as many as a turn takes."""
+    """Write tombstones for offsets of deleted groups, as many as one turn allows."""
     offsets, left = state.offsets, REMOVED_MAX
     while left > 0 and offsets.detached:
         head = offsets.detached[0]
@@ -45,7 +45,9 @@ def remove_detached(state: GroupState, turn: Turn) -> None:
 def _write_tombstones(
     state: GroupState, head: Detached, places: Sequence[Place], turn: Turn
 ) -> bool:
-    """Remove places that a new group of the id has not committed again; False if the turn is full."""
+    """Remove offsets that a new group with this id has not committed again; return False if the
+    turn is full.
+    """
     offsets, group_id = state.offsets, head.group_id
     old = [
         place
@@ -54,7 +56,7 @@ def _write_tombstones(
     ]
     head.remove(set(places) - set(old))
     count = turn.append_some(offset_tombstones(group_id, old))
-    # A tombstone that does not even fit alone must not block the others.
+    # A tombstone that is too large for an empty turn must not block the others.
     is_done = count == len(old) or not turn.records
     head.remove(old if is_done else old[:count])
     return is_done
@@ -67,12 +69,13 @@ def delete_offsets(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Remove offsets; answered with the frozen set of those topics that members are subscribed to, which keep theirs.
+    """Remove offsets; the response is the frozen set of topics with subscribed members, which keep
+    their offsets.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
         NonEmptyGroupError: It has members of a protocol whose topics are not known.
-        TurnFullError: So many offsets do not go into one batch.
+        TurnFullError: The tombstones do not fit into one batch.
     """
     group = state.any_group(group_id)
     if group is None or group.state is ClassicGroupState.DEAD:
@@ -94,6 +97,6 @@ def delete_offsets(
 
 
 def _knows_topics(group: ClassicGroup) -> bool:
-    """Whether it is known what its members are subscribed to."""
+    """Return whether the subscribed topics of the group are known."""
     is_empty = group.state is ClassicGroupState.EMPTY
     return is_empty or group.protocol_type == CONSUMER_PROTOCOL

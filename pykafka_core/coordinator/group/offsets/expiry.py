@@ -1,6 +1,6 @@
 """Expiry of committed offsets, as ``OffsetMetadataManager.cleanupExpiredOffsets``.
 
-All groups are searched at an interval, some topics of theirs in each turn. A group that is left without members and
+All groups are searched at an interval, some topics in each turn. A group without members and
 offsets is removed.
 """
 
@@ -21,25 +21,26 @@ from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 
 EXPIRY = "offsets expiry"
-"""The deadline's key."""
+"""Key of the deadline."""
 AnyGroup = ClassicGroup | ConsumerGroup
 
 SEARCHED_MAX = 1_000
-"""Groups, topics and offsets in a turn, up to the end of a topic: about a millisecond."""
+"""Groups, topics and offsets that a turn searches, rounded up to whole topics: about a millisecond.
+"""
 REMOVED_MAX = 1_000
-"""Offsets of a group in a turn: some milliseconds."""
+"""Offsets of one group that a turn removes: some milliseconds."""
 PAUSE_NS = NS_PER_MS
-"""Between two turns of expiry or of a removal, so that requests are served."""
+"""Time between two turns of an expiry or a removal, in which requests are handled."""
 
 
 def arm_expiry(state: GroupState, turn: Turn) -> None:
-    """Search after the interval."""
+    """Schedule the next search after the interval."""
     interval_ms = state.settings.offsets_retention_check_interval_ms
     state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
 
 
 def expire(state: GroupState, turn: Turn) -> None:
-    """Search on for a while, and arm the next turn."""
+    """Search some groups, and schedule the next turn."""
     search, left = state.offsets.search, SEARCHED_MAX
     if not search.groups:
         search.groups.extend(state.groups)
@@ -58,7 +59,9 @@ def expire(state: GroupState, turn: Turn) -> None:
 
 
 def _search_topics(state: GroupState, group: AnyGroup, turn: Turn, left: int) -> int:
-    """Remove what has expired in the group's next topics; how much was looked at, 0 if there are no more."""
+    """Remove expired offsets in the group's next topics; return the number of searched items, 0 at
+    the end.
+    """
     search, topics = state.offsets.search, state.offsets.topics(group.group_id)
     if search.topics is None:
         search.topics = deque(topics)
@@ -77,7 +80,9 @@ def _search_topics(state: GroupState, group: AnyGroup, turn: Turn, left: int) ->
 
 
 def _expired(state: GroupState, group: AnyGroup, topic: str, turn: Turn) -> Iterator[Place]:
-    """Where the offsets of a topic go unless a member subscribes to it."""
+    """Yield the partitions whose offsets have expired; they are removed unless a member subscribes
+    to the topic.
+    """
     for partition, committed in state.offsets.topics(group.group_id).get(topic, {}).items():
         place = (topic, partition)
         if _can_expire(state, group, place, committed, turn):
@@ -85,16 +90,18 @@ def _expired(state: GroupState, group: AnyGroup, topic: str, turn: Turn) -> Iter
 
 
 def remove_places(state: GroupState, group_id: str, places: Sequence[Place], turn: Turn) -> bool:
-    """Remove offsets, as many as fit; False if there may be others for the next turn to remove."""
+    """Remove offsets while they fit; return False if the next turn must continue."""
     count = turn.append_some(offset_tombstones(group_id, places))
     for place in places[:count]:
         state.offsets.remove(group_id, *place)
-    # An offset that does not even fit alone must not block the others.
+    # A tombstone that is too large for an empty turn must not block the others.
     return count == len(places) < REMOVED_MAX or not turn.records
 
 
 def _end_group(state: GroupState, group: AnyGroup, turn: Turn) -> int:
-    """All its topics were looked at: the group goes if nothing is left of it. What that cost."""
+    """Remove the group if nothing is left of it, after all its topics were searched; return the
+    cost.
+    """
     if end_group(state, group, turn) or not turn.records:
         state.offsets.search.next_group()
         return 1
@@ -102,7 +109,9 @@ def _end_group(state: GroupState, group: AnyGroup, turn: Turn) -> int:
 
 
 def end_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
-    """Remove a group without offsets and members; False if its record did not fit into the turn."""
+    """Remove a group without offsets and members; return False if its tombstone did not fit into
+    the turn.
+    """
     has_offsets = next(state.offsets.places(group.group_id), None) is not None
     return has_offsets or _remove_group(state, group, turn)
 
@@ -116,7 +125,10 @@ def _can_expire(
 
 
 def _has_expired(state: GroupState, group: AnyGroup, committed: Committed, now_ms: int) -> bool:
-    """As ``offsetExpirationCondition`` of both kinds of groups and ``OffsetExpirationConditionImpl``."""
+    """Return whether an offset has expired.
+
+    See ``offsetExpirationCondition`` of both kinds of groups and ``OffsetExpirationConditionImpl``.
+    """
     began_ms = committed.commit_timestamp_ms
     if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.state is ClassicGroupState.EMPTY:
@@ -131,7 +143,9 @@ def _has_expired(state: GroupState, group: AnyGroup, committed: Committed, now_m
 
 
 def _remove_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
-    """Remove a group without offsets, if it has no members; whether its record fitted."""
+    """Remove a group without offsets if it has no members; return False if its tombstone did not
+    fit.
+    """
     if isinstance(group, ConsumerGroup):
         return remove_empty_consumer_group(group, state, turn)
     if group.state is not ClassicGroupState.EMPTY:

@@ -1,4 +1,4 @@
-"""OffsetFetch: what a group has committed. An unknown group has committed nothing."""
+"""OffsetFetch: returns a group's committed offsets. An unknown group has none."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -10,7 +10,9 @@ from pykafka_core.coordinator.shard import Turn, Waiter
 
 
 class Fetched(NamedTuple):
-    """Offsets by topic and partition as they were at one time; ``unstable`` are those of open transactions."""
+    """Offsets by topic and partition at one time; ``unstable`` are the partitions with offsets of
+    open transactions.
+    """
 
     offsets: Mapping[str, Mapping[int, Committed]]
     unstable: frozenset[Place]
@@ -26,13 +28,13 @@ def fetch_offsets(
     member_id: str | None = None,
     member_epoch: int = NO_EPOCH,
 ) -> None:
-    """Answer with a `Fetched` of those topics, or of all.
+    """Respond with a `Fetched` of those topics, or of all.
 
-    They are copied, since the answer is made of them in slices while others commit.
+    The offsets are copied, because the response is built in slices while other requests commit.
 
     Raises:
-        UnknownMemberIdError: Who asks as a member of a consumer group is none.
-        StaleMemberEpochError: It is one in another epoch.
+        UnknownMemberIdError: The request names an unknown member of a consumer group.
+        StaleMemberEpochError: The member is in another epoch.
     """
     consumers = state.consumer_groups.get(group_id)
     if consumers is not None:

@@ -1,4 +1,4 @@
-"""Committed offsets as they are stored: OffsetCommitKey and OffsetCommitValue."""
+"""Stored offsets: OffsetCommitKey and OffsetCommitValue."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -21,15 +21,15 @@ from pykafka_core.protocol.messages import OffsetCommitKey, OffsetCommitValue
 
 VALUE_VERSION = 4
 EXPIRING_VALUE_VERSION = 1
-"""The only version that says when an offset expires."""
+"""The only version with an expiry time."""
 _PARTITION_BYTES = 4
 
 
 def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes | None) -> None:
-    """Take in a stored offset, or that it was removed; that of a transaction waits for its marker.
+    """Apply a stored offset or its tombstone; an offset of a transaction waits for the marker.
 
     Raises:
-        ProtocolError: The bytes are no such record.
+        ProtocolError: The bytes are not such a record.
     """
     prefix = _prefix(key[:-_PARTITION_BYTES])
     if prefix is None:
@@ -58,18 +58,20 @@ def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes 
 
 
 def replay_marker(state: GroupState, producer_id: int, *, committed: bool) -> None:
-    """A transaction has ended."""
+    """Apply the end of a transaction."""
     state.offsets.end_transaction(producer_id, committed=committed)
 
 
 def ensure_group(state: GroupState, group_id: str) -> None:
-    """Offsets belong to a group: a simple one is made for those that belong to none."""
+    """Create a simple group for the offsets if no group has this id."""
     if group_id not in state.groups and group_id not in state.consumer_groups:
         state.groups[group_id] = ClassicGroup(group_id)
 
 
 class OffsetRecords:
-    """Makes the records of one group's offsets in one topic: what all have in common is made once."""
+    """Creates the records of one group's offsets in one topic; their common parts are encoded
+    once.
+    """
 
     __slots__ = "_key", "_value"
 
@@ -79,7 +81,7 @@ class OffsetRecords:
         self._value = OffsetCommitValue()
 
     def of(self, partition: int, committed: Committed) -> KeyValue:
-        """An offset as it is stored."""
+        """Return the record of an offset."""
         value = self._value
         value.offset = committed.offset
         value.leader_epoch = committed.leader_epoch
@@ -92,12 +94,12 @@ class OffsetRecords:
         return self.key(partition), encode_record_value(value, version)
 
     def key(self, partition: int) -> bytes:
-        """Under which an offset is stored."""
+        """Return the record key of a partition."""
         return self._key + partition.to_bytes(_PARTITION_BYTES, "big", signed=True)
 
 
 def offset_tombstones(group_id: str, places: Iterable[Place]) -> Iterator[KeyValue]:
-    """That offsets were removed."""
+    """Yield the tombstones of offsets."""
     by_topic: dict[str, OffsetRecords] = {}
     for topic, partition in places:
         records = by_topic.get(topic)
@@ -108,9 +110,10 @@ def offset_tombstones(group_id: str, places: Iterable[Place]) -> Iterator[KeyVal
 
 @lru_cache(maxsize=16)
 def _prefix(data: bytes) -> tuple[str, str] | None:
-    """Group and topic of all keys that begin so and go on with a partition; None if no key does.
+    """Return group and topic of all keys with this prefix, which a partition follows; None if there
+    is no such key.
 
-    A group commits many partitions of a topic at once.
+    Cached, because a group commits many partitions of a topic at once.
     """
     key = data + bytes(_PARTITION_BYTES)
     try:

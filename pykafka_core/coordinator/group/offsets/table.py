@@ -15,22 +15,24 @@ NO_TOPIC_ID = bytes(16)
 
 class _Pending(NamedTuple):
     number: int
-    """Grows with each offset of a transaction: the order of the log."""
+    """Incremented with each offset of a transaction; the order of the log."""
     committed: Committed
 
 
 Place = tuple[str, int]
-"""Topic and partition, within a group."""
+"""Topic and partition of an offset, within a group."""
 Row = tuple[str, str]
 """Group id and topic."""
 
 
 class Search:
-    """How far a search through all groups has come; not begun, or at its end, if no group is left.
+    """Position of a search through all groups; no groups are left before it starts and after it
+    ends.
 
     Attributes:
-        groups: Groups that it has not done with.
-        topics: Of the first of them: topics that it has not looked at; None before it has come to that group.
+        groups: Groups that are not completely searched.
+        topics: Topics of the first group that are not searched; None before the search of that
+            group starts.
     """
 
     __slots__ = "groups", "topics"
@@ -40,13 +42,13 @@ class Search:
         self.topics: deque[str] | None = None
 
     def next_group(self) -> None:
-        """It has done with the first group."""
+        """Continue with the next group."""
         self.groups.popleft()
         self.topics = None
 
 
 class Deletion:
-    """Topics that were deleted at once: ids by name, and the names that are not looked up yet."""
+    """Topics that were deleted together: ids by name, and the names that are not looked up yet."""
 
     __slots__ = "names", "topics"
 
@@ -55,11 +57,12 @@ class Deletion:
 
 
 class Detached:
-    """Where a deleted group had offsets; each place leaves when its tombstone is written.
+    """Offsets of a deleted group without a tombstone; each is removed when its tombstone is
+    written.
 
     Attributes:
-        group_id: Another group may have this id by now.
-        waiter: To be answered when no place is left.
+        group_id: A new group may have this id.
+        waiter: The request; it gets its response when no offset is left.
     """
 
     __slots__ = "_topics", "group_id", "waiter"
@@ -68,13 +71,13 @@ class Detached:
         self.group_id, self._topics, self.waiter = group_id, topics, waiter
 
     def places(self) -> Iterator[Place]:
-        """The places that are left."""
+        """Yield the remaining topics and partitions."""
         for topic, partitions in self._topics.items():
             for partition in partitions:
                 yield topic, partition
 
     def remove(self, places: Iterable[Place]) -> None:
-        """Their tombstones are written, or not needed."""
+        """Remove places whose tombstones are written or not needed."""
         for topic, partition in places:
             del self._topics[topic][partition]
             if not self._topics[topic]:
@@ -84,15 +87,16 @@ class Detached:
 class OffsetTable:
     """The offsets of all groups of a shard.
 
-    An offset of a transaction waits until its marker. It then counts unless a later one was committed meanwhile.
+    An offset of a transaction waits for the marker. It then takes effect unless a later offset was
+    committed before.
 
     Attributes:
         detached: Offsets of deleted groups, in the order of the deletions.
-        deletions: Topics that were deleted, as long as some are to be looked up.
-        gone: Ids of deleted topics by name, as long as offsets of theirs are to be removed.
-        leaving: Group id and topic of offsets to look through for ids in `gone`.
-        replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
-        search: For what has expired.
+        deletions: Deleted topics of which some are not looked up yet.
+        gone: Ids of deleted topics by name, while their offsets are not removed.
+        leaving: Group ids and topics whose offsets must be compared with `gone`.
+        replayed: Topic ids of stored offsets by topic name. Empty once the shard is used.
+        search: The search for expired offsets.
     """
 
     __slots__ = (
@@ -112,11 +116,11 @@ class OffsetTable:
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
         self._groups_of: dict[str, str | dict[str, None]] = {}
-        """By topic: the group that has committed offsets in it, or several in order."""
+        """By topic: the group with committed offsets in it, or several groups in order."""
         self._pending: dict[int, dict[str, dict[Place, _Pending | None]]] = {}
-        """By producer id; None where a later commit has overtaken it."""
+        """By producer id; None where a later commit replaces it."""
         self._writers: dict[str, dict[Place, set[int]]] = {}
-        """Producer ids that have a place pending."""
+        """Producer ids with a pending offset, by group and place."""
         self._number = 0
         self.detached: deque[Detached] = deque()
         self.deletions: deque[Deletion] = deque()
@@ -129,15 +133,17 @@ class OffsetTable:
         return sum(len(parts) for topics in self._groups.values() for parts in topics.values())
 
     def topics(self, group_id: str) -> Mapping[str, Mapping[int, Committed]]:
-        """Offsets of a group by topic and partition; changed by whatever is committed next."""
+        """Return the offsets of a group by topic and partition; later commits change the
+        mapping.
+        """
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
-        """What was committed last outside of open transactions."""
+        """Return the last offset that was committed outside of open transactions."""
         return self.topics(group_id).get(topic, {}).get(partition)
 
     def places(self, group_id: str) -> Iterator[Place]:
-        """Where a group has offsets, committed or pending; each once."""
+        """Yield each place with offsets of a group, committed or pending, once."""
         topics = self.topics(group_id)
         for topic, partitions in topics.items():
             for partition in partitions:
@@ -147,17 +153,17 @@ class OffsetTable:
                 yield topic, partition
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction has committed an offset there."""
+        """Return whether an open transaction has an offset there."""
         return (topic, partition) in self._writers.get(group_id, ())
 
     def pending_places(self, group_id: str) -> frozenset[Place]:
-        """Where open transactions have committed offsets."""
+        """Return the places with offsets of open transactions."""
         return frozenset(self._writers.get(group_id, ()))
 
     def gone_ids(self, topic: str) -> set[bytes]:
-        """Ids of deleted topics of this name whose offsets will be removed.
+        """Return ids of deleted topics of this name whose offsets will be removed.
 
-        `NO_TOPIC_ID` is one of them if offsets without an id are of such a topic.
+        `NO_TOPIC_ID` is one of them if offsets without an id belong to such a topic.
         """
         ids = set(self.gone.get(topic, ()))
         for deletion in self.deletions:
@@ -167,19 +173,20 @@ class OffsetTable:
         return ids
 
     def is_gone(self, topic: str, topic_id: bytes) -> bool:
-        """Whether offsets with that id are of a deleted topic, and to be removed."""
+        """Return whether offsets with that id belong to a deleted topic and will be removed."""
         return topic_id in self.gone_ids(topic)
 
     def note_deleted(self, topics: Mapping[str, bytes]) -> None:
         """Queue deleted topics for `look_up_deleted`, if the shard has offsets.
 
-        All shards share the mapping: thousands of topics cost each of them nothing now.
+        All shards share the mapping, so that thousands of topics cost each shard almost nothing at
+        this time.
         """
         if self._groups_of or self._writers:
             self.deletions.append(Deletion(topics))
 
     def look_up_deleted(self, count_max: int) -> int:
-        """Note those of the next deleted topics that have offsets; how many were looked up."""
+        """Look up some deleted topics and note those with offsets; return the number of topics."""
         deletion = self.deletions[0]
         names = list(islice(deletion.names, count_max))
         for topic in names:
@@ -189,7 +196,7 @@ class OffsetTable:
         return len(names)
 
     def note_gone(self, topic: str, topic_ids: Iterable[bytes]) -> None:
-        """Have the offsets of a deleted topic looked through, if there are any.
+        """Schedule the removal of a deleted topic's offsets, if there are any.
 
         Takes a time that grows with its groups and with the offsets of open transactions, not with
         all offsets.
@@ -199,16 +206,19 @@ class OffsetTable:
             self.leaving.extend(rows)
 
     def has_gone(self, group_id: str, place: Place) -> bool:
-        """Whether a group has offsets of deleted topics only there: all that may count are."""
+        """Return whether all offsets at a place, committed and pending, belong to deleted
+        topics.
+        """
         return all(
             self.is_gone(place[0], one.topic_id) for one in self._that_count(group_id, place)
         )
 
     def hide_gone(self, group_id: str, place: Place) -> None:
-        """Forget the offsets of deleted topics where a transaction has committed one of the next topic of the name.
+        """Forget offsets of deleted topics at a place where a transaction has an offset of a newer
+        topic of that name.
 
-        A tombstone there would remove that too. Without one the log still has the old ones, and each load finds them
-        until another is committed.
+        A tombstone would also remove the newer offset. Without a tombstone the log keeps the old
+        offsets, and each load finds them until another offset is committed.
         """
         topic, partition = place
         committed = self.get(group_id, topic, partition)
@@ -227,7 +237,7 @@ class OffsetTable:
         return list(partitions | {place[1]: None for place in pending if place[0] == topic})
 
     def note_replayed(self, topic: str, topic_id: bytes) -> None:
-        """A stored offset is of this topic."""
+        """Note that a stored offset belongs to this topic."""
         ids = self.replayed.get(topic)
         if ids is None:
             ids = self.replayed[topic] = set()
@@ -249,7 +259,7 @@ class OffsetTable:
         self._writers.setdefault(group_id, {}).setdefault(place, set()).add(producer_id)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """Its offsets count, or are forgotten."""
+        """Apply or forget the offsets of a transaction."""
         for group_id, places in self._pending.pop(producer_id, {}).items():
             for place, pending in places.items():
                 self._withdraw(producer_id, group_id, place)
@@ -266,7 +276,7 @@ class OffsetTable:
             self._withdraw(producer_id, group_id, place)
 
     def detach(self, group_id: str, waiter: Waiter) -> None:
-        """Take all offsets of a group out of the table; `detached` has where tombstones are due.
+        """Move all offsets of a group from the table to `detached`, for their tombstones.
 
         Takes a time that grows with the group's topics and with its open transactions.
         """
@@ -279,12 +289,12 @@ class OffsetTable:
         self.detached.append(Detached(group_id, topics, waiter))
 
     def group_ids(self) -> Iterator[str]:
-        """Groups with committed or pending offsets; one with both comes twice."""
+        """Yield groups with committed or pending offsets; a group with both twice."""
         yield from self._groups
         yield from self._writers
 
     def _groups_in(self, topic: str) -> Iterator[str]:
-        """Groups with offsets in a topic, committed or pending; each once."""
+        """Yield groups with committed or pending offsets in a topic, each once."""
         known = self._groups_of.get(topic, {})
         groups = {known: None} if isinstance(known, str) else known
         yield from groups
@@ -293,7 +303,9 @@ class OffsetTable:
                 yield group_id
 
     def _that_count(self, group_id: str, place: Place) -> Iterator[Committed]:
-        """What was committed there last, and what counts once its transaction is committed."""
+        """Yield the committed offset of a place, and the pending ones that may still take
+        effect.
+        """
         committed = self.get(group_id, *place)
         if committed is not None:
             yield committed
@@ -333,7 +345,7 @@ class OffsetTable:
             del self._groups_of[topic]
 
     def _overtake(self, group_id: str, place: Place, number: int) -> None:
-        """Pending offsets that came before ``number`` do not count any more."""
+        """Discard pending offsets with a number below ``number``."""
         for producer_id in self._writers.get(group_id, {}).get(place, ()):
             places = self._pending[producer_id][group_id]
             pending = places[place]

@@ -1,9 +1,11 @@
-"""TxnOffsetCommit, and the markers that make its offsets count (contract/kafka.md#23).
+"""TxnOffsetCommit, and the markers that apply its offsets (contract/kafka.md#23).
 
-Theory of operation. The first commit of a transaction is taken when the transaction's coordinator has said that this
-partition is part of it. Between the question and the commit the transaction may end, and the offsets would
-wait for a marker that never comes. So the question is asked under a `Guard`, which the marker of that transaction ends
-(contract/replication.md#T6). The marker of the one before, which may still be on its way, does not.
+Theory of operation. The first commit of a transaction is accepted after the transaction coordinator
+has confirmed that this partition belongs to the transaction. The transaction may end between that
+verification and the commit; then the offsets would wait for a marker that never comes. Therefore
+the verification runs under a `Guard`, which the marker of that transaction invalidates
+(contract/replication.md#T6). The marker of the previous transaction, which may arrive late, does
+not.
 """
 
 from typing import NamedTuple
@@ -25,10 +27,11 @@ class TransactionalCommit(NamedTuple):
 
 
 def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Commit if the transaction has offsets here already; else answer with a `Guard` to verify it under.
+    """Commit if the transaction already has offsets here; else respond with a `Guard` for the
+    verification.
 
     Raises:
-        KafkaError: As `commit_in_transaction`.
+        KafkaError: See `commit_in_transaction`.
     """
     open_epoch = state.transactions.epoch(asked.producer_id)
     if open_epoch == asked.producer_epoch:
@@ -40,13 +43,16 @@ def begin_commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, 
 def commit_in_transaction(
     asked: TransactionalCommit, guard: Guard, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Commit what was verified under ``guard``; answered with None. The offsets wait for the marker.
+    """Commit offsets that were verified under ``guard``; the response is None.
+
+    The offsets wait for the marker.
 
     Raises:
-        InvalidTxnStateError: The producer's transaction has ended meanwhile.
-        CoordinatorLoadInProgressError: It may have: the shard was loaded again. The client asks again.
-        KafkaError: The group refuses it, as it does `commit_offsets`.
-        TurnFullError: They do not fit into one batch.
+        InvalidTxnStateError: The producer's transaction has ended since the verification started.
+        CoordinatorLoadInProgressError: It may have ended: the shard was loaded again, or too many
+            others ended. The client retries.
+        KafkaError: The group rejects the commit; see `commit_offsets`.
+        TurnFullError: The records do not fit into one batch.
     """
     if not state.transactions.knows(guard):
         raise CoordinatorLoadInProgressError
@@ -56,7 +62,7 @@ def commit_in_transaction(
 
 
 def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Write the marker: a producer's offsets count, or are forgotten; answered with None."""
+    """Write the marker, and apply or forget the producer's offsets; the response is None."""
     turn.stamp = end
     state.transactions.end(end)
     state.offsets.end_transaction(end.producer_id, committed=end.committed)

@@ -1,4 +1,4 @@
-"""Which producers' transactions are open on a group coordinator's partition, as far as is known since it was loaded."""
+"""Open transactions on a group coordinator's partition, as far as known since it was loaded."""
 
 from collections import OrderedDict
 from typing import NamedTuple
@@ -6,20 +6,24 @@ from typing import NamedTuple
 from pykafka_core.coordinator.shard import TransactionEnd
 
 MARKER_RAISES_EPOCH = 2
-"""From this transaction version on a marker's epoch is one higher than that of the records (KIP-890)."""
+"""From this transaction version on, the epoch of a marker is one higher than that of the records
+(KIP-890)."""
 ENDS_KEPT = 10_000
-"""More transactions than may end while one commit is verified."""
+"""More than the number of transactions that may end during one verification."""
 
 
 class Guard(NamedTuple):
-    """Holds until the transaction that is verified under it ends. ``owner`` is the table that gave it."""
+    """Valid until the transaction that is verified under it ends.
+
+    ``owner`` is the table that created it.
+    """
 
     owner: "OpenTransactions"
     number: int
 
 
 class _End(NamedTuple):
-    """The last end of a producer's transactions, and the epoch of what ended."""
+    """The number of a producer's last transaction end, and the epoch of that transaction."""
 
     number: int
     epoch: int
@@ -28,7 +32,7 @@ class _End(NamedTuple):
 class OpenTransactions:
     """Open transactions by producer id, and the order in which others have ended.
 
-    Only the last `ENDS_KEPT` ends are known; a guard that is older does not hold any more.
+    Only the last `ENDS_KEPT` ends are known; an older guard is invalid.
     """
 
     __slots__ = "_ends", "_epochs", "_floor", "_number"
@@ -41,31 +45,35 @@ class OpenTransactions:
         """Ends up to this number may be forgotten."""
 
     def epoch(self, producer_id: int) -> int | None:
-        """The epoch in which a producer has offsets pending here; None also where it is not known after a load."""
+        """Return the epoch of a producer's pending offsets; None if there are none or if unknown
+        after a load.
+        """
         return self._epochs.get(producer_id)
 
     def begin(self, producer_id: int, producer_epoch: int) -> None:
-        """Offsets of a transaction were taken."""
+        """Note that offsets of a transaction were accepted."""
         self._epochs[producer_id] = producer_epoch
 
     def guard(self) -> Guard:
-        """Made before a transaction is verified."""
+        """Return a guard; call this before the verification."""
         return Guard(self, self._number)
 
     def knows(self, guard: Guard) -> bool:
-        """Whether all ends since are known."""
+        """Return whether all ends since the guard was created are known."""
         return guard.owner is self and guard.number >= self._floor
 
     def has_ended(self, guard: Guard, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a producer's transaction in that epoch, or a later one, has ended since a guard that is known."""
+        """Return whether a transaction in that epoch or a later one has ended since the guard,
+        which must be known.
+        """
         last = self._ends.get(producer_id)
         return last is not None and last.number > guard.number and last.epoch >= producer_epoch
 
     def end(self, end: TransactionEnd) -> None:
-        """A marker is written."""
+        """Note that a marker is written."""
         self._epochs.pop(end.producer_id, None)
         self._number += 1
-        # A client of TV2 goes on in the marker's epoch, maybe before that is written.
+        # A client of TV2 continues in the marker's epoch, maybe before the marker is written.
         epoch = end.producer_epoch - (end.transaction_version >= MARKER_RAISES_EPOCH)
         self._ends[end.producer_id] = _End(self._number, epoch)
         self._ends.move_to_end(end.producer_id)
