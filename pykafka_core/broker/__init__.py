@@ -1,1 +1,1 @@
-"""The running broker: the only place that holds the core, the clock and the control thread."""
+"""The running broker: the only package that holds the core, the clock and the control thread."""

@@ -1,4 +1,4 @@
-"""What `Broker` is given, in the form of settings."""
+"""Converts the arguments of `Broker` to settings."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,23 @@ QUICK: Sequence[Mapping[str, str]] = (
 )
 """The defaults of an embedded broker that differ from Kafka's.
 
-With Kafka's, the first members of a classic group wait 3 seconds for others. A KIP-848 group is
-assigned again after a second at the earliest, and its members learn of a changed assignment at
-their next heartbeat, up to 5 seconds later. Settings of one mapping depend on each other: if one of
-them is given, Kafka's defaults apply to the others.
+With Kafka's defaults, the first members of a classic group wait 3 seconds for others. A KIP-848
+group is assigned again after a second at the earliest, and its members receive a changed assignment
+at their next heartbeat, up to 5 seconds later. The settings of one mapping depend on each other: if
+one of them is given, Kafka's defaults apply to the others.
 """
 
 
 def check_type(name: str, value: object, kind: type, wanted: str) -> None:
-    """Raise a TypeError that says what to pass, unless ``value`` is None or of ``kind``; a bool is no int."""
+    """Raise a TypeError with advice unless ``value`` is None or of type ``kind``; a bool is not
+    accepted.
+    """
     if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
         raise TypeError(f"{name}={value!r}: pass {wanted}")
 
 
 def as_text(config: Mapping[str, object]) -> dict[str, str]:
-    """Values as server.properties would have them."""
+    """Return the values as text, as in server.properties."""
     check_type("config", config, Mapping, "a mapping of Kafka names to values")
     for name in config:
         check_type("config", name, str, "names of settings as str")
@@ -55,7 +57,7 @@ def with_defaults(
 
 
 def data_dir_of(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:
-    """The data directory; None for memory."""
+    """Return the data directory; None for memory."""
     if given is not None:
         if not os.fspath(given):
             raise ConfigurationError(["data_dir is empty: name a directory, '.' for this one"])
@@ -65,10 +67,10 @@ def data_dir_of(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -
 
 
 def durability_of(given: Durability | None, path: Path | None) -> Durability:
-    """The durability that was asked for, or the default of the place.
+    """Return the given durability, or the default for the data directory.
 
     Raises:
-        ConfigurationError: It contradicts the place.
+        ConfigurationError: It is unknown, or contradicts the data directory.
     """
     default: Durability = "memory" if path is None else "fsync"
     if given is None:

@@ -67,19 +67,20 @@ _log = GuardedLogger(__name__)
 MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
 LEAVE_S = 10
-"""For the controller's answer at a clean stop of a node of several."""
+"""Maximum time to wait for the controller when a node of a cluster stops cleanly."""
 
 
 class Broker:
     """A broker that serves when the constructor returns, until `close`.
 
     Args:
-        data_dir: Where its logs are, made by this or by Apache Kafka; default is ``log.dirs`` of
-            ``config``, and without either every log stays in memory and ends with the broker.
-        listeners: As Kafka writes them, ``NAME://HOST:PORT,…``; port 0 picks one. Without any
-            nothing is bound until `bootstrap_servers` is read.
-        durability: What an acknowledgement promises (docs/DURABILITY.md): ``fsync`` is the default
-            on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
+        data_dir: Directory of the logs, created by this broker or by Apache Kafka; default is
+            ``log.dirs`` of ``config``, and without either every log stays in memory and ends with
+            the broker.
+        listeners: Kafka's ``listeners``, ``NAME://HOST:PORT,…``; port 0 selects a free port.
+            Without listeners nothing is bound until `bootstrap_servers` is read.
+        durability: What an acknowledgement guarantees (docs/DURABILITY.md): ``fsync`` is the
+            default on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
         config: Broker settings by Kafka name, as in server.properties. Four defaults differ from
             Kafka's, so that tests are quick: ``group.initial.rebalance.delay.ms`` is 0 (the first
             members of a classic group do not wait for others);
@@ -87,25 +88,28 @@ class Broker:
             ``group.consumer.heartbeat.interval.ms`` and its minimum are 50 (members of a KIP-848
             group get their assignments at once). If a setting or its minimum is given, the default
             of the other is Kafka's.
-        clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
-        memory_max: Bytes that requests and answers on their way may take beside the page cache;
-            one request and one answer more may be let in. Without a directory the logs may take as
-            much again.
-        on_failure: Called once, on the control thread, when the broker has stopped by itself (see `healthy`),
-            with what was raised. `close` is still to be called.
-        give_up: A file descriptor, or what has one. Once it can be read, a node of several that waits to be let into
-            its cluster gives its start up. So does Ctrl-C, with `KeyboardInterrupt`. Nothing of the broker runs then.
+        clock: A fixed wall-clock time in milliseconds, for tests; default is the system clock.
+        memory_max: Maximum bytes of requests and responses in progress, without the page cache; one
+            more request and one more response may be admitted. Without a directory, the logs may
+            use the same amount again.
+        on_failure: Called once with the exception, on the control thread, when the broker has
+            stopped because of a fault (see `healthy`). `close` must still be called.
+        give_up: A file descriptor, or an object with ``fileno()``. When it becomes readable, a node
+            that waits to join its cluster cancels its start. Ctrl-C also cancels it, with
+            `KeyboardInterrupt`. No part of the broker runs after that.
 
     Raises:
-        ConfigurationError: Settings that cannot be used; it lists all of them.
-        StorageLockedError: Somebody else has the directory open.
+        ConfigurationError: Settings are invalid; it lists all of them.
+        StorageLockedError: Another broker or process has the directory open.
         StorageError: The directory cannot be used.
-        ClusterError: This node of several cannot join the others, or could not in time
-            (``initial.broker.registration.timeout.ms``); `StartGivenUpError` if ``give_up`` said so.
-        MetadataError: Its metadata cannot be understood, an unknown record type by name.
+        ClusterError: This node cannot join its cluster, or could not in time
+            (``initial.broker.registration.timeout.ms``); `StartGivenUpError` if ``give_up`` became
+            readable.
+        MetadataError: The metadata cannot be read; it names an unknown record type.
 
-    Thread-safe. Its one control thread is a daemon; the interpreter's exit, the garbage collector
-    and ``with`` close it. In a forked child every call raises `ForkedError`.
+    Thread-safe. The control thread is a daemon. The broker is also closed at the interpreter's
+    exit, by the garbage collector and by ``with``. In a forked child every call raises
+    `ForkedError`.
     """
 
     _defaults: ClassVar[Sequence[Mapping[str, str]]] = QUICK
@@ -147,7 +151,7 @@ class Broker:
             memory_max=memory_max,
             clock=clock,
         )
-        with ExitStack() as failed:  # of the start; innermost first
+        with ExitStack() as failed:  # undoes a failed start; innermost first
             failed.callback(core.stop, 0)
             self._started = _begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
@@ -166,20 +170,20 @@ class Broker:
         self._closing = native.RLock()
         """Held by the thread that closes."""
         self._is_closing = False
-        """Whether that thread is within `close`, which a signal handler may call in the middle of it."""
+        """Whether that thread is in `close`, which a signal handler may call again."""
         self._close = weakref.finalize(self, _shut_down, self._loop, core, self._started, self._pid)
 
     def __enter__(self) -> Self:
-        """Itself: it serves already."""
+        """Return this broker, which already serves."""
         self._check_usable()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """`close`."""
+        """Call `close`."""
         self.close()
 
     def __repr__(self) -> str:
-        """Where it listens and where its logs are."""
+        """Show the listeners and the data directory."""
         known = (*self._bound, *(() if self._bound else self._started.controllers))
         state = ",".join(map(_address, known)) or "no listener"
         if self.closed or not self.healthy:
@@ -189,8 +193,9 @@ class Broker:
     def close(self) -> None:
         """Stop cleanly: drain, flush, mark the directory as closed cleanly. Idempotent.
 
-        When this returns the directory can be opened again, whichever thread stopped the broker. Only the control
-        thread, as `on_failure`, does not wait for another one, which waits for it.
+        On return the directory can be opened again, whichever thread stopped the broker. Only the
+        control thread, in `on_failure`, does not wait for another closing thread, because that
+        thread waits for it.
         """
         if self._pid != os.getpid():
             return
@@ -203,32 +208,34 @@ class Broker:
             self._is_closing = True
             try:
                 self._close()
-                self._loop.stop()  # the control thread may have been the first
+                self._loop.stop()  # waits if the control thread has closed it
             finally:
                 self._is_closing = False
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether `close` was called."""
         return not self._close.alive
 
     @property
     def healthy(self) -> bool:
-        """Whether it serves: False once it was closed, or stopped by itself, and in a forked child.
+        """Whether it serves: False after it was closed or stopped because of a fault, and in a
+        forked child.
 
-        A broker stops by itself when its control plane meets a fault that it cannot go on with: metadata was committed
-        and could not be applied. It then serves nothing: its ports are closed, every call raises `ClosedError` with
-        the fault as its cause, and what was committed is applied by the next start. A fault in a single request, timer
-        or log line is logged, and the broker goes on.
+        A broker stops by itself when its control plane meets an unrecoverable fault: metadata was
+        committed and could not be applied. It then serves nothing: its ports are closed, every call
+        raises `ClosedError` with the fault as its cause, and the next start applies the committed
+        metadata. A fault in a single request, timer or log line is logged, and the broker
+        continues.
         """
         return self._pid == os.getpid() and not self.closed and self._loop.failure is None
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` that clients take; binds 127.0.0.1 at a free port if nothing is bound yet.
+        """``HOST:PORT`` for clients; binds 127.0.0.1 at a free port if nothing is bound yet.
 
         Raises:
-            ClusterError: This node is a controller only; see `bootstrap_controllers`.
+            ClusterError: This node is only a controller; see `bootstrap_controllers`.
         """
         self._check_usable()
         if not self._settings.start.is_broker:
@@ -243,21 +250,22 @@ class Broker:
 
     @property
     def bootstrap_controllers(self) -> str:
-        """``HOST:PORT`` by which other nodes and clients (``bootstrap.controllers``, KIP-919) reach this controller.
+        """``HOST:PORT`` of this controller for other nodes and clients (``bootstrap.controllers``,
+        KIP-919).
 
-        Empty where this node is no controller of several.
+        Empty unless this node is a controller in a multi-node cluster.
         """
         self._check_usable()
         return ",".join(_address(endpoint) for endpoint in self._started.controllers)
 
     @property
     def listeners(self) -> Mapping[str, str]:
-        """Listener name → ``HOST:PORT`` it is bound to."""
+        """Bound address, ``HOST:PORT``, by listener name."""
         return {endpoint.name: _address(endpoint) for endpoint in self._bound}
 
     @property
     def cluster_id(self) -> str:
-        """As in meta.properties."""
+        """The cluster id in meta.properties."""
         return self._identity.cluster_id
 
     @property
@@ -267,12 +275,14 @@ class Broker:
 
     @property
     def data_dir(self) -> Path | None:
-        """Where its logs are; None for memory."""
+        """Directory of the logs; None for memory."""
         return self._path
 
     @property
     def settings(self) -> BrokerConfigs:
-        """As given, with this broker's defaults; altered values are what DescribeConfigs shows."""
+        """The settings at the start, with this broker's defaults; DescribeConfigs also shows
+        altered values.
+        """
         return self._settings
 
     def create_topic(
@@ -282,7 +292,7 @@ class Broker:
         *,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        """Make a topic; when this returns every client can use it.
+        """Create a topic; on return every client can use it.
 
         Args:
             name: 1 to 249 of ``A–Z a–z 0–9 . _ -``.
@@ -290,7 +300,7 @@ class Broker:
             config: Topic settings by Kafka name.
 
         Raises:
-            KafkaError: The code CreateTopics answers with, such as `TopicAlreadyExistsError`.
+            KafkaError: The error of CreateTopics, such as `TopicAlreadyExistsError`.
         """
         _check_name(name)
         check_type("partitions", partitions, int, "a number as int")
@@ -302,20 +312,21 @@ class Broker:
         """Delete a topic and its records.
 
         Raises:
-            KafkaError: The code DeleteTopics answers with, such as `UnknownTopicOrPartitionError`.
+            KafkaError: The error of DeleteTopics, such as `UnknownTopicOrPartitionError`.
         """
         _check_name(name)
         raise_first_error(self._ask(delete_topic(name)))
 
     def undo_alterations(self, names: Iterable[str]) -> None:
-        """Undo what clients altered of broker settings: what was given, or the default, counts again.
+        """Undo changes of broker settings by clients: the given or default values apply again.
 
         Args:
             names: Broker settings by Kafka name. Their synonyms, such as ``log.retention.ms`` of
-                ``log.retention.hours``, are undone too; those that nobody altered are passed over.
+                ``log.retention.hours``, are undone too; unchanged settings are skipped.
 
         Raises:
-            KafkaError: The code IncrementalAlterConfigs answers with, if the settings did not fit together then.
+            KafkaError: The error of IncrementalAlterConfigs, if the resulting settings are
+                inconsistent.
         """
         self._check_usable()
         if isinstance(names, str):
@@ -327,39 +338,41 @@ class Broker:
             raise_first_error(self._ask(alter_configs(changes)))
 
     def topics(self) -> Mapping[str, int]:
-        """Topic name → number of partitions, internal topics included, by name."""
+        """Return the number of partitions by topic name, sorted, with internal topics."""
         self._check_usable()
         topics = self._image().topics.by_name
         return {name: len(topics[name].partitions) for name in sorted(topics)}
 
     def statistics(self) -> Mapping[str, int]:
-        """One snapshot of the broker's counters by name; ``control.wait.ns.*`` is the GIL's toll.
+        """Return a snapshot of the broker's counters; ``control.wait.ns.*`` includes waits for the
+        GIL.
 
         ``batches_appended``, ``records_appended``, ``bytes_appended`` (as stored) and
-        ``bytes_appended_uncompressed`` are what clients produced, each batch once; with
-        ``bytes_received`` and ``bytes_sent`` their changes over time are the throughput. What
-        ``memory_max`` bounds now: ``input_held_bytes``, ``answers_held_bytes``,
-        ``requests_parked_bytes``, and the ``connections_muted`` that wait for it.
+        ``bytes_appended_uncompressed`` count the batches that clients produced, each once; together
+        with ``bytes_received`` and ``bytes_sent`` they show the throughput. Values that
+        ``memory_max`` limits: ``input_held_bytes``, ``answers_held_bytes``,
+        ``requests_parked_bytes``, and the ``connections_muted`` that wait for memory.
         """
         self._check_usable()
         faults = {"control.faults.count": self._started.control.faults.count}
         return {**_counters(self._core.statistics()), **self._loop.waits.snapshot(), **faults}
 
     def metrics(self) -> str:
-        """Counters, partitions and groups in Prometheus' text format; ``serve --metrics`` offers it over HTTP.
+        """Return counters, partitions and groups in Prometheus' text format; also served by ``serve
+        --metrics``.
 
-        Each partition takes some 20 µs of the calling thread, and the first
-        time after a start about a millisecond: its log is opened.
+        Each partition takes some 20 µs on the calling thread, and the first time after a start
+        about a millisecond, because its log is opened.
         """
         from pykafka_core.broker.metrics.collect import collect
 
         return collect(self._sources())
 
     def health(self) -> "Health":
-        """The faults of the node's partitions and of its directory: names by state.
+        """Return the faults of the node's partitions and of its directory: names by state.
 
-        A node judges its own logs and the followers of partitions that it leads, and the active
-        controller judges all leaders. `pykafka_core.metadata.health` lists the states. Every state
+        A node checks its own logs and the followers of partitions that it leads; the active
+        controller checks all leaders. `pykafka_core.metadata.health` lists the states. Every state
         is a key.
         """
         from pykafka_core.metadata.health import NodeRole, assess
@@ -374,42 +387,45 @@ class Broker:
         return assess(image, self._started.control.replicas, rules.own_min_isr, node)
 
     def explain_group(self, group_id: str) -> Mapping[str, object] | None:
-        """Why a consumer group rebalances or waits: its members, who is waited for, lag, and what happened last.
+        """Explain why a consumer group rebalances or waits: members, missing members, lag and
+        recent events.
 
-        Ready for JSON; ``explanation`` is a list of sentences. None if there is no such group.
+        The result can be written as JSON; ``explanation`` is a list of sentences. None if the group
+        does not exist.
 
         Raises:
-            KafkaError: Another node coordinates the group, or this one has not loaded it yet.
+            KafkaError: Another node coordinates the group, or this node has not loaded it yet.
         """
         from pykafka_core.broker.metrics.why import why
 
         return why(self._sources(), group_id)
 
-    # For `Cluster`: what befalls a process.
+    # For `Cluster`: simulated process failures.
 
     @property
     def _is_controller(self) -> bool:
-        """Whether it is the active controller; a broker that is alone is."""
+        """Return whether it is the active controller; a single broker always is."""
         membership = self._started.control.dispatcher.membership
         return self.healthy and (membership is None or membership.leads)
 
     def _cut_off(self, *, accepted: bool, peers: Sequence[tuple[str, int]] | None) -> None:
-        """As of the core."""
+        """See `pykafka_core._core.Core.cut_off`."""
         self._core.cut_off(accepted=accepted, peers=peers)
 
     def _pause(self) -> None:
-        """Have the control thread stand still; what it has said before is cut off by the caller."""
+        """Suspend the control thread; the caller must cut off what it has already sent."""
         self._loop.pause()
 
     def _resume(self) -> None:
         self._loop.resume()
 
     def _kill(self) -> None:
-        """End as the death of the process would; on return the directory can be opened again."""
+        """Simulate the death of the process; on return the directory can be opened again."""
         with self._closing:
             if self._close.detach() is None:
                 return
-            # What the control thread still says reaches nobody, and what it writes a moment later death would, too.
+            # From now on the control thread's messages are dropped. A process that dies a moment
+            # later could also still have written to its disk.
             self._core.cut_off(accepted=True, peers=None)
             with ExitStack() as end:  # innermost first
                 if self._started.joined is not None:
@@ -431,22 +447,23 @@ class Broker:
         return self._started.control.publisher.image
 
     def _undone(self, resource: ConfigResource, names: AbstractSet[str]) -> dict[str, str | None]:
-        """The changes that undo what was altered of these names: nearly all delete it."""
+        """Return the changes that undo alterations of these settings; nearly all are deletions."""
         altered = self._image().configs.of(*resource)
         changes = dict[str, str | None].fromkeys(sorted(names & altered.keys()))
         if _MIN_ISR in changes and not resource.name:
-            # The cluster has its own from the first start on, which must not be deleted (KIP-966).
+            # The cluster has its own value since its first start, which must not be deleted
+            # (KIP-966).
             changes[_MIN_ISR] = self._settings.broker_value(_MIN_ISR)
             if changes[_MIN_ISR] == altered[_MIN_ISR]:
                 del changes[_MIN_ISR]
         return changes
 
     def _wait_joined(self, settings: BrokerConfigs, give_up: "int | HasFileno | None") -> None:
-        """Return once it may serve."""
+        """Return once the broker may serve."""
         joined = self._started.joined
         if joined is None:
             return
-        timeout_ms = sys.maxsize  # of a controller that is no broker, as in Kafka
+        timeout_ms = sys.maxsize  # a node that is only a controller waits forever, as in Kafka
         if settings.start.is_broker:
             timeout_ms = settings.int("initial.broker.registration.timeout.ms")
         waited = wait_joined(joined, give_up, timeout_ms)
@@ -516,14 +533,14 @@ def _loop(
 def _begin(core: Core, types: CoreTypes, planned: Plan) -> Started:
     if not planned.is_member:
         return start(core, types, planned)
-    # Not before: a broker that is alone has no use for it.
+    # Imported only here, because a single broker does not need it.
     from pykafka_core.broker.start.member import start_member
 
     return start_member(core, types, planned)
 
 
 def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> None:
-    """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
+    """Stop the broker; does nothing in a forked child, which has no threads."""
     if pid == os.getpid():
         membership = started.control.dispatcher.membership
         try:
@@ -537,7 +554,7 @@ def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> Non
 
 
 def _leave(core: Core, membership: "Membership") -> None:
-    """Have the controller move what is led here; one that does not answer holds up no stop for long."""
+    """Ask the controller to move partition leaders away; waits at most `LEAVE_S`."""
     left = native.Event()
     membership.leave(left.set)
     core.wake()
@@ -545,7 +562,9 @@ def _leave(core: Core, membership: "Membership") -> None:
 
 
 def _end(core: Core, started: Started, grace_ms: int) -> None:
-    """Stop everything but the control thread, each part whatever becomes of those before it. Idempotent."""
+    """Stop everything but the control thread; an error in one part does not keep the others
+    running. Idempotent.
+    """
     faults, snapshots = started.control.faults, started.snapshots
     with ExitStack() as end:  # innermost first
         end.callback(faults.guard, "log lines", drain_into_logging(core))
@@ -556,7 +575,7 @@ def _end(core: Core, started: Started, grace_ms: int) -> None:
 
 
 def _take_late(core: Core, started: Started) -> None:
-    """Report faults whose events the stop left in the queue."""
+    """Report faults whose events are still in the queue after the stop."""
     while events := core.wait(0):
         for event in events:
             started.control.dispatcher.take_late(event)
@@ -585,7 +604,7 @@ def _make_core(
 
 
 def _counters(lines: bytes) -> dict[str, int]:
-    """The core's counters: a line of ``name value`` each."""
+    """Parse the core's counters: lines of ``name value``."""
     pairs = (line.split() for line in lines.decode("ascii").splitlines())
     return {name: int(value) for name, value in pairs}
 

@@ -14,7 +14,7 @@ _open = WeakSet[_Closable]()
 
 
 def close_in_children(opened: _Closable) -> None:
-    """Have forked children close this: no copy keeps a port bound, or a pipe open."""
+    """Close this in forked children, so that no copy keeps a port bound or a pipe open."""
     _open.add(opened)
 
 

@@ -1,8 +1,9 @@
-"""The broker's way to `logging`, whose handlers belong to the user's program and may raise.
+"""The broker's access to `logging`, whose handlers belong to the user's program and may raise.
 
-Theory of operation. A handler may raise anything: `pytest.fail` and ``exit()`` raise what is not an `Exception`. On one
-of the broker's threads it costs the line, because no caller could catch it. On a thread of the user's (`Broker()`,
-`Broker.close`) `KeyboardInterrupt` and the like are the caller's: they are raised.
+Theory of operation. A handler may raise anything: `pytest.fail` and ``exit()`` do not raise an
+`Exception`. On the broker's own threads the exception is dropped and the line is lost, because no
+caller could catch it. On a user's thread (`Broker()`, `Broker.close`) `KeyboardInterrupt` and
+similar exceptions belong to the caller and are raised.
 """
 
 import logging
@@ -13,23 +14,25 @@ from contextlib import suppress
 from pykafka_core.broker import native
 
 SURVIVED = (Exception, SystemExit)
-"""What an item may raise without ending the thread. An ``exit()`` in a callback is a fault like others."""
+"""Exceptions that do not end the thread. An ``exit()`` in a callback is treated like any other
+fault."""
 
 _thread = native.local()
 
 
 def never_raise_here() -> None:
-    """From now on no line that this thread logs raises anything; for threads of the broker's own."""
+    """From now on no log line of this thread raises an exception; for the broker's own threads."""
     _thread.is_own = True
 
 
 class GuardedLogger:
-    """A logger whose lines raise nothing but what is the caller's: a handler's fault costs the line.
+    """A logger that only raises exceptions that belong to the caller; when a handler fails, the
+    line is lost.
 
-    The first line that is lost is reported on stderr, as `logging` itself reports a failing handler.
+    The first lost line is reported on stderr, as `logging` itself reports a failing handler.
 
     Args:
-        name: Of the logger.
+        name: Name of the logger.
     """
 
     def __init__(self, name: str) -> None:
@@ -58,7 +61,10 @@ class GuardedLogger:
         self.log(logging.ERROR, text, *arguments, error=error)
 
     def pass_on(self, level: int, time_ms: int, text: str) -> None:
-        """Log a line that was written earlier, at ``time_ms``. The text is no format: it may hold ``%``."""
+        """Log a line that was written earlier, at ``time_ms``.
+
+        The text is not a format string: it may contain ``%``.
+        """
         try:
             if self._logger.isEnabledFor(level):
                 record = self._logger.makeRecord(
@@ -76,7 +82,8 @@ class GuardedLogger:
         self.lost_count += 1
         if self.lost_count > 1 or not logging.raiseExceptions or sys.stderr is None:
             return
-        # stderr may be closed, or the user's own; so may be what a fault says of itself.
+        # stderr may be closed or replaced by the user, and so may the exception's own methods: both
+        # may raise.
         with suppress(BaseException):
             name = self._logger.name
             print(f"pykafka-core: a handler of logger {name} failed:", file=sys.stderr)

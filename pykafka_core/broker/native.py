@@ -1,9 +1,10 @@
-"""Names of `threading` on threads of the system, also where gevent or eventlet patched `threading`.
+"""Names of `threading` that use operating system threads, even if gevent or eventlet patched
+`threading`.
 
 The control thread waits inside the core, which no event loop can interrupt: as a greenlet it would
 block the thread of all greenlets, and the `Broker` that waits for it. Patches change `_thread` and
-`threading` in place, before or after this import. So each use looks: where there is no patch these
-are the names of `threading`, else those of a copy that is made of unpatched modules.
+`threading` in place, before or after this import. So each access checks for a patch: without one,
+these are the names of `threading`, else those of a copy of it with unpatched modules.
 """
 
 import builtins
@@ -22,7 +23,7 @@ __all__ = ["Condition", "Event", "Lock", "RLock", "Thread", "get_ident", "local"
 
 @cache
 def unpatched(name: str) -> ModuleType:
-    """A module of the standard library that is written in C, as it was before any patch.
+    """Return an unpatched copy of a standard library module that is written in C.
 
     Its names are other objects than those of ``sys.modules``.
     """
@@ -37,10 +38,10 @@ def unpatched(name: str) -> ModuleType:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """One of the names above, as it has to be now."""
+        """Return one of the names above, patched or not."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name == "get_ident":  # of the thread, also for a thread that started before a patch
+        if name == "get_ident":  # of the thread, even if it started before a patch
             return unpatched("_thread").get_ident
         return getattr(_copy() if _is_patched() else threading, name)
 
@@ -52,7 +53,7 @@ def _is_patched() -> bool:
 
 @cache
 def _copy() -> ModuleType:
-    """`threading`, with threads and locks of the system."""
+    """Return a copy of `threading` with threads and locks of the operating system."""
     spec = importlib.util.find_spec("threading")
     if spec is None or spec.loader is None:
         raise ImportError("no module named 'threading'")

@@ -1,14 +1,16 @@
-"""What clients and faults can repeat without end is reported once a minute for each kind."""
+"""Limits repeated reports, which clients and faults can cause without end, to one a minute for each
+kind.
+"""
 
 from collections.abc import Callable
 
 INTERVAL_NS = 60 * 10**9
 KINDS_MAX = 256
-"""Clients can make new kinds: of more than these the one that was reported first is forgotten."""
+"""Clients can create new kinds; above this limit the kind that was reported first is forgotten."""
 
 
 class Notices:
-    """Decides which reports are made. Belongs to the control thread.
+    """Decides which reports are made. Used only by the control thread.
 
     Args:
         now_ns: The monotonic clock.
@@ -17,10 +19,13 @@ class Notices:
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._kinds: dict[object, tuple[int, int]] = {}
-        """Kind → when it may be reported again, and how many reports were left out since the last one."""
+        """Kind → the time from which it may be reported again, and the number of reports omitted
+        since the last one."""
 
     def admit(self, kind: object) -> int | None:
-        """Return how many reports of a kind were left out before this one; ``None`` if this one is left out too."""
+        """Return the number of omitted reports of a kind; None if this report must be omitted
+        too.
+        """
         now_ns = self._now_ns()
         not_before_ns, left_out = self._kinds.get(kind, (now_ns, 0))
         if now_ns < not_before_ns:

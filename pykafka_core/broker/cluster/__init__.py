@@ -1,1 +1,1 @@
-"""Several brokers in one process as one cluster, whose nodes can be killed, paused and cut off."""
+"""A cluster of several brokers in one process, whose nodes can be killed, paused and cut off."""

@@ -1,12 +1,13 @@
-"""`Cluster`: several brokers in this process as one Kafka cluster, for tests of failover.
+"""`Cluster`: a Kafka cluster of several brokers in this process, for failover tests.
 
-Theory of operation. Each node is a `Broker` with a data directory and two ports of 127.0.0.1, broker and controller at
-once; they speak to each other over TCP, as processes would. All share one engine, and each has its one control thread.
-What befalls a process befalls a node here by two calls of its core: `abandon` ends it without a word to anybody or a
-byte more on its disk, and `cut_off` has connections carry nothing, as if packets were dropped. A node that is paused is
-cut off from everybody while its control thread stands still, so its timers go off late, as after SIGSTOP.
+Theory of operation. Each node is a `Broker` with a data directory and two ports on 127.0.0.1, as
+broker and controller; nodes communicate over TCP, as separate processes do. All share one engine,
+and each has its own control thread. Process failures are simulated with two calls to the core:
+`abandon` stops a node without closing its connections cleanly or writing another byte to its disk,
+and `cut_off` drops all traffic of connections, as if packets were lost. A paused node is cut off
+from all others while its control thread is suspended, so its timers fire late, as after SIGSTOP.
 
-`leader`, `isr` and `controller` are answered from the newest metadata of the nodes that are up and hear others.
+`leader`, `isr` and `controller` use the newest metadata of the nodes that are up and connected.
 """
 
 import os
@@ -35,30 +36,32 @@ from pykafka_core.types import Durability
 NODES_MAX = 7
 TIMEOUT_S = 30.0
 _LOOK_S = 0.002
-"""Between two looks at metadata that are waited for."""
+"""Poll interval of waits for metadata."""
 
 
 class Cluster:
-    """Several brokers that are one cluster, and serve when the constructor returns, until `close`.
+    """Several brokers that form one cluster, and serve when the constructor returns, until `close`.
 
     Args:
-        brokers: How many, 1 to 7; each is broker and controller. Their node ids are 0, 1, …, as they are counted in
-            `brokers`: ``cluster.kill(cluster.leader("orders"))``.
-        config: Settings of every node by Kafka name. The defaults are made for tests of failover: a topic has 3
-            replicas and ``acks=all`` waits for 2, fewer where there are fewer brokers; a node that says nothing is
-            given up after two seconds (``broker.session.timeout.ms``, ``replica.lag.time.max.ms``), a controller after
-            one; internal topics have 4 partitions. Groups have the quick settings of `Broker`.
-        data: A directory that keeps the nodes' data, in one folder for each; default is a temporary one, which goes
-            with the cluster.
-        durability: Of every node. As nothing here loses what a disk was given, ``os`` is the default, the quickest.
+        brokers: Number of nodes, 1 to 7; each is broker and controller. Node ids are 0, 1, …, the
+            indexes of the property `brokers`: ``cluster.kill(cluster.leader("orders"))``.
+        config: Settings of every node by Kafka name. The defaults suit failover tests: a topic has
+            3 replicas and ``acks=all`` waits for 2, fewer if there are fewer brokers; a silent node
+            is fenced after two seconds (``broker.session.timeout.ms``,
+            ``replica.lag.time.max.ms``), a controller is replaced after one; internal topics have 4
+            partitions. Groups have the quick settings of `Broker`.
+        data: A directory for the nodes' data, with one folder per node; default is a temporary
+            directory, which is deleted with the cluster.
+        durability: Of every node. The default is ``os``, the fastest, because simulated failures
+            never lose written data.
 
     Raises:
-        ConfigurationError: Settings that cannot be used.
-        StorageError: The directory is of another number of nodes, or cannot be used.
-        ClusterError: The nodes did not become a cluster in time.
+        ConfigurationError: Settings are invalid.
+        StorageError: The directory belongs to another number of nodes, or cannot be used.
+        ClusterError: The nodes did not form a cluster in time.
 
-    To be used by one thread; the nodes themselves are thread-safe. Node numbers that there are not raise IndexError.
-    In a forked child every call raises `ForkedError`, and `close` does nothing.
+    For use by one thread; the nodes themselves are thread-safe. Invalid node numbers raise
+    IndexError. In a forked child every call raises `ForkedError`, and `close` does nothing.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Cluster:
         self._pid = os.getpid()
         self._closed = False
         self._starting: list[Latch] = []
-        """Gives up each start that is under way, in whichever thread. With `_closed`, guarded by `_starts`."""
+        """Cancels each start in progress, in any thread. Guarded, like `_closed`, by `_starts`."""
         self._starts = native.Condition()
         try:
             self.start(*range(brokers))
@@ -90,23 +93,23 @@ class Cluster:
             raise
 
     def __enter__(self) -> Self:
-        """Itself: it serves already."""
+        """Return this cluster, which already serves."""
         self._check_process()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """`close`."""
+        """Call `close`."""
         self.close()
 
     def __repr__(self) -> str:
-        """How many nodes are up, and where."""
+        """Show how many nodes are up, and the data directory."""
         up = sum(self._is_up(node) for node in range(self._count))
         return f"<Cluster {up} of {self._count} up, data={self._places.folder}>"
 
     def close(self) -> None:
-        """End all nodes: cleanly where their data are kept, else at once. Idempotent.
+        """Stop all nodes: cleanly if their data are kept, else by killing them. Idempotent.
 
-        Starts that other threads wait for are given up.
+        Starts that other threads wait for are cancelled.
         """
         if self._pid != os.getpid():
             return
@@ -131,12 +134,15 @@ class Cluster:
 
     @property
     def brokers(self) -> tuple[Broker, ...]:
-        """By node id. One that is down is the `Broker` that it was, closed; after `start` it is another."""
+        """The brokers by node id.
+
+        A node that is down has its closed `Broker`; `start` replaces it by a new one.
+        """
         return tuple(self._nodes[node] for node in range(self._count))
 
     @property
     def bootstrap_servers(self) -> str:
-        """``HOST:PORT`` of every node, whether it is up or not: what clients take."""
+        """``HOST:PORT`` of every node, up or down, for clients."""
         return ",".join(self._places.bootstrap(node) for node in range(self._count))
 
     def create_topic(
@@ -147,16 +153,17 @@ class Cluster:
         config: Mapping[str, object] | None = None,
         timeout: float = TIMEOUT_S,
     ) -> None:
-        """Make a topic; on return every node that is up and reached knows it.
+        """Create a topic; on return every node that is up and connected has it in its metadata.
 
         Args:
-            name: As of `Broker.create_topic`, and so are the other arguments and the errors.
+            name: See `Broker.create_topic`, also for the other arguments and errors.
             partitions: Default is ``num.partitions``.
             config: Topic settings by Kafka name.
             timeout: Seconds.
 
         Raises:
-            TimeoutError: No controller made it, or a node does not know it by then.
+            TimeoutError: No controller created it, or it is missing in a node's metadata at that
+                time.
         """
         deadline = time.monotonic() + timeout
         is_in_doubt = False
@@ -164,7 +171,7 @@ class Cluster:
             try:
                 node = self.controller(deadline - time.monotonic())
                 self._nodes[node].create_topic(name, partitions, config=config)
-            except NotControllerError:  # deposed meanwhile: another one may have made it
+            except NotControllerError:  # no longer active; the topic may have been created
                 is_in_doubt = True
             except TopicAlreadyExistsError:
                 if not is_in_doubt:
@@ -178,16 +185,19 @@ class Cluster:
             lambda: f"not every node knows {name}",
         )
 
-    # What befalls nodes.
+    # Node failures.
 
     def start(self, *nodes: int) -> None:
-        """Start nodes that are down; return when each serves.
+        """Start nodes that are down; return when all of them serve.
 
-        Where fewer than a majority of all nodes would be up, it waits for others to be started by other threads.
+        If fewer than a majority of all nodes would be up, this waits until other threads start more
+        nodes.
 
         Raises:
-            RuntimeError: A node is up, or isolated: nobody would let it in. The cluster is closed, or was meanwhile.
-            ClusterError: They were not let in within ``initial.broker.registration.timeout.ms``.
+            RuntimeError: A node is up, or isolated and therefore could not join. The cluster is
+                closed, or was closed during the start.
+            ClusterError: The nodes could not join within
+                ``initial.broker.registration.timeout.ms``.
         """
         with self._start_under_way() as give_up:
             for node in nodes:
@@ -196,14 +206,15 @@ class Cluster:
                     raise RuntimeError(f"node {node} is up")
                 if node in self._network.isolated:
                     raise RuntimeError(f"node {node} is isolated: heal() first")
-            # The lowest one stands for election in a new cluster: the others should hear it.
+            # The node with the lowest id starts the first election of a new cluster: start the
+            # others first, to receive its requests.
             order = sorted(nodes, reverse=True)
             _at_once(lambda node: self._start(node, give_up), order, give_up.set)
             self._connect()
 
     @contextmanager
     def _start_under_way(self) -> Iterator[Latch]:
-        """A start that `close` gives up and waits for."""
+        """Register a start that `close` cancels and waits for."""
         self._check_process()
         give_up = Latch()
         with self._starts:
@@ -220,19 +231,20 @@ class Cluster:
                 self._starts.notify_all()
 
     def stop(self, *nodes: int) -> None:
-        """Stop nodes cleanly, one after the other: what they lead moves to others before.
+        """Stop nodes cleanly, one after the other; their partition leaders move to other nodes
+        first.
 
         Raises:
-            RuntimeError: A node is down, or paused: it would do nothing.
+            RuntimeError: A node is down, or paused, and could not react.
         """
         for node in nodes:
             self._running(node).close()
 
     def kill(self, *nodes: int) -> None:
-        """End nodes as kill -9 does, all of them before any is done with.
+        """Stop nodes like kill -9; all of them are cut off before the first one is stopped.
 
-        Nobody is told anything, and nothing is written or synced any more. What they wrote is in the page cache, as
-        after the death of a process. A paused node can be killed.
+        Connections are not closed cleanly, and nothing more is written or synced. Written data
+        remain in the page cache, as after the death of a process. A paused node can be killed.
 
         Raises:
             RuntimeError: A node is down.
@@ -246,10 +258,10 @@ class Cluster:
             self._network.paused.discard(node)
 
     def wipe(self, node: int) -> None:
-        """Remove all records of a node that is down, as if its disk was replaced, but for what it is to the quorum.
+        """Delete all partition data of a stopped node, as if its disk was replaced.
 
-        It keeps its identity and the metadata log, as it is a voter that must not forget its votes; all else it fetches
-        from the leaders when it is started.
+        The node keeps its identity and the metadata log, because a voter must not forget its votes.
+        It fetches everything else from the leaders when it is started.
 
         Raises:
             RuntimeError: The node is up.
@@ -264,12 +276,13 @@ class Cluster:
                 folder.unlink()
 
     def pause(self, node: int) -> None:
-        """Have a node do nothing, as SIGSTOP does: it answers nobody, and its connections stay open.
+        """Suspend a node, as SIGSTOP does: it does not respond, and its connections stay open.
 
-        Calls of its `Broker` that ask the control thread, such as `Broker.create_topic`, wait until `resume`.
+        Calls of its `Broker` that need the control thread, such as `Broker.create_topic`, wait
+        until `resume`.
 
         Raises:
-            RuntimeError: It is down.
+            RuntimeError: The node is down.
         """
         broker = self._up(node)
         self._network.paused.add(node)
@@ -277,10 +290,12 @@ class Cluster:
         broker._pause()
 
     def resume(self, node: int) -> None:
-        """Have a paused node go on: it finds out what happened meanwhile. Nothing if it is not paused.
+        """Resume a paused node, which then catches up with the cluster.
+
+        Does nothing if it is not paused.
 
         Raises:
-            RuntimeError: It is down.
+            RuntimeError: The node is down.
         """
         broker = self._up(node)
         self._network.paused.discard(node)
@@ -288,11 +303,12 @@ class Cluster:
         self._connect()
 
     def isolate(self, *nodes: int, clients: bool = False) -> None:
-        """Cut nodes off from all others: what is sent from or to them does not arrive, as if packets were dropped.
+        """Cut nodes off from all others: traffic from and to them is dropped, as if packets were
+        lost.
 
         Args:
-            nodes: Each is cut off from every other one, also of these.
-            clients: Whether clients do not reach them either.
+            nodes: Each is cut off from every other node, also from the other nodes in this list.
+            clients: Whether clients are cut off from them too.
 
         Raises:
             RuntimeError: A node is down.
@@ -303,17 +319,20 @@ class Cluster:
         self._connect()
 
     def heal(self) -> None:
-        """Have nobody be isolated: what was on its way arrives. Paused nodes stay paused."""
+        """Reconnect all isolated nodes; traffic that was held back arrives.
+
+        Paused nodes stay paused.
+        """
         self._network.isolated.clear()
         self._connect()
 
-    # What is.
+    # State.
 
     def controller(self, timeout: float = TIMEOUT_S) -> int:
-        """The node that is the active controller, once there is one among those that are up and reached.
+        """Return the active controller, once one of the connected nodes is active.
 
         Raises:
-            TimeoutError: There is none.
+            TimeoutError: There is none within ``timeout`` seconds.
         """
         found: list[int] = []
 
@@ -325,9 +344,9 @@ class Cluster:
         return found[0]
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The node that leads a partition; None if nobody does.
+        """Return the leader of a partition; None if there is no leader.
 
-        A node that has died leads until its session is over: see `wait_leader`.
+        A node that was killed remains the leader until its session ends: see `wait_leader`.
 
         Raises:
             UnknownTopicOrPartitionError: There is no such partition.
@@ -343,10 +362,10 @@ class Cluster:
         other_than: int | None = None,
         timeout: float = TIMEOUT_S,
     ) -> int:
-        """The node that leads a partition, once one does, and one other than ``other_than``.
+        """Return the leader of a partition, once there is one that is not ``other_than``.
 
         Raises:
-            TimeoutError: Seconds were over before.
+            TimeoutError: There is none within ``timeout`` seconds.
             UnknownTopicOrPartitionError: There is no such partition.
         """
 
@@ -360,7 +379,7 @@ class Cluster:
         return self._partition(topic, partition).leader
 
     def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """The nodes in sync with a partition's leader, itself among them, in ascending order.
+        """Return the in-sync replicas of a partition, including the leader, in ascending order.
 
         Raises:
             UnknownTopicOrPartitionError: There is no such partition.
@@ -378,13 +397,13 @@ class Cluster:
         """Wait for a partition's ISR, and return it.
 
         Args:
-            topic: Of the partition.
-            partition: Its index.
-            isr: How many are in sync, or which nodes; default: all replicas.
+            topic: Name of the topic.
+            partition: Index of the partition.
+            isr: Number of in-sync replicas, or their node ids; default: all replicas.
             timeout: Seconds.
 
         Raises:
-            TimeoutError: It is another one by then.
+            TimeoutError: The ISR is different after ``timeout`` seconds.
             UnknownTopicOrPartitionError: There is no such partition.
         """
         wanted = isr if isr is None or isinstance(isr, int) else tuple(sorted(isr))
@@ -409,7 +428,7 @@ class Cluster:
         return found.partitions[index]
 
     def _images(self) -> list[MetadataImage]:
-        """Of the nodes that are up and reached; of all if none is."""
+        """Images of the nodes that are up and connected; of all nodes if none is."""
         return [self._nodes[node]._image() for node in self._reached() or range(self._count)]
 
     def _reached(self) -> list[int]:
@@ -426,7 +445,7 @@ class Cluster:
         )
 
     def _connect(self) -> None:
-        """Have each core carry what the network does now."""
+        """Apply the state of the network to each core."""
         self._check_process()
         for node in range(self._count):
             if self._is_up(node):
@@ -481,10 +500,10 @@ _OF_RECORDS = frozenset(
 def _at_once(
     act: Callable[[int], object], nodes: Iterable[int], failed: Callable[[], object] = lambda: None
 ) -> None:
-    """Do something with each node, all at the same time; the first error is raised when all are done.
+    """Run ``act`` for all nodes in parallel; raise the first error when all calls have ended.
 
     Args:
-        failed: Called at the first error, so that the others do not wait for what will not come; also at Ctrl-C.
+        failed: Called at the first error and at Ctrl-C, to end calls that wait for the failed one.
     """
     nodes = list(nodes)
     if not nodes:
@@ -499,7 +518,7 @@ def _at_once(
             errors.append(error)
             failed()
 
-    # An executor's threads are joined before `main_thread` reports the interpreter's exit.
+    # No executor: its threads are joined before `main_thread` reports the interpreter's exit.
     threads = [native.Thread(target=guarded, args=(n,), name=f"pykafka-cluster-{n}") for n in nodes]
     started: list[native.Thread] = []
     try:

@@ -1,4 +1,4 @@
-"""Who reaches whom in a cluster in one process: what each node's core has to be cut off from."""
+"""Connectivity of the nodes of a cluster in one process: the traffic that each core must drop."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from pykafka_core.broker.cluster.places import Places
 
 
 class Cut(NamedTuple):
-    """What a core carries nothing to; see `pykafka_core._core.Core.cut_off`."""
+    """The connections whose traffic a core drops; see `pykafka_core._core.Core.cut_off`."""
 
     accepted: bool
     peers: list[tuple[str, int]] | None
 
 
 class Network:
-    """Nodes that are paused or isolated. A value of the test's: it does not know who is up.
+    """Paused and isolated nodes. Controlled by the test; it does not track which nodes are up.
 
     Args:
-        places: Where each node is reached.
-        count: Nodes.
+        places: Addresses of the nodes.
+        count: Number of nodes.
     """
 
     def __init__(self, places: Places, count: int) -> None:
@@ -26,15 +26,17 @@ class Network:
         self._nodes = range(count)
         self.paused: set[int] = set()
         self.isolated: dict[int, bool] = {}
-        """Node → whether clients do not reach it either."""
+        """Node → whether clients are also cut off."""
 
     @property
     def unreachable(self) -> set[int]:
-        """Nodes whose metadata may be old, as they hear nothing."""
+        """Nodes whose metadata may be outdated, because they receive no traffic."""
         return self.paused | set(self.isolated)
 
     def cut(self, node_id: int) -> Cut:
-        """What a node is cut off from: both ends of a connection between two nodes are looked at."""
+        """Return the connections that a node must drop; both ends of a connection drop its
+        traffic.
+        """
         if node_id in self.paused:
             return Cut(True, None)
         if node_id in self.isolated:

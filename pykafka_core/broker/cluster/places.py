@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster in one process keep their logs and listen, and the settings that they begin with."""
+"""Data directories, addresses and initial settings of the nodes of a cluster in one process."""
 
 import os
 import socket
@@ -28,19 +28,21 @@ QUICK: Mapping[str, object] = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
 }
-"""Shorter than Kafka's defaults, so that a test of failover takes a second or two; with fewer internal partitions."""
+"""Shorter than Kafka's defaults, so that a failover test takes a second or two; with fewer internal
+partitions."""
 
 
 class Places:
     """Directories and ports, which a node keeps while it is down.
 
     Args:
-        count: Nodes, with the ids from 0 on.
-        data: Has a directory for each node by its id, made at the first time; None for a temporary one.
+        count: Number of nodes; their ids start at 0.
+        data: Contains a directory for each node, named by its id, created the first time; None for
+            a temporary directory.
 
     Raises:
-        StorageError: The directory holds another number of nodes, or cannot be used.
-        OSError: A port that it was made with belongs to somebody else now.
+        StorageError: The directory belongs to another number of nodes, or cannot be used.
+        OSError: A port of an existing directory is used by another program.
     """
 
     def __init__(self, count: int, data: Path | None) -> None:
@@ -58,19 +60,19 @@ class Places:
             raise
 
     def directory(self, node_id: int) -> Path:
-        """Of one node."""
+        """Return the directory of a node."""
         return self.folder / str(node_id)
 
     def peers(self, node_id: int) -> list[tuple[str, int]]:
-        """Where others reach a node."""
+        """Return the addresses at which other nodes connect to a node."""
         return [(LOOPBACK, self._brokers[node_id]), (LOOPBACK, self._controllers[node_id])]
 
     def bootstrap(self, node_id: int) -> str:
-        """Where clients reach a node, whether it is up or not."""
+        """Return the address of a node for clients, whether it is up or not."""
         return f"{LOOPBACK}:{self._brokers[node_id]}"
 
     def settings(self, node_id: int) -> dict[str, object]:
-        """What a node is started with, where nothing else is given."""
+        """Return the settings of a node; the caller may override them."""
         count = len(self._brokers)
         broker, controller = self._brokers[node_id], self._controllers[node_id]
         replicas, min_isr = min(3, count), min(2, count)
@@ -92,13 +94,13 @@ class Places:
         }
 
     def close(self) -> None:
-        """Give the ports back, and remove what is temporary."""
+        """Release the ports, and remove a temporary directory."""
         for reserved in self._reserved:
             reserved.close()
         self._remove()
 
     def _known(self, count: int) -> list[int] | None:
-        """Ports of the controllers that the directories were made with; None if they were not."""
+        """Return the controller ports in existing directories; None for new directories."""
         known = [DataDirectory(self.directory(node)).identity() for node in range(count)]
         if not any(known):
             return None
@@ -121,7 +123,10 @@ class Places:
         return ports
 
     def _reserve(self, port: int = 0) -> int:
-        """A port that nobody else is given, as it stays bound; a node may listen there, as this socket never does."""
+        """Reserve a port by keeping it bound.
+
+        A node can still listen on it, because this socket never does.
+        """
         reserved = socket.socket()
         self._reserved.append(reserved)
         close_in_children(reserved)
@@ -131,13 +136,13 @@ class Places:
 
 
 def _wipe_own(directory: Path, pid: int) -> None:
-    """At the end of the process that made it, not of its forked children."""
+    """Remove the directory, but not in a forked child."""
     if pid == os.getpid():
         wipe(directory)
 
 
 def wipe(directory: Path) -> None:
-    """Remove a directory with all it holds, if it is there."""
+    """Remove a directory with its contents, if it exists."""
     import shutil
 
     with suppress(FileNotFoundError):

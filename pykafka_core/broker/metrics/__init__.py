@@ -1,1 +1,3 @@
-"""What a broker tells about itself: to Prometheus, to health checks, and to who asks why a group is stuck."""
+"""Information about a broker: metrics for Prometheus, health checks, and explanations for groups
+that wait.
+"""

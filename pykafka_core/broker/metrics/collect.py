@@ -1,8 +1,9 @@
-"""What a broker's metrics are made of: its counters, its partitions and its groups, each read once.
+"""Collects a broker's metrics: counters, partitions and groups, each read once.
 
-Nothing here runs where records do. Counters are one snapshot. Sizes and groups come from the control thread, a thousand
-at a time between clients' requests; offsets are asked on the caller's thread, of the partitions that have a log. The
-first question after a start opens that log, in about a millisecond and without keeping a descriptor.
+Nothing here runs on the path of records. Counters are one snapshot. Sizes and groups come from the
+control thread, a thousand at a time between clients' requests. Offsets are read on the caller's
+thread, from partitions that have a log. The first read after a start opens that log, in about a
+millisecond and without keeping a descriptor.
 """
 
 import time
@@ -29,7 +30,8 @@ T = TypeVar("T")
 
 NS_PER_S = 10**9
 SERIES_MAX = 50_000
-"""Series of one metric of partitions or groups: about 4 MB. Clients decide the number of groups."""
+"""Maximum series of one metric of partitions or groups: about 4 MB. Clients determine the number of
+groups."""
 LEVELS = frozenset(
     {
         "answers_held_bytes",
@@ -41,14 +43,14 @@ LEVELS = frozenset(
         "requests_parked_bytes",
     }
 )
-"""Counters of the core that go down as well."""
+"""Counters of the core that can also decrease."""
 LINES_AT_ONCE = 100
 _REQUESTS = "requests_"
 _EMPTY = (0, 0, 0)
 
 
 class Sources(NamedTuple):
-    """Where values come from."""
+    """Sources of the values."""
 
     core: "Core"
     node_id: int
@@ -59,7 +61,7 @@ class Sources(NamedTuple):
 
 
 class _Limited:
-    """Makes metrics of at most `SERIES_MAX` series, and counts the series that it omits."""
+    """Creates metrics of at most `SERIES_MAX` series, and counts the series that it omits."""
 
     def __init__(self) -> None:
         self._omitted: dict[str, int] = {}
@@ -72,9 +74,9 @@ class _Limited:
         sample: Callable[[T], Sample],
         omitted: int = 0,
     ) -> Family:
-        """Make a metric of the first rows; a row that is omitted costs no sample.
+        """Create a metric of the first rows; an omitted row creates no sample.
 
-        ``omitted`` series have no row.
+        ``omitted`` is the number of series without a row.
         """
         rest = iter(rows)
         samples = [sample(row) for row in islice(rest, SERIES_MAX)]
@@ -82,7 +84,7 @@ class _Limited:
         return Family(name, "gauge", text, samples)
 
     def omitted(self) -> Family:
-        """How many series each of the metrics lacks."""
+        """Return the number of omitted series of each metric."""
         samples = [Sample({"metric": name}, count) for name, count in self._omitted.items()]
         return Family("series_omitted", "gauge", "series that a metric lacks", samples)
 
@@ -99,7 +101,7 @@ class Partition(NamedTuple):
 
 
 def collect(sources: Sources) -> str:
-    """Return everything in Prometheus' text format.
+    """Return all metrics in Prometheus' text format.
 
     Raises:
         ClosedError: The broker stopped.
@@ -128,7 +130,7 @@ def collect(sources: Sources) -> str:
         if not count % LINES_AT_ONCE:
             time.sleep(
                 0
-            )  # the GIL goes to who waits for it: else the control thread would wait 5 ms each time
+            )  # releases the GIL; else the control thread would wait 5 ms for it each time
     return "".join(found)
 
 
@@ -150,7 +152,9 @@ def _counters(statistics: Mapping[str, int]) -> Iterator[Family]:
 
 
 def _control(statistics: Mapping[str, int]) -> Iterator[Family]:
-    """What the control loop says of itself: in its waits is what threads that hog the GIL cost."""
+    """Metrics of the control loop; its waits show the cost of threads that hold the GIL for
+    long.
+    """
     waits, waited = "control_waits_total", "control_wait_seconds_total"
     yield _single(
         waits,
@@ -183,7 +187,9 @@ def _single(name: str, kind: str, text: str, value: float) -> Family:
 
 
 def _partitions(sources: Sources) -> tuple[list[Partition], int]:
-    """Those that this node leads, and how many were not read: damaged ones, and those that just went."""
+    """Return the partitions that this node leads, and how many were not read: damaged or just
+    deleted ones.
+    """
     topics = sources.image().topics.by_name
     led = [
         (topics[name].topic_id, name, index)

@@ -24,7 +24,9 @@ class Family(NamedTuple):
 
 
 def lines(families: Iterable[Family]) -> Iterator[str]:
-    """Yield the lines of all families, each with its end; a family without samples has none."""
+    """Yield the lines of all families, each with its line end; a family without samples has no
+    lines.
+    """
     for family in families:
         head = True
         for labels, value in family.samples:
@@ -46,7 +48,7 @@ def _labels(labels: Mapping[str, str | int]) -> str:
 
 
 def _value(value: str | int) -> str:
-    """Group ids are the client's: any text at all."""
+    """Escape a label value; clients choose group ids, which may contain any text."""
     if isinstance(value, int):
         return str(value)
     escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,4 +1,7 @@
-"""Questions of this process to the control thread: about shards and logs. They take turns with clients' requests."""
+"""Queries of this process to the control thread, about shards and logs.
+
+They take turns with clients' requests.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,31 +33,32 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ask = Callable[[LocalRequest], Message]
-"""Submits a request and waits for its answer."""
+"""Submits a request and waits for its response."""
 
 PAGE_WEIGHT = 1_000
 """Groups and offsets that one operation reads: under a millisecond of the control thread."""
 COMMAND_PARTITIONS_MAX = 1_000
-"""Of one command to the core."""
+"""Maximum number of partitions in one command to the core."""
 SIZES_TIMEOUT_MS = 5_000
 PATIENCE_S = 10.0
 
 _Run = Callable[[GroupShard, Waiter, Turn], None]
 _DONE = HeartbeatResponse()
-"""The answer to every question: what was found has gone another way."""
+"""The response to every query; the results are returned in another way."""
 
 
 class Question(LocalRequest):
-    """A request of this process that reads."""
+    """A request of this process that only reads."""
 
     name = "a question of this process"
     owner = Owner.LOCAL
 
     def wait(self) -> Message:
-        """Block until the answer, for a while: a disk that stands still must not take all threads that ask.
+        """Block until the response, for a limited time: a stalled disk must not block all threads
+        that query.
 
         Raises:
-            KafkaError: As `LocalRequest.wait`; REQUEST_TIMED_OUT after `PATIENCE_S`.
+            KafkaError: See `LocalRequest.wait`; REQUEST_TIMED_OUT after `PATIENCE_S`.
         """
         if not self._done.wait(PATIENCE_S):
             raise RequestTimedOutError(f"the broker did not answer within {PATIENCE_S:g} s")
@@ -62,7 +66,7 @@ class Question(LocalRequest):
 
 
 def ask_group(ask: Ask, group_id: str) -> GroupView | None:
-    """Return a group as its shard has it; None if there is none of that id.
+    """Return a group from its shard; None if there is no such group.
 
     Raises:
         KafkaError: This node does not coordinate it, or its shard is not loaded yet.
@@ -80,7 +84,7 @@ def ask_group(ask: Ask, group_id: str) -> GroupView | None:
         return Coordinate([GroupOperation(index, run)], lambda results: _keep(found, results))
 
     ask(Question(decide))
-    if not found:  # nobody has asked for any group yet
+    if not found:  # the internal topic does not exist yet
         return None
     if found[0].error_code:
         raise error_of(found[0].error_code)()
@@ -88,7 +92,9 @@ def ask_group(ask: Ask, group_id: str) -> GroupView | None:
 
 
 class Summaries(NamedTuple):
-    """All groups of this node's shards, in short, and how many of the shards could not be read, as while they load."""
+    """Summaries of all groups of this node's shards, and the number of shards that could not be
+    read, for example while they load.
+    """
 
     groups: Sequence[GroupSummary]
     unread_count: int
@@ -109,9 +115,10 @@ def ask_summaries(ask: Ask, node_id: int) -> Summaries:
 def _ask_pages(
     ask: Ask, node_id: int, starts: dict[int, int] | None
 ) -> tuple[dict[int, int], list[Page], int]:
-    """Where the pages after the next ones begin, these, and how many shards have not answered.
+    """Return the starts of the following pages, the pages, and the number of shards without a
+    result.
 
-    Without ``starts`` the next ones are the first of all.
+    Without ``starts``, the first page of each shard is read.
     """
     found: list[Coordinated] = []
     indexes: list[int] = []
@@ -144,7 +151,7 @@ def _page(start: int) -> _Run:
 
 
 class Sizes(NamedTuple):
-    """Bytes of each log that exists, and the partitions of which that could not be asked in time."""
+    """Bytes of each existing log, and the partitions that could not be queried in time."""
 
     found: Mapping[PartitionId, int]
     unknown: AbstractSet[PartitionId]

@@ -1,7 +1,8 @@
-"""A broker's own HTTP port: metrics, health and groups. It reads, and answers only GET.
+"""A broker's HTTP port for metrics, health and groups. It only reads, and only supports GET.
 
-Each connection has one request and one thread, of `CONNECTIONS_MAX`; who stands still is dropped after `TIMEOUT_S`.
-What is read for ``/metrics`` is given to all who ask within `FRESH_S`: impatient scrapers cost no more than one.
+Each connection has one request and one thread, at most `CONNECTIONS_MAX`; idle connections are
+closed after `TIMEOUT_S`. The result of ``/metrics`` is reused for `FRESH_S`, so that many scrapers
+cost no more than one.
 """
 
 import json
@@ -46,12 +47,12 @@ class _Answer(NamedTuple):
 
 
 class MetricsServer:
-    """Serves one broker's metrics from the constructor on, until `close`.
+    """Serves one broker's metrics from construction until `close`.
 
     Args:
-        broker: What is told about; it may stop meanwhile.
-        host: An address of this machine; empty is the loopback address.
-        port: 0 picks one.
+        broker: The broker; it may stop before this server does.
+        host: An address of this machine; empty for the loopback address.
+        port: 0 selects a free port.
 
     Raises:
         OSError: The address cannot be used.
@@ -73,13 +74,13 @@ class MetricsServer:
 
     @property
     def address(self) -> str:
-        """``HOST:PORT`` where it is bound."""
+        """The bound address, ``HOST:PORT``."""
         host, port = self._server.server_address[:2]
         name = host if isinstance(host, str) else bytes(host).decode()
         return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
     def close(self) -> None:
-        """Stop listening. Idempotent; requests that are being answered are not waited for."""
+        """Stop listening. Idempotent; requests in progress are not awaited."""
         if self._pid != os.getpid():
             return  # a forked child does not have the thread
         self._server.shutdown()
@@ -92,7 +93,7 @@ def _is_loopback(host: object) -> bool:
 
 
 class _Pages:
-    """What there is to read, by path."""
+    """The pages by path."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -101,7 +102,7 @@ class _Pages:
         self._read_at = -FRESH_S
 
     def answer(self, target: str) -> _Answer:
-        """Return the page; whatever is wrong with the broker is an answer too."""
+        """Return a page; errors of the broker also become a page."""
         path = urlsplit(target).path
         try:
             if path == "/metrics":
@@ -119,7 +120,7 @@ class _Pages:
         return _Answer(HTTPStatus.NOT_FOUND, _TEXT, text)
 
     def _fresh_metrics(self) -> str:
-        """Read once for all who ask at the same time: they wait for the lock."""
+        """Read the metrics once for concurrent requests, which wait for the lock."""
         if not self._lock.acquire(timeout=TIMEOUT_S):
             raise RequestTimedOutError("others have waited for the same metrics for long")
         try:
@@ -149,7 +150,7 @@ class _Pages:
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    """Not an `HTTPServer`, which looks up its own name in the DNS."""
+    """Not an `HTTPServer`, which looks up its own name in DNS."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -165,7 +166,7 @@ class _Server(ThreadingMixIn, TCPServer):
     def process_request(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
     ) -> None:
-        """Begin a thread, or hang up if all are taken."""
+        """Start a thread, or close the connection if all are in use."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -174,7 +175,7 @@ class _Server(ThreadingMixIn, TCPServer):
     def process_request_thread(
         self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
     ) -> None:
-        """Answer, on a thread of its own."""
+        """Handle a request on its own thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -191,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer one request; the connection is closed then."""
+        """Handle one request; the connection is closed afterwards."""
         assert isinstance(self.server, _Server), "it belongs to that server"
         answer = self.server.pages.answer(self.path)
         body = answer.body.encode()
@@ -203,5 +204,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """As a line of level DEBUG: scrapers come every few seconds."""
+        """Log with level DEBUG, because scrapers connect every few seconds."""
         _log.log(logging.DEBUG, format, *arguments)

@@ -1,4 +1,4 @@
-"""Why a group rebalances or waits, as JSON: its coordinator's view, with the lag that only the logs know."""
+"""Why a group rebalances or waits, as JSON: the coordinator's view, and the lag from the logs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,10 +11,10 @@ from .questions import ask_group
 
 
 def why(sources: Sources, group_id: str) -> dict[str, object] | None:
-    """Return what is known of a group; None if there is none.
+    """Return a description of a group; None if it does not exist.
 
     Raises:
-        KafkaError: This node does not coordinate it, or not yet.
+        KafkaError: This node does not coordinate it, or has not loaded it yet.
         ClosedError: The broker stopped.
     """
     view = ask_group(sources.ask, group_id)
@@ -74,7 +74,7 @@ def _lags(sources: Sources, offsets: Sequence[OffsetView]) -> list[dict[str, obj
 
 
 def _high_watermark(sources: Sources, topic_id: bytes, partition: int) -> int | None:
-    """None where another node has the partition, or nobody."""
+    """Return the high watermark; None if this node does not lead the partition."""
     try:
         return sources.core.offsets((topic_id, partition)).high_watermark
     except (KafkaError, LocalError):

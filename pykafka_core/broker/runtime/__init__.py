@@ -1,1 +1,1 @@
-"""The control thread: events in, decisions, answers out."""
+"""The control thread: takes events, decides, sends responses."""

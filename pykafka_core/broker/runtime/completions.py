@@ -1,7 +1,7 @@
-"""What the control plane asked of others and has no answer to yet: token → what happens then.
+"""Asynchronous commands of the control plane that have no result yet: token → continuation.
 
-Every asynchronous command has a token that is opened here, and completes at most once (docs/SEAM.md S4). It may take
-minutes. A token that was cancelled completes without a continuation.
+Every asynchronous command has a token that is created here, and completes at most once
+(docs/SEAM.md S4). This may take minutes. A cancelled token completes without a continuation.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 
 class Completed(NamedTuple):
-    """What came of a command: 0 and the offset that it promises, or an error code and -1; the answer to a question."""
+    """The result of a command: 0 and the offset that it guarantees, or an error code and -1;
+    ``answer`` is the result of a query.
+    """
 
     error_code: int
     offset: int
@@ -18,7 +20,7 @@ class Completed(NamedTuple):
 
 
 class MarkerCodes(NamedTuple):
-    """The answer to `Core.write_markers`: an error code of each marker, 0 if it is committed."""
+    """The result of `Core.write_markers`: an error code of each marker, 0 if it is committed."""
 
     codes: Sequence[int]
 
@@ -27,7 +29,7 @@ Continuation = Callable[[Completed], None]
 
 
 class Completions:
-    """The table. Belongs to the control thread, but for `open`, which any thread may call."""
+    """The table. Used only by the control thread, except `open`, which any thread may call."""
 
     def __init__(self) -> None:
         self._tokens = count(1)
@@ -37,21 +39,23 @@ class Completions:
         return len(self._open)
 
     def open(self, then: Continuation) -> int:
-        """A token for a command; ``then`` is called once, on the control thread, unless it is cancelled."""
+        """Return a token for a command; ``then`` is called once, on the control thread, unless it
+        is cancelled.
+        """
         token = next(self._tokens)
         self._open[token] = then
         return token
 
     def complete(self, token: int, completed: Completed) -> None:
-        """Go on with what waited. What the continuation raises, this raises."""
+        """Call the continuation. Its exceptions are raised."""
         then = self._open.pop(token, None)
         if then is not None:
             then(completed)
 
     def cancel(self, token: int) -> None:
-        """Nobody wants to know any more. The command itself is not undone."""
+        """Forget the continuation. The command itself is not undone."""
         self._open.pop(token, None)
 
     def cancel_all(self) -> None:
-        """The broker stops: whoever waited has been told."""
+        """Forget all continuations when the broker stops; all requests already have responses."""
         self._open.clear()

@@ -1,4 +1,4 @@
-"""What a handler knows when it is asked: made for each request."""
+"""The contexts of handlers, one for each request."""
 
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
@@ -14,14 +14,14 @@ _log = GuardedLogger(__name__)
 
 
 class Contexts:
-    """Makes contexts on one node.
+    """Creates contexts on one node.
 
     Args:
-        core: Its clocks.
+        core: Provides the clocks.
         node: This node.
-        quorum: Where the next record goes.
+        quorum: Provides the offset of the next record.
         publisher: Has the committed image and its settings.
-        producer_ids: What this broker may give out.
+        producer_ids: Producer ids that this broker may assign.
         replicas: The states of this node's logs.
     """
 
@@ -42,19 +42,21 @@ class Contexts:
         self._replicas = replicas
         self._notices = Notices(core.now_ns)
         self.active: ActiveController | None = None
-        """Only while this node is the active controller of a cluster."""
+        """Set only while this node is the active controller of a cluster."""
 
     def committed(self, asked: Asked) -> Context:
-        """For a request that is answered from the committed image."""
+        """Return the context of a request that uses the committed image."""
         return self._context(asked, self._publisher.image, -1)
 
     def proposed(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
-        """For a request whose records follow those that ``image`` holds beyond the committed ones."""
+        """Return the context of a request whose records follow the uncommitted ones of
+        ``image``.
+        """
         return self._context(asked, image, self._quorum.quorum.log_end_offset + records_before)
 
     def _context(self, asked: Asked, image: MetadataImage, next_offset: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
-        # By position: there is one for each request, and names would double its time.
+        # Positional arguments: each request creates one, and names would double the time.
         return Context(
             image,
             self._publisher.settings,

@@ -18,32 +18,32 @@ class ClassicGroupState(StrEnum):
     """There are no members; offsets may remain.
 
     JoinGroup: a new member starts the initial rebalance. SyncGroup, Heartbeat, LeaveGroup:
-    UNKNOWN_MEMBER_ID.
-    OffsetCommit: accepted without a generation. Out: a member joins; the group is deleted or expires.
+    UNKNOWN_MEMBER_ID. OffsetCommit: accepted without a generation. Out: a member joins; the group
+    is deleted or expires.
     """
 
     PREPARING_REBALANCE = "PreparingRebalance"
     """The group waits for members to join.
 
-    JoinGroup: waits until all members have joined or the rebalance timeout has passed. SyncGroup, Heartbeat:
-    REBALANCE_IN_PROGRESS. OffsetCommit: accepted from the last generation. Out: all joined, or no
-    members are left.
+    JoinGroup: waits until all members have joined or the rebalance timeout has passed. SyncGroup,
+    Heartbeat: REBALANCE_IN_PROGRESS. OffsetCommit: accepted from the last generation. Out: all
+    joined, or no members are left.
     """
 
     COMPLETING_REBALANCE = "CompletingRebalance"
     """The group waits for the leader's assignment.
 
-    JoinGroup: the new generation for a member that did not change, else a rebalance. SyncGroup: waits for the leader's.
-    Heartbeat: accepted. OffsetCommit: REBALANCE_IN_PROGRESS. Out: the leader syncs; a member joins,
-    changes or leaves.
+    JoinGroup: the new generation for a member that did not change, else a rebalance. SyncGroup:
+    waits for the leader's. Heartbeat: accepted. OffsetCommit: REBALANCE_IN_PROGRESS. Out: the
+    leader syncs; a member joins, changes or leaves.
     """
 
     STABLE = "Stable"
     """The generation has an assignment.
 
-    JoinGroup: the generation for a follower that did not change, else a rebalance. SyncGroup: the assignment.
-    Heartbeat, OffsetCommit: accepted. Out: a member joins, changes or leaves, or the leader joins
-    again.
+    JoinGroup: the generation for a follower that did not change, else a rebalance. SyncGroup: the
+    assignment. Heartbeat, OffsetCommit: accepted. Out: a member joins, changes or leaves, or the
+    leader joins again.
     """
 
     DEAD = "Dead"
