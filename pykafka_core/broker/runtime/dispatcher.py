@@ -1,13 +1,14 @@
-"""From an event to who deals with it: the machine that the control loop drives.
+"""Routes events to the component that handles them; driven by the control loop.
 
-Theory of operation. A request belongs to the owner that its row in `handlers.registry` names. The
-controller decides requests that write, one after the other; everything else is a job that takes turns
-with others. What either waits for is a token in the completion table; who waits is in the table of open
-requests. So a completion is looked up in one place, a connection that closes and a broker that stops are
-dealt with in one place, and an answer may be minutes away.
+Theory of operation. A request belongs to the owner in its row of `handlers.registry`. The
+controller handles requests that write, one after another; all others are jobs that take turns. Each
+pending command has a token in the completion table, and each pending request is in the table of
+open requests. So a completion is looked up in one place, a closed connection and the stop of the
+broker are handled in one place, and a response may take minutes.
 
-What stands alone (a request, an answer, a fact from the core) fails alone: it costs its connection, or nothing. What
-proposes, commits and applies raises out of `take` and `advance`, which ends the control thread (`faults`).
+An independent item (a request, a response, a report from the core) fails alone: at most its
+connection is closed. Errors while metadata is proposed, committed and applied are raised from
+`take` and `advance`, which ends the control thread (`faults`).
 """
 
 from collections.abc import Callable
@@ -37,20 +38,20 @@ E = TypeVar("E")
 
 
 class Dispatcher:
-    """Takes in events and this process's requests.
+    """Handles events and this process's requests.
 
     Args:
-        core: Its clock; closes connections.
-        requests: Everything that is not over.
-        replies: Where answers of clients' requests go.
-        completions: What others were asked for.
+        core: Provides the clock.
+        requests: All open requests.
+        replies: Responses to clients' requests.
+        completions: Pending commands.
         publisher: Has the committed image.
-        controller: Owns requests that write.
-        jobs: Works on all others.
-        coordinators: Own what internal topics hold.
-        levels: Reports what the core says of partitions and disk.
-        faults: Takes note of what failed alone.
-        membership: This node's part in a cluster of several; None where it is alone.
+        controller: Handles requests that write.
+        jobs: Handles all other requests.
+        coordinators: Own the state in internal topics.
+        levels: Reports the states of partitions and disk.
+        faults: Records faults of single items.
+        membership: This node's membership in a cluster; None for a single broker.
     """
 
     def __init__(
@@ -82,16 +83,19 @@ class Dispatcher:
 
     @property
     def idle(self) -> bool:
-        """Nobody waits for an answer."""
+        """Whether no requests are open and no batch is in flight."""
         return not self._requests and not self._controller.in_flight
 
     @property
     def in_flight(self) -> bool:
-        """Whether a batch waits for the quorum."""
+        """Whether a batch waits for its commit by the quorum."""
         return self._controller.in_flight
 
     def take(self, event: "Event") -> None:
-        """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
+        """Handle one event.
+
+        Raises only errors that end the broker: a commit that cannot be applied.
+        """
         match event:
             case _core.Request():
                 self._guard(event, self._on_request)
@@ -131,7 +135,7 @@ class Dispatcher:
                 self._guard(event, assert_never)
 
     def take_late(self, event: "Event") -> None:
-        """Report the faults of one event that a stop left in the queue."""
+        """Report the faults in an event that was left in the queue by a stop."""
         match event:
             case _core.PartitionState():
                 self._guard(event, self._levels.partition)
@@ -141,11 +145,13 @@ class Dispatcher:
                 pass
 
     def ask(self, asked: Asked) -> None:
-        """Take in one request of this process."""
+        """Accept a request of this process."""
         self._dispatch(asked)
 
     def advance(self) -> bool:
-        """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
+        """Work on pending requests for a time slice, and send responses; return whether there is
+        more work.
+        """
         if self.membership is not None:
             self.membership.begin_turn()
         self._controller.advance(self._core.now_ns() + TURN_NS)
@@ -158,7 +164,7 @@ class Dispatcher:
         return bool(self._jobs) or self._controller.is_busy or self._coordinators.is_busy
 
     def fail_all(self, error_code: int) -> None:
-        """End everything that waits with an error: the broker stops."""
+        """Complete all pending requests with an error when the broker stops."""
         self._requests.fail_all(error_code)
         self._completions.cancel_all()
         self._controller.drop_all()
@@ -170,7 +176,7 @@ class Dispatcher:
         return None if self.membership is None else self.membership.assignments
 
     def _guard(self, event: E, action: Callable[[E], object]) -> None:
-        """Have one event dealt with that stands alone."""
+        """Handle one independent event; report its fault."""
         try:
             action(event)
         except SURVIVED as fault:
@@ -190,7 +196,7 @@ class Dispatcher:
             self._dispatch(asked)
 
     def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
-        # Not before: most brokers are never asked for a topic that is missing.
+        # Imported only here: most brokers never get a request for a missing topic.
         from pykafka_core.broker.runtime.requests.auto_create import missing_topics
 
         request = missing_topics(self._publisher.image, self._publisher.settings, event.names)

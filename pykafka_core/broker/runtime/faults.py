@@ -1,9 +1,10 @@
-"""Faults on the control thread: what is caught, and how it is reported.
+"""Faults on the control thread: which exceptions are caught, and how they are reported.
 
-Theory of operation. What stands alone (a request, a timer, a log line, a fact from the core) is caught alone: it is
-reported, and the next item is handled. Everything else ends the control thread, and the broker with it: after a fault
-between the commit of metadata records and the end of their step, what the broker decides and what the core
-serves would differ. So a broker is healthy or it has stopped; its process, or `Broker.healthy`, says which.
+Theory of operation. An exception in an independent item (a request, a timer, a log line, a report
+from the core) is caught and reported, and the next item is handled. Any other exception ends the
+control thread and the broker: after a fault between the commit of metadata records and the end of
+their step, the state of the control plane and that of the core would differ. So a broker is either
+healthy or stopped; its process, or `Broker.healthy`, shows which.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,9 @@ from pykafka_core.broker.notices import Notices
 
 
 class Faults:
-    """Counts and reports what was caught. Belongs to the control thread; `count` may be read by any.
+    """Counts and reports caught exceptions.
+
+    Used only by the control thread; any thread may read `count`.
 
     Args:
         now_ns: The monotonic clock.
@@ -25,10 +28,10 @@ class Faults:
         self._notices = Notices(now_ns)
 
     def guard(self, what: str, action: Callable[[], object]) -> bool:
-        """Call ``action``; False if it raised, which is reported.
+        """Call ``action``; report an exception and return False.
 
         Args:
-            what: Names the kind of item. Of each kind one fault a minute is reported.
+            what: Name of the kind of item. One fault a minute of each kind is reported.
             action: The item.
         """
         try:
@@ -39,7 +42,7 @@ class Faults:
         return True
 
     def caught(self, what: str, fault: BaseException) -> None:
-        """Take note of a fault of one item, and report it unless its kind was reported within a minute."""
+        """Count a fault of one item, and report it unless its kind was reported within a minute."""
         self.count += 1
         more = self._notices.admit(what)
         if more is None:

@@ -1,4 +1,4 @@
-"""Objects that all parts of a control plane share: the core, open requests, faults."""
+"""Services that all parts of a control plane share: the core, open requests, faults."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from pykafka_core.metadata.health import Replicas
 
 
 class Foundation(NamedTuple):
-    """What every part of a control plane stands on."""
+    """Services shared by all control-plane components."""
 
     core: Core
     faults: Faults
@@ -24,7 +24,7 @@ class Foundation(NamedTuple):
 
 
 def found(core: Core) -> Foundation:
-    """The foundation of a node's control plane."""
+    """Create the services of a node's control plane."""
     faults = Faults(core.now_ns)
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)

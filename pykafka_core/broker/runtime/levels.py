@@ -1,4 +1,6 @@
-"""Levels that the core reports (docs/SEAM.md S5), as log lines that say what to do."""
+"""Logs the partition and disk states that the core reports (docs/SEAM.md S5), with advice on what
+to do.
+"""
 
 import logging
 import os
@@ -15,13 +17,13 @@ _log = GuardedLogger(__name__)
 
 
 class Levels:
-    """Reports what is wrong with partitions and with the disk.
+    """Reports faults of partitions and of the disk.
 
     Args:
-        core: Its clock.
-        publisher: Knows the topics' names.
+        core: Provides the clock.
+        publisher: Provides the names of topics.
         log_dir: The data directory's absolute path.
-        replicas: Where each level is recorded.
+        replicas: Where each state is recorded.
     """
 
     def __init__(self, core: Core, publisher: Publisher, log_dir: str, replicas: Replicas) -> None:
@@ -31,7 +33,9 @@ class Levels:
         self._replicas = replicas
 
     def partition(self, event: PartitionState) -> None:
-        """Report a partition that does not serve; the inspection at the start and the first use find the same."""
+        """Report a partition that is unavailable; the inspection at the start and the first use may
+        find the same fault.
+        """
         self._replicas.note((event.topic_id, event.partition), event.faults)
         topic = self._publisher.image.topics.by_id.get(event.topic_id)
         known = METADATA_TOPIC if event.topic_id == METADATA_TOPIC_ID else topic and topic.name
@@ -45,8 +49,8 @@ class Levels:
             _log.error("partition %s is %s: %s%s", name, fault, reason, advice)
 
     def _repair(self, name: str, partition: Partition | None) -> str:
-        """Advice for a damaged log."""
-        import shlex  # for a shell, and not at every start
+        """Return advice for a damaged log."""
+        import shlex  # imported only when needed, to save time at each start
 
         repair = f"pykafka-core repair {shlex.quote(os.path.join(self._log_dir, name))}"
         if partition is None or len(partition.replicas) == 1:

@@ -1,1 +1,1 @@
-"""What a broker asks of other brokers: requests in batches, one under way to each node."""
+"""Requests to other brokers: batched, with at most one in flight per node."""

@@ -1,4 +1,4 @@
-"""Requests that many ask at once: one to a node is under way, and what comes meanwhile goes with the next."""
+"""Batched requests: at most one is in flight per node; new items are sent in the next request."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,15 +13,15 @@ T = TypeVar("T")
 
 
 class BatchedRequests(Generic[T]):
-    """Asks nodes for items of one kind. Belongs to the control thread.
+    """Sends items of one kind to nodes. Used only by the control thread.
 
     Args:
-        channel: To other brokers.
-        faults: Takes note of an answer that fails alone.
-        api: What is asked.
-        outbox: What waits.
-        request: Makes the message of the items of one request.
-        answered: Gets those items, all of which are over, with their answer.
+        channel: Sends requests to other brokers.
+        faults: Records an error in a response handler.
+        api: The API of the requests.
+        outbox: The queued items.
+        request: Creates the message for the items of one request.
+        answered: Called with the items of a request, which are complete, and the response.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BatchedRequests(Generic[T]):
         self._answered = answered
 
     def put(self, node_id: int, item: T) -> None:
-        """Have an item asked of a node, with the next `advance`."""
+        """Queue an item for a node; the next `advance` sends it."""
         self._outbox.put(node_id, item)
 
     @property
@@ -51,7 +51,7 @@ class BatchedRequests(Generic[T]):
         return bool(self._outbox.ready())
 
     def advance(self) -> None:
-        """Send what waits to each node to which nothing is under way."""
+        """Send the queued items to each node without a request in flight."""
         for node_id in self._outbox.ready():
             items = self._outbox.take(node_id)
             if not items:
@@ -60,7 +60,7 @@ class BatchedRequests(Generic[T]):
             self._channel.ask(self._api, node_id, self._request(items), answered)
 
     def drop_all(self) -> None:
-        """The broker stops."""
+        """Drop all items when the broker stops."""
         self._outbox.clear()
 
     def _on_answered(self, node_id: int, items: Sequence[T], answer: Answer) -> None:

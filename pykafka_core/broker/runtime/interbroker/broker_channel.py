@@ -1,6 +1,7 @@
-"""One request to another broker, by its node id: where the committed image has it, in a version that it knows.
+"""Requests to other brokers by node id: the committed image has the address, and versions are
+negotiated.
 
-Nothing is sent again: who asks knows whether that may be, and whether another node is the one to ask by then.
+Requests are not retried: only the caller can decide whether a retry is safe, and to which node.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BrokerApi(NamedTuple):
-    """An API that brokers ask each other, the versions of ours, and what its connections are for."""
+    """An API between brokers, our versions of it, and the purpose of its connections."""
 
     key: int
     versions: tuple[int, int]
@@ -28,10 +29,10 @@ class BrokerApi(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a broker answered, or the code of why it did not, as of `_core.Replied`.
+    """The response of a broker, or the error code of the failed request, as in `_core.Replied`.
 
-    Without a place where the broker is reached that is BROKER_NOT_AVAILABLE; an answer that cannot be read is
-    CORRUPT_MESSAGE.
+    The code is BROKER_NOT_AVAILABLE if the broker's address is unknown, and CORRUPT_MESSAGE for an
+    unreadable response.
     """
 
     error_code: int
@@ -46,12 +47,12 @@ class _Ask(NamedTuple):
 
 
 class BrokerChannel:
-    """Asks other brokers. Belongs to the control thread.
+    """Sends requests to other brokers. Used only by the control thread.
 
     Args:
-        core: Sends.
-        completions: Where answers are waited for.
-        publisher: Has the committed image, which says where brokers are.
+        core: Sends the requests.
+        completions: Pending requests.
+        publisher: Has the committed image with the addresses of brokers.
     """
 
     def __init__(self, core: Core, completions: Completions, publisher: Publisher) -> None:
@@ -62,7 +63,9 @@ class BrokerChannel:
     def ask(
         self, api: BrokerApi, node_id: int, request: Message, answered: Callable[[Answer], object]
     ) -> None:
-        """Send a request; ``answered`` is called once, in this turn or in a later one, unless the broker stops."""
+        """Send a request; ``answered`` is called once, in this turn or in a later one, unless the
+        broker stops.
+        """
         self._try(_Ask(api, node_id, request, answered), api.versions[1])
 
     def _try(self, ask: _Ask, version: int) -> None:
@@ -90,7 +93,7 @@ class BrokerChannel:
 
 
 def lower_version(ours: tuple[int, int], sent: int, replied: "Replied") -> int | None:
-    """The version in which a node can be asked that does not have the one that was sent; None if there is none."""
+    """Return the highest common version below the rejected one; None if there is none."""
     if replied.versions is None:
         return None
     common = min(replied.versions[1], ours[1])

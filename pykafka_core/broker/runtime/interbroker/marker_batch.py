@@ -1,6 +1,6 @@
-"""Where the markers of a transaction go, and the WriteTxnMarkers (27) that takes those of many to one node.
+"""Groups transaction markers by partition leader, in WriteTxnMarkers (27) requests to other nodes.
 
-Pure: what a partition's leader is the committed image says, at the time of each try.
+Pure functions: the leader of a partition is read from the committed image for each attempt.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from pykafka_core.types import GROUP_TOPIC
 
 WRITE_TXN_MARKERS = BrokerApi(27, (1, 2), "transaction markers")
 PARTITIONS_MAX = 2_000
-"""In one request: some 2 ms of this node's time, and 20 of the other's, in slices."""
+"""Limit for one request: some 2 ms of this node's time, and 20 ms of the other's, in slices."""
 
 _UNKNOWN = frozenset({UnknownTopicIdError.code, UnknownTopicOrPartitionError.code})
 
@@ -33,14 +33,14 @@ _Topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic
 
 
 class Division(NamedTuple):
-    """Who writes the marker of each partition.
+    """The partitions by the writer of their markers.
 
     Attributes:
         groups: Partitions of `__consumer_offsets` that this node leads: their group shards.
         logs: Other partitions that this node leads: the core.
         by_node: Partitions that other nodes lead.
-        leaderless: Nobody leads them now.
-        gone: They do not exist any more.
+        leaderless: Partitions that have no leader now.
+        gone: Partitions that no longer exist.
     """
 
     groups: Sequence[int]
@@ -53,10 +53,11 @@ class Division(NamedTuple):
 def divide(
     topics: Mapping[str, Topic], partitions: Iterable[TopicPartition], node_id: int
 ) -> Division:
-    """Divide partitions by their leaders.
+    """Group partitions by their leaders.
 
     Args:
-        topics: Committed, by name.
+        topics: Committed topics by name.
+        partitions: Partitions of a transaction.
         node_id: This node.
     """
     groups: list[int] = []
@@ -89,7 +90,9 @@ class MarkedPart(NamedTuple):
 
 
 def request_of(parts: Iterable[MarkedPart]) -> WriteTxnMarkersRequest:
-    """One marker for each transaction: a response names them by their producer ids."""
+    """Return a request with one marker for each transaction; a response identifies them by producer
+    id.
+    """
     ends: defaultdict[TransactionEnd, defaultdict[str, list[int]]]
     ends = defaultdict(lambda: defaultdict(list))
     for part in parts:
@@ -112,10 +115,10 @@ def _marker(
 
 
 def codes_of(parts: Sequence[MarkedPart], answer: Answer) -> Iterator[list[int]]:
-    """The error code of each partition of each part, as the coordinator takes it.
+    """Yield the error codes of the partitions of each part, mapped for the coordinator.
 
-    A leader may not know yet of a partition: whether it is gone the committed image says. A partition that the answer
-    does not name is UNKNOWN_SERVER_ERROR.
+    A leader may not know a partition yet; only the committed image shows whether it was deleted. A
+    partition that is missing in the response has UNKNOWN_SERVER_ERROR.
     """
     if answer.error_code:
         yield from ([answer.error_code] * len(part.partitions) for part in parts)
@@ -139,5 +142,5 @@ def _told(code: int | None) -> int:
         return UnknownServerError.code
     if code in _UNKNOWN:
         return NotLeaderOrFollowerError.code
-    # A log of a format that cannot hold the transaction's records does not hold any.
+    # A log with a format without transactions cannot contain records of the transaction.
     return 0 if code == UnsupportedForMessageFormatError.code else code

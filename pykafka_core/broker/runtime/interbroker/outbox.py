@@ -1,6 +1,7 @@
-"""What is to be asked of each node: one request is under way to a node, what comes meanwhile goes with the next one.
+"""Per-node queue of items: at most one request is in flight per node, and new items go into the
+next request.
 
-A value: it sends nothing. So a node that is slow, or many that ask at once, make requests larger, not more of them.
+It sends nothing itself. With a slow node or many items, requests become larger, not more numerous.
 """
 
 from collections import deque
@@ -11,13 +12,14 @@ T = TypeVar("T")
 
 
 class Outbox(Generic[T]):
-    """Items by node, in the order in which they came.
+    """Items by node, in the order of their arrival.
 
     Args:
-        key: A request holds one item of each key, as its answer names items by it.
-        size: Of an item.
-        size_max: Of the items of one request; an item that is larger goes alone.
-        is_wanted: Asked before an item leaves; one that is not wanted any more is dropped.
+        key: A request holds at most one item of each key, because the response identifies items by
+            it.
+        size: Returns the size of an item.
+        size_max: Maximum size of the items of one request; a larger item is sent alone.
+        is_wanted: Called before an item is sent; an item that is no longer wanted is dropped.
     """
 
     def __init__(
@@ -39,17 +41,17 @@ class Outbox(Generic[T]):
         return sum(map(len, self._waiting.values()))
 
     def put(self, node_id: int, item: T) -> None:
-        """Have an item asked of a node."""
+        """Queue an item for a node."""
         self._waiting.setdefault(node_id, deque()).append(item)
 
     def ready(self) -> list[int]:
-        """Nodes for which something waits, and to which nothing is under way."""
+        """Return the nodes with queued items and no request in flight."""
         return [node_id for node_id in self._waiting if node_id not in self._under_way]
 
     def take(self, node_id: int) -> list[T]:
-        """The items of the next request to a node, which is under way from here on.
+        """Return the items of the next request to a node, which is in flight from now on.
 
-        Empty if one is under way already, or no item is wanted.
+        Empty if a request is in flight already, or no item is wanted.
         """
         waiting = self._waiting.get(node_id)
         if waiting is None or node_id in self._under_way:
@@ -64,11 +66,11 @@ class Outbox(Generic[T]):
         return taken
 
     def over(self, node_id: int) -> None:
-        """The request to a node has ended."""
+        """Note that the request to a node has ended."""
         self._under_way.discard(node_id)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all items and requests."""
         self._waiting.clear()
         self._under_way.clear()
 

@@ -1,6 +1,7 @@
-"""AddPartitionsToTxn (24) as brokers send it, since version 4: questions about many transactions to one coordinator.
+"""AddPartitionsToTxn (24) of brokers, since version 4: queries about many transactions to one
+coordinator.
 
-Pure. What the producer is told of each code is up to who asked.
+Pure functions. The caller maps each error code to one for the producer.
 """
 
 from collections import defaultdict
@@ -18,14 +19,16 @@ from pykafka_core.protocol.messages import AddPartitionsToTxnRequest, AddPartiti
 
 ADD_PARTITIONS_TO_TXN = BrokerApi(24, (4, 5), "transaction verification")
 PARTITIONS_MAX = 2_000
-"""In one request."""
+"""Limit for one request."""
 
 _Transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 _Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
 def request_of(questions: Iterable[TransactionQuestion]) -> AddPartitionsToTxnRequest:
-    """One request of questions about different transactions: an answer names them by their transactional ids."""
+    """Return a request for different transactions; a response identifies them by transactional
+    id.
+    """
     return AddPartitionsToTxnRequest(transactions=[_transaction(one) for one in questions])
 
 
@@ -45,9 +48,9 @@ def _transaction(
 
 
 def results_of(questions: Sequence[TransactionQuestion], answer: Answer) -> Iterator[Coordinated]:
-    """What came of each question, as ``AddPartitionsToTxnManager`` takes the answer.
+    """Yield the result of each query, mapped as by ``AddPartitionsToTxnManager``.
 
-    A code that all partitions have is that of the question.
+    If all partitions have the same error code, it is the code of the query.
     """
     message = answer.message
     if answer.error_code or not isinstance(message, AddPartitionsToTxnResponse):
@@ -77,7 +80,9 @@ def _result(
 
 
 def _told(code: int | None) -> int:
-    """A partition that is not named, or for which nothing was done because of another one, may be asked for again."""
+    """A partition that is missing, or was not attempted because of another partition, can be
+    retried.
+    """
     if code is None or code == OperationNotAttemptedError.code:
         return NetworkError.code
     return code

@@ -1,1 +1,1 @@
-"""How metadata changes: requests that write, their batches, the quorum and the image that is committed."""
+"""Changes of metadata: requests that write, their batches, the quorum and the committed image."""

@@ -1,19 +1,24 @@
-"""The controller: requests that write, in batches through the quorum. Runs on the control thread alone.
+"""The controller: requests that write, in batches through the quorum.
 
-Theory of operation. Requests wait in a queue; when no batch is in flight, they are handled one after
-another on a proposed image, each seeing what those before it propose, until the batch is full. The batch
-goes to the quorum; the replies are parked behind it, reads of the proposed image included, so an
-uncommitted state is never seen. Whatever is committed, whoever proposed it, the publisher applies to the committed
-image; the core takes the step, and only then the replies leave: a client that was told of a topic can use it.
-What was rejected changed nothing, and there is a reserve to try again with if the disk is full. What another leader may
-yet commit is in doubt, and never proposed again: that one is asked (`passed_on`), or the requests are answered with
-NOT_CONTROLLER.
+Runs only on the control thread.
 
-The core is asked before a batch is proposed whether it can take the step, which it has to once the
-batch is committed. A batch of several requests that is refused, by the core or by the quorum, is taken
-apart: its requests wait at the head of the queue, and each goes alone.
+Theory of operation. Requests wait in a queue. When no batch is in flight, they are handled one
+after another on a proposed image, which includes the changes proposed by earlier requests, until
+the batch is full. The batch goes to the quorum; its responses, also to requests that only read the
+proposed image, are held back until the commit, so uncommitted state is never visible. The publisher
+applies every committed batch, of any node, to the committed image; the core applies the step, and
+only then the responses are sent: a client can immediately use a topic that it created.
 
-What fails in a request alone costs that request; what proposes and commits raises, which ends the broker (`faults`).
+A rejected batch has changed nothing; if the disk is full, a reserve allows another attempt. A batch
+that another leader may still commit is in doubt and never proposed again: its requests are
+forwarded to that leader (`passed_on`), or fail with NOT_CONTROLLER.
+
+Before a batch is proposed, the core checks whether it can apply the step, because it must apply it
+after the commit. A batch of several requests that is refused, by the core or by the quorum, is
+split: its requests return to the head of the queue, and each gets its own batch.
+
+An error within a request fails that request; an error in proposing or committing is raised and ends
+the broker (`faults`).
 """
 
 from collections import deque
@@ -73,17 +78,18 @@ _NEEDS = {
     AbortTransactionRecord: Need.START,
     RemoveTopicRecord: Need.DELETION,
 }
-"""Of records that do not make metadata grow for long."""
+"""Needs of records that do not make metadata grow permanently."""
 
 _OF_CLIENTS = frozenset({43, 45, 57})
-"""ElectLeaders, AlterPartitionReassignments and UpdateFeatures: such records too, as often as clients like."""
+"""ElectLeaders, AlterPartitionReassignments and UpdateFeatures also create such records, but
+clients may send them without limit."""
 
 Parked = Propose | Reply
-"""How a request is answered once its batch is committed."""
+"""The response to a request once its batch is committed."""
 
 
 class _Batch:
-    """Requests whose records travel together, and what the image would be with them."""
+    """Requests whose records are proposed together, and the resulting image."""
 
     __slots__ = "is_full", "kraft_version", "parked", "proposed", "size", "values"
 
@@ -96,7 +102,10 @@ class _Batch:
         self.parked: list[tuple[Asked, Parked]] = []
 
     def add(self, records: Sequence[Message]) -> Slices[bool]:
-        """Whether ``records`` still fit; then all are part of the batch. When this raises none is."""
+        """Add all ``records``; return False if they do not fit.
+
+        After an exception none are added.
+        """
         values = yield from collect(map(encode, records))
         size = batch_size(values)
         if self.size + size > BATCH_BYTES_MAX:
@@ -107,11 +116,11 @@ class _Batch:
         return True
 
     def need(self) -> Need:
-        """What it may take of the reserve."""
+        """Return how much of the reserve the batch may use."""
         return need_of(self._proposing(), self.proposed.records)
 
     def proposing_count(self) -> int:
-        """Of how many requests it holds records."""
+        """Return the number of requests with records."""
         return sum(1 for _ in self._proposing())
 
     def _proposing(self) -> Iterator[Asked]:
@@ -121,28 +130,30 @@ class _Batch:
 
 
 def need_of(asked: Iterable[Asked], records: Iterable[Message]) -> Need:
-    """What a batch of these requests may take of the reserve; ``records`` are not empty."""
+    """Return how much of the reserve a batch of these requests may use; ``records`` are not
+    empty.
+    """
     if any(one.api_key in _OF_CLIENTS for one in asked):
         return Need.GROWTH
     records = tuple(records)
     if any(isinstance(record, FeatureLevelRecord) for record in records):
-        return Need.START  # those that a cluster begins with
+        return Need.START  # the first records of a cluster
     return max(_NEEDS.get(type(record), Need.GROWTH) for record in records)
 
 
 class Controller:
-    """Decides requests that write, and commits what they change.
+    """Handles requests that write, and commits their records.
 
     Args:
-        core: Its clock.
-        quorum: Decides what is committed.
-        publisher: Has the committed image, and makes the next one.
-        contexts: What the handlers know.
-        requests: Where each request ends.
-        jobs: Make and send the answers.
-        faults: Takes note of what failed alone.
-        reserve: Space for a batch that finds the disk full; None where there is none.
-        must_append: Whether the node ends when a batch that it proposed cannot be appended.
+        core: Provides the clock.
+        quorum: Commits the records.
+        publisher: Has the committed image, and creates the next one.
+        contexts: Creates the contexts of handlers.
+        requests: The table of open requests.
+        jobs: Create and send the responses.
+        faults: Records faults of single items.
+        reserve: Space for a batch when the disk is full; None without a reserve.
+        must_append: Whether the node stops when a batch that it proposed cannot be appended.
     """
 
     def __init__(
@@ -169,24 +180,25 @@ class Controller:
         self._must_append = must_append
         self._waiting: deque[Asked] = deque()
         self._alone = 0
-        """How many requests at the head of the queue get a batch of their own."""
+        """Number of requests at the head of the queue that each get their own batch."""
         self._work: Slices[None] | None = None
-        """A batch that is decided, or committed."""
+        """The batch that is being built or published."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
         self.passed_on: Callable[[Asked], bool] = _not_passed_on
-        """Has the next controller decide a request, if that can be; else who asked is told that it is another one."""
+        """Forwards a request to the next controller if possible; else the request fails with
+        NOT_CONTROLLER."""
         quorum.proposal_end.rejected = self._on_rejected
         quorum.proposal_end.in_doubt = self._on_in_doubt
 
     @property
     def in_flight(self) -> bool:
-        """Whether a batch waits for the quorum."""
+        """Whether a batch waits for its commit by the quorum."""
         return self._in_flight is not None
 
     @property
     def is_busy(self) -> bool:
-        """Whether `advance` has something to do without an event."""
+        """Whether `advance` has work without an event."""
         return self._work is not None or self._quorum.has_committed or self._can_decide
 
     @property
@@ -198,7 +210,9 @@ class Controller:
         self._waiting.append(asked)
 
     def advance(self, deadline_ns: int) -> None:
-        """Carry on with the batch at hand, what is committed, or the requests that wait, until the deadline."""
+        """Continue with the current batch, committed records, or the queued requests, until the
+        deadline.
+        """
         self._deadline_ns = deadline_ns
         work = self._work = self._work or self._next()
         if work is not None and advanced(work, self._core, deadline_ns) and self._work is work:
@@ -213,7 +227,9 @@ class Controller:
         return self._decide() if self._can_decide else None
 
     def renounce(self) -> None:
-        """This node is not the active controller any more: the next one decides what waits."""
+        """Forward the queued requests to the next controller, because this node is no longer the
+        active one.
+        """
         waiting, self._waiting = self._waiting, deque()
         self._alone = 0
         for asked in waiting:
@@ -221,12 +237,14 @@ class Controller:
                 self._requests.abandon(asked, NotControllerError.code)
 
     def drop_all(self) -> None:
-        """The broker stops."""
+        """Drop everything when the broker stops."""
         self._waiting.clear()
         self._work = self._in_flight = None
 
     def _decide(self) -> Slices[None]:
-        """Decide until the batch is full, the time is up after a request or nobody waits; then propose it."""
+        """Build a batch until it is full, the time has passed or the queue is empty; then propose
+        it.
+        """
         batch = _Batch(self._publisher.image)
         size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
         while self._waiting:
@@ -245,9 +263,9 @@ class Controller:
         yield from self._propose(batch)
 
     def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> Slices[None]:
-        """Add a request's records to the batch, all or none, and park its reply.
+        """Add all of a request's records to the batch or none, and hold back its response.
 
-        The batch is full when the records need another one; the request is as if it had not been decided.
+        The batch is full if the records do not fit; the request then counts as not handled.
         """
         assert not isinstance(outcome, Maintain), "a row of the controller has no logs maintained"
         parked: Parked = outcome
@@ -270,7 +288,8 @@ class Controller:
     def _propose(self, batch: _Batch) -> Slices[None]:
         problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
         if not self._quorum.can_propose:
-            # Deposed while it decided; a request that did not fit has gone back to the queue since.
+            # This node lost leadership while it built the batch; a request that did not fit is in
+            # the queue again.
             self._renounce_batch(batch)
             self.renounce()
         elif problems:
@@ -283,7 +302,10 @@ class Controller:
             self._release(batch, 0)
 
     def _is_kept_from(self, batch: _Batch) -> bool:
-        """Whether it must not take what is left of the reserve, which a member's log would give it."""
+        """Whether the batch must not use the rest of the reserve.
+
+        On a cluster node, the log would use it.
+        """
         if not batch.values or not self._must_append or self._reserve is None:
             return False
         return self._reserve.is_kept_from(batch.need())
@@ -294,7 +316,7 @@ class Controller:
         self._quorum.propose(proposal)
 
     def _commit(self, committed: Committed) -> Slices[None]:
-        """Publish a batch: the one in flight, if it has records and one is."""
+        """Publish a batch; if it has records and a batch is in flight, it is that batch."""
         batch = self._in_flight if committed.records else None
         yield from self._publisher.publish(committed)
         self._publisher.note_size(committed.size if batch is None else batch.size)
@@ -312,19 +334,25 @@ class Controller:
             self._refuse(batch, error_code, error_of(error_code).name)
 
     def _on_in_doubt(self) -> None:
-        """It is known again what is committed when another leader says so."""
+        """Give up the batch in flight; a later leader decides whether it is committed."""
         batch, self._in_flight = self._in_flight, None
         if batch is not None:
             self._renounce_batch(batch)
 
     def _renounce_batch(self, batch: _Batch) -> None:
-        """Its records may be committed all the same: who asks again may be told that it is done, as in Kafka."""
+        """Forward the requests of a batch in doubt, or fail them.
+
+        Its records may still be committed. A client that retries may get, for example,
+        TOPIC_ALREADY_EXISTS, as in Kafka.
+        """
         for asked, outcome in batch.parked:
             if not self.passed_on(asked):
                 self._jobs.answer(asked, partial(_reply, outcome, NotControllerError.code))
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
-        """Answer with the error; but each request of a group gets its own try first."""
+        """Fail the requests with the error; several requests are first retried in separate
+        batches.
+        """
         if batch.proposing_count() > 1:
             self._waiting.extendleft(asked for asked, _ in reversed(batch.parked))
             self._alone += len(batch.parked)

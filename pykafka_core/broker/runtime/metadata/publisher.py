@@ -1,7 +1,7 @@
-"""The committed image, and the only place where it is replaced: by what a committed batch makes of it.
+"""The committed image, and the only place where it is replaced: by applying committed batches.
 
-Who proposed the batch does not matter. A leader's image comes from its committed batches, as does a
-follower's, and that of the next start from the same log.
+The proposer of a batch does not matter. The images of a leader, of a follower and of the next start
+all result from the same log.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,15 +24,15 @@ from pykafka_core.quorum.quorum import Committed
 
 
 class Publisher:
-    """Makes committed batches images, and has the core make the same steps.
+    """Applies committed batches to the image, and the same steps to the core.
 
     Args:
-        core: Makes the steps.
-        projection: Their form.
-        node_id: This broker, whose settings count.
-        replay: Everything that is committed so far; from now on it is the publisher's.
-        faults: Takes note of what failed alone.
-        snapshots: Writes the image now and then; None where nothing outlives the process.
+        core: Applies the steps.
+        projection: Creates the steps.
+        node_id: This broker, whose settings are used.
+        replay: All records committed so far; owned by the publisher from now on.
+        faults: Records faults of single items.
+        snapshots: Writes the image to snapshots; None for a broker in memory.
     """
 
     def __init__(
@@ -55,30 +55,31 @@ class Publisher:
         self._settings = projection.settings(self._image)
         self._unsaved_bytes = 0
         self.is_begun = False
-        """Whether the core has taken in the whole image; batches before that are replayed only."""
+        """Whether the core has the whole image; batches before that are only replayed."""
         self.followers: list[Callable[[MetadataImage, Mapping[str, bytes]], object]] = []
-        """Called with each committed image that the core has taken, and the topics that are gone: ids by name."""
+        """Called with each committed image that the core has applied, and the ids of deleted topics
+        by name."""
 
     @property
     def image(self) -> MetadataImage:
-        """The committed image. May be read from any thread: it is replaced, never changed."""
+        """The committed image. Any thread may read it: it is replaced, never changed."""
         return self._image
 
     @property
     def in_transaction(self) -> bool:
-        """Whether what is committed so far ends inside a metadata transaction (KIP-868)."""
+        """Whether the committed records end inside a metadata transaction (KIP-868)."""
         return self._replay.in_transaction
 
     @property
     def settings(self) -> BrokerConfigs:
-        """The broker's settings, as the committed image has altered them."""
+        """The broker's settings, with the changes in the committed image."""
         return self._settings
 
     def publish_whole(self) -> None:
-        """Have the core take in the whole image: the first step.
+        """Apply the whole image to the core: the first step.
 
         Raises:
-            MetadataError: It says what cannot be served.
+            MetadataError: The metadata has values that the core cannot use.
         """
         self.is_begun = True
         delta = whole(self._image)
@@ -89,9 +90,10 @@ class Publisher:
             raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 
     def publish(self, committed: Committed) -> Slices[None]:
-        """Make the next image of the last one and a committed batch. What this raises ends the broker.
+        """Apply a committed batch to the last image. Exceptions end the broker.
 
-        A large step is made in pieces: the core serves what it has, and this process sees the image once it has all.
+        A large step is applied in pieces: the core serves each piece at once, and this process sees
+        the new image after all.
         """
         for place, record in enumerate(committed.records, committed.first_offset):
             self._replay.apply([(place, record)])
@@ -101,8 +103,11 @@ class Publisher:
         yield from self._step(image, changes)
 
     def replace(self, replay: Replay) -> Slices[None]:
-        """Go on with the image of a snapshot. What differs is one step, for the core and for whoever follows."""
-        # Not before: a broker that is alone has no use for it.
+        """Continue with the image of a snapshot.
+
+        The difference is one step, for the core and for `followers`.
+        """
+        # Imported only here, because a single broker does not need it.
         from pykafka_core.metadata.image.difference import difference
 
         self._replay = replay
@@ -128,7 +133,10 @@ class Publisher:
             self._faults.guard("what follows the metadata", partial(follow, image, deleted))
 
     def _inherited(self, delta: Delta, image: MetadataImage) -> Slices[Delta]:
-        """Take in settings of the broker that changed. Topics that inherit what changed are part of the step."""
+        """Apply changed settings of the broker.
+
+        Topics that inherit a changed setting are part of the step.
+        """
         if not delta.settings_changed:
             return delta
         before, self._settings = self._settings, self._projection.settings(image)
@@ -137,7 +145,7 @@ class Publisher:
         return (yield from with_all_topics(delta, image))
 
     def problems(self, proposed: ProposedImage) -> Slices[list[str]]:
-        """What the core could not carry out of a proposed image if it were committed."""
+        """Return the problems that the core would have with a proposed image after its commit."""
         try:
             delta = yield from delta_in_slices(proposed.image, proposed.changes, self._node_id)
             settings = self._settings
@@ -155,19 +163,21 @@ class Publisher:
             return [f"they cannot be checked: {fault}"]
 
     def note_size(self, size: int) -> None:
-        """Take note of the bytes of a published batch, for the snapshots."""
+        """Add the bytes of a published batch, for the snapshots."""
         self._unsaved_bytes += size
 
     def note_commits(self) -> None:
-        """Let a snapshot begin if enough was committed; after the answers, as nobody waits for it."""
+        """Start a snapshot if enough was committed; after the responses, because no request waits
+        for it.
+        """
         if self.in_transaction:
-            return  # the image has nothing of it, and a snapshot of its offset would say that it is over
+            return  # the image lacks its records; a snapshot at this offset would lose them
         size, self._unsaved_bytes = self._unsaved_bytes, 0
         snapshots = self._snapshots
         if snapshots is not None and size:
             self._faults.guard("a snapshot", lambda: snapshots.committed(self._image, size))
 
     def write_snapshot_if_due(self) -> None:
-        """What has to be done now and then, when nothing is committed for long."""
+        """Write a snapshot if one is due by time, even if nothing is committed for long."""
         if self._snapshots is not None and not self.in_transaction:
             self._snapshots.write_if_due(self._image)

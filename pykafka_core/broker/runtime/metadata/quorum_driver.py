@@ -1,4 +1,6 @@
-"""Runs a metadata quorum of one: feeds its value with events, carries out its commands, passes on what is committed."""
+"""Drives a metadata quorum of one voter: passes events to it, executes its commands, returns
+committed batches.
+"""
 
 from collections import deque
 from typing import assert_never
@@ -20,12 +22,12 @@ from pykafka_core.quorum.single_voter import SingleVoter
 
 
 class QuorumDriver:
-    """Holds the quorum's value, and nothing else does: a `QuorumPort`.
+    """The only owner of the quorum's value; implements `QuorumPort`.
 
     Args:
         core: Has the metadata log.
-        completions: Where its appends are waited for.
-        quorum: The value to begin with.
+        completions: Pending appends.
+        quorum: The initial value.
     """
 
     def __init__(self, core: Core, completions: Completions, quorum: SingleVoter) -> None:
@@ -37,29 +39,29 @@ class QuorumDriver:
 
     @property
     def quorum(self) -> SingleVoter:
-        """The quorum now."""
+        """The current quorum."""
         return self._quorum
 
     @property
     def can_propose(self) -> bool:
-        """Whether all that is committed was taken, and no batch is in flight."""
+        """Whether all committed batches were taken, and no batch is in flight."""
         return self._quorum.can_propose and not self._committed
 
     @property
     def has_committed(self) -> bool:
-        """Whether `take_committed` has something to give."""
+        """Whether `take_committed` returns a batch."""
         return bool(self._committed)
 
     def begin_epoch(self) -> None:
-        """Commit that this node leads."""
+        """Commit the start of this node's leadership."""
         self._handle(BeginEpoch())
 
     def propose(self, proposal: Proposal) -> None:
-        """Have a batch committed."""
+        """Propose a batch."""
         self._handle(proposal)
 
     def take_committed(self) -> Committed | None:
-        """The next committed batch."""
+        """Return the next committed batch, if any."""
         return self._committed.popleft() if self._committed else None
 
     def _handle(self, event: Event) -> None:

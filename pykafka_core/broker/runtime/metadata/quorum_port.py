@@ -1,4 +1,4 @@
-"""What the controller needs of the metadata quorum: of one voter, or of a replica among several."""
+"""The controller's interface to the metadata quorum, of one voter or of several replicas."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Never, Protocol
@@ -8,47 +8,49 @@ from pykafka_core.quorum.quorum import Committed, MetadataQuorum, Proposal
 
 
 class Replaced(NamedTuple):
-    """A snapshot of the leader's stands for all that was committed before."""
+    """A snapshot of the leader that replaces everything that was committed before."""
 
     replay: Replay
-    """What it holds; whoever takes this may change it."""
+    """Its content; owned by the caller."""
 
 
 def _nothing(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore the call."""
 
 
 class ProposalEnd:
-    """What becomes of a proposal that is not committed. The controller sets these."""
+    """Callbacks for a proposal that is not committed. The controller sets them."""
 
     def __init__(self) -> None:
         self.rejected: Callable[[int], object] = _nothing
-        """Called with an error code: nothing of it may be seen."""
+        """Called with an error code: the proposal must have no visible effect."""
         self.in_doubt: Callable[[], object] = _nothing
-        """Called when another leader may commit it, or not."""
+        """Called when another leader may or may not commit it."""
 
 
 class QuorumPort(Protocol):
-    """The quorum as its node sees it. What a call raises ends the broker."""
+    """The quorum as seen by its node. Exceptions of its methods end the broker."""
 
     @property
     def quorum(self) -> MetadataQuorum[Never, object]:
-        """The quorum's value now."""
+        """The quorum's current value."""
 
     @property
     def can_propose(self) -> bool:
-        """Whether this node leads, all that is committed was taken, and no batch is in flight."""
+        """Whether this node leads, all committed batches were taken, and no batch is in flight."""
 
     @property
     def has_committed(self) -> bool:
-        """Whether `take_committed` has something to give."""
+        """Whether `take_committed` returns a batch."""
 
     @property
     def proposal_end(self) -> ProposalEnd:
-        """Who is told of a proposal that is not committed."""
+        """Callbacks for a proposal that is not committed."""
 
     def propose(self, proposal: Proposal) -> None:
-        """Have a batch committed; it comes back among the committed ones, or its end is told."""
+        """Propose a batch; it is later among the committed ones, or one of the callbacks is
+        called.
+        """
 
     def take_committed(self) -> Committed | Replaced | None:
-        """The next committed batch, in the order of the log; whose it is does not matter."""
+        """Return the next committed batch, of any proposer, in log order."""

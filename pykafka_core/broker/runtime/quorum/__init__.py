@@ -1,1 +1,3 @@
-"""A replica of the metadata quorum on a node: its log, its messages, its clock, and what it has committed."""
+"""A replica of the metadata quorum on a node: its log, its messages, its clock, and its committed
+batches.
+"""

@@ -1,8 +1,9 @@
-"""What the quorum has committed, batch by batch in the order of the log.
+"""Committed batches of the quorum, in log order.
 
-What this node proposed is at hand; what others wrote, or an earlier run, is read from its log. More is read once all
-that was read is taken, so what waits is bounded however far the image is behind. A snapshot that takes the place of the
-log stands for all that was not taken yet.
+Batches that this node proposed are in memory; those of other nodes, or of an earlier run, are read
+from its log. The next read starts when everything that was read is taken, so the queue is bounded
+even if the image is far behind. A snapshot that replaces the log also replaces all batches that
+were not taken.
 """
 
 from collections import deque
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead
 
 READ_BYTES = 64 * 1024
-"""At a time, or one batch."""
+"""Maximum bytes of one read, or one batch."""
 
 
 class CommittedLog:
-    """The committed batches behind an image.
+    """The committed batches that follow an image.
 
     Args:
         core: Has the log.
-        completions: Where reads of it are waited for.
-        next_offset: End of what the image holds.
+        completions: Pending reads.
+        next_offset: End of the image.
     """
 
     def __init__(
@@ -46,27 +47,27 @@ class CommittedLog:
         self._notices: deque[Committed | Advanced] = deque()
         self._ready: deque[Committed | Replaced] = deque()
         self._read_to = next_offset
-        """End of what is in ``_ready``, or was taken."""
+        """End of the batches that are in ``_ready`` or were taken."""
         self._is_reading = False
         self._replacements = 0
         self._failure: MetadataError | None = None
 
     def __bool__(self) -> bool:
-        """Whether something is committed that was not taken."""
+        """Return whether there are committed batches that were not taken."""
         return bool(self._ready or self._notices)
 
     @property
     def is_ready(self) -> bool:
-        """Whether `take` has something to give, or to raise."""
+        """Whether `take` returns a batch or raises."""
         return bool(self._ready) or self._failure is not None
 
     def note(self, notice: Committed | Advanced) -> None:
-        """Take in what the replica says."""
+        """Add a notice of the replica."""
         self._notices.append(notice)
         self._prepare()
 
     def replace(self, loaded: LoadedSnapshot, end_offset: int) -> None:
-        """Go on behind a snapshot that took the place of the log: it is the next to be taken."""
+        """Continue after a snapshot that replaced the log; the next `take` returns it."""
         self._replacements += 1
         self._is_reading = False
         self._notices.clear()
@@ -75,10 +76,10 @@ class CommittedLog:
         self._read_to = end_offset
 
     def take(self) -> Committed | Replaced | None:
-        """The next batch, or a snapshot; None if there is none, or it is being read.
+        """Return the next batch or snapshot; None if there is none, or while it is read.
 
         Raises:
-            MetadataError: It cannot be read, or holds what this version does not know.
+            MetadataError: It cannot be read, or holds unknown records.
         """
         if self._failure is not None:
             raise self._failure
@@ -105,7 +106,7 @@ class CommittedLog:
 
     def _on_read(self, replacements: int, completed: Completed) -> None:
         if replacements != self._replacements:
-            return  # of a log that is not there any more
+            return  # a read of the replaced log
         self._is_reading = False
         try:
             self._add(completed)
@@ -132,5 +133,5 @@ class CommittedLog:
                 f"{place}: it ends before offset {end}, up to which it is committed"
             )
         if not self._ready:
-            # A voter named an offset within a batch: it is told of once all of the batch is committed.
+            # The high watermark is within a batch: wait until the whole batch is committed.
             self._notices.popleft()

@@ -1,8 +1,9 @@
-"""Runs a replica of the metadata quorum: feeds its value with events, carries out its commands, passes on its notices.
+"""Drives a replica of the metadata quorum: passes events to it, executes its commands, forwards its
+notices.
 
-Only this part holds the value. Events wait in one queue: what a command leads to is taken in when the commands before
-it are on their way. quorum-state is written by the control thread itself: nothing may leave the node before it is
-synced, and it changes once or twice an epoch.
+Only this module holds the replica. Events wait in one queue: an event caused by a command is
+handled after the earlier commands have been started. The control thread writes quorum-state
+synchronously: nothing may be sent before it is synced, and it changes once or twice an epoch.
 """
 
 from collections import deque
@@ -33,16 +34,17 @@ from pykafka_core.quorum.wire.envelope import Endpoint
 
 
 class ReplicaDriver:
-    """Holds the replica's value, and nothing else does: a `QuorumPort`.
+    """The only owner of the replica's value; implements `QuorumPort`.
 
     Args:
-        foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the replica's deadline.
-        exchange: Talks to other replicas.
-        begun: The value to begin with, and what followed from its beginning.
-        persist: Writes and syncs quorum-state; gets the node ids of static voters, too.
-        parts: Where a snapshot of the leader's is collected.
-        make_way: As of `LogWrites`.
-        next_offset: End of what the image holds.
+        foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the
+            replica's deadline.
+        exchange: Communicates with other replicas.
+        begun: The initial value and its initial outputs.
+        persist: Writes and syncs quorum-state; also gets the node ids of static voters.
+        parts: Collects the parts of the leader's snapshot.
+        make_way: See `LogWrites`.
+        next_offset: End of the image.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class ReplicaDriver:
         self.committed = CommittedLog(core, completions, next_offset)
         self._installation = Installation(core, completions, parts, self._on_installed)
         self._told: deque[events.SnapshotTaken | events.LogCleaned] = deque()
-        """By other threads."""
+        """Events from other threads."""
         self.proposal_end = ProposalEnd()
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
@@ -75,7 +77,7 @@ class ReplicaDriver:
 
     @property
     def quorum(self) -> Replica:
-        """The replica now."""
+        """The current replica."""
         return self._replica
 
     @property
@@ -85,17 +87,19 @@ class ReplicaDriver:
 
     @property
     def can_propose(self) -> bool:
-        """Whether this node leads, all that is committed was taken, and no batch is in flight."""
+        """Whether this node leads, all committed batches were taken, and no batch is in flight."""
         return self._replica.can_propose and not self.committed
 
     @property
     def has_committed(self) -> bool:
-        """Whether `take_committed` has something to give."""
+        """Whether `take_committed` returns a batch or raises."""
         return self.committed.is_ready
 
     @property
     def leaders_end(self) -> int | None:
-        """Exclusive end of what the leader has committed, as it said last; None while that is not known."""
+        """Exclusive end of the batches that the leader last reported as committed; None if
+        unknown.
+        """
         role, own = self._replica.role, self._replica.high_watermark
         if isinstance(role, Leader):
             return own if own > role.epoch_start else None
@@ -103,30 +107,32 @@ class ReplicaDriver:
         return known or None
 
     def has_taken(self, end: int) -> bool:
-        """Whether all that is committed before ``end`` is known here and was taken."""
+        """Return whether everything before ``end`` is known as committed and was taken."""
         return self._replica.high_watermark >= end and not self.committed
 
     def propose(self, proposal: Proposal) -> None:
-        """Have a batch committed."""
+        """Propose a batch."""
         self.handle(proposal)
 
     def take_committed(self) -> Committed | Replaced | None:
-        """The next committed batch, or a snapshot in place of those before.
+        """Return the next committed batch, or a snapshot that replaces earlier ones.
 
         Raises:
-            MetadataError: It cannot be read, or holds what this version does not know.
+            MetadataError: It cannot be read, or holds unknown records.
         """
         return self.committed.take()
 
     def begin(self) -> None:
-        """Carry out what followed from the beginning; once, before anything else."""
+        """Execute the initial outputs; called once, before anything else."""
         outputs, self._begun = self._begun, []
         self._note_high_watermark(0)
         self._carry_out(outputs)
         self._handle_all()
 
     def take(self, asked: AskedQuorum) -> None:
-        """A request of another replica, or to change the voters, which is in the table of open requests."""
+        """Handle a request of another replica, or one that changes the voters; it is in the table
+        of open requests.
+        """
         heard = self._exchange.hear(asked)
         if heard is not None:
             now_ms = heard.received_ns // NS_PER_MS
@@ -135,37 +141,45 @@ class ReplicaDriver:
             self.handle(events.Request(now_ms, heard.number, heard.body))
 
     def _learn_leader(self, begin: BeginQuorumEpoch, at: Endpoint) -> None:
-        """Believe a leader that is about to be followed where it is: the voter set may have an old address of it."""
+        """Use the address in a leader's BeginQuorumEpoch if this replica will follow it; the voter
+        set may have an old address.
+        """
         epoch, known = self._replica.leader_epoch, self._replica.leader_id
         if begin.epoch > epoch or (begin.epoch == epoch and known in (-1, begin.leader_id)):
             self._exchange.learn(begin.leader_id, at)
 
     def tell(self, event: events.SnapshotTaken | events.LogCleaned) -> None:
-        """What this node did with its snapshots, from any thread."""
+        """Add an event about this node's snapshots, from any thread."""
         self._told.append(event)
         self._core.wake()
 
     def snapshot_id(self, end: int) -> OffsetAndEpoch | None:
-        """The id of a snapshot of all before ``end``, which the image holds; None if there is one that has it."""
+        """Return the id of a snapshot of everything before ``end``, the image's end; None if such a
+        snapshot exists.
+        """
         log = self._replica.log
         known = 0 if log.newest is None else log.newest.offset
         return log.id_at(end) if end > known else None
 
     def quorum_records(self, end: int) -> QuorumRecords:
-        """The quorum's own records in a snapshot of all before ``end``, which is committed."""
+        """Return the quorum's own records for a snapshot of everything before ``end``, which is
+        committed.
+        """
         return quorum_records_of(self._replica.log.voter_set_at(end))
 
     def finish(self) -> None:
-        """Wait for what is done on other threads, once the control thread does nothing any more."""
+        """Wait for other threads; called when the control thread has stopped."""
         self._installation.finish()
 
     def advance(self) -> None:
-        """Take in what other threads have done, and let timers go off whose time the core's horizon has passed."""
+        """Handle results of other threads, and the replica's deadline if the core's horizon has
+        passed it.
+        """
         self._installation.advance()
         while self._told:
             event = self._told.popleft()
             log, end = self._replica.log, event.snapshot_id.offset
-            # A snapshot of the leader's may have taken the place of the log that it is of.
+            # A snapshot of the leader may have replaced the log of this event.
             if log.start < end <= self._replica.high_watermark:
                 self.handle(event)
         now_ms = self._core.horizon_ns() // NS_PER_MS
@@ -173,7 +187,7 @@ class ReplicaDriver:
             self.handle(events.Tick(now_ms))
 
     def handle(self, event: events.ReplicaEvent) -> None:
-        """Take in an event. What a command or a notice raises, this raises."""
+        """Handle an event. Exceptions of commands and notices are raised."""
         self._events.append(event)
         self._handle_all()
 
@@ -199,7 +213,7 @@ class ReplicaDriver:
             self._core.commit(METADATA_PARTITION, self._replica.high_watermark)
 
     def _arm(self) -> None:
-        """Have the loop wake up when the replica's next timer is due; `advance` comes after every wake-up."""
+        """Set a timer for the replica's next deadline; `advance` is called after every wake-up."""
         deadline_ms = self._replica.deadline_ms
         due_ns = deadline_ms * NS_PER_MS
         if self._timer is not None:
@@ -233,7 +247,7 @@ class ReplicaDriver:
                 case events.InDoubt():
                     self.proposal_end.in_doubt()
                 case events.LeaderChanged():
-                    pass  # who leads is looked at when it matters
+                    pass  # the leader is read from the replica when needed
                 case events.Failed(error_code):
                     raise StorageError(
                         f"the metadata log or quorum-state cannot be written: {error_of(error_code).name}"
@@ -258,4 +272,4 @@ class ReplicaDriver:
 
 
 def _wake() -> None:
-    """The loop looks at its machines after any timer."""
+    """Do nothing: the loop calls `advance` after any timer."""

@@ -1,4 +1,4 @@
-"""What a replica says to others and they to it, on this core's sockets."""
+"""Requests and responses between replicas of the metadata quorum, over this core's sockets."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from pykafka_core._core import RecordsRead, Replied
 
 READ_BYTES = 1 << 20
-"""Of records in an answer to Fetch, or one batch."""
+"""Maximum bytes of records in a Fetch response, or one batch."""
 PURPOSE = "quorum"
 
 RepliedTo = Callable[[int, AnswerBody | None, bool], object]
-"""Gets the correlation, the answer or None, and whether the process that was asked is gone."""
+"""Called with the correlation, the response or None, and whether the other process has ended."""
 
 _log = GuardedLogger(__name__)
 
 
 class AskedQuorum(Asked, Protocol):
-    """A request whose message this part decodes itself."""
+    """A request whose message this module decodes itself."""
 
     def decode(self) -> Message:
-        """What is asked.
+        """Return the message.
 
         Raises:
             ProtocolError: It cannot be decoded.
@@ -67,9 +67,9 @@ class AskedQuorum(Asked, Protocol):
 
 
 class Heard(NamedTuple):
-    """A request of another replica: when it came, its number for the answer, and what it asks.
+    """A request of another replica: its arrival time, a number that identifies it, and its content.
 
-    A leader says where it is in BeginQuorumEpoch.
+    BeginQuorumEpoch also has the leader's address.
     """
 
     received_ns: int
@@ -79,15 +79,15 @@ class Heard(NamedTuple):
 
 
 class Exchange:
-    """Sends a replica's requests and answers.
+    """Sends a replica's requests and responses.
 
     Args:
-        foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
-        envelope: Around all that is said.
-        voters: Where nodes are that are asked first, by node id; of voters it is learned from the log, of a leader
-            from answers and from its BeginQuorumEpoch, too.
-        parts: Of this node's snapshots.
-        refused: Called when the others are of another cluster, with the reason: the node must end.
+        foundation: Has the sockets, the log for Fetch responses, and the open requests.
+        envelope: Common fields of all messages.
+        voters: Initial addresses by node id. Addresses of voters are also learned from the log,
+            that of the leader from responses and from its BeginQuorumEpoch.
+        parts: Parts of this node's snapshots.
+        refused: Called with the reason if the others belong to another cluster: the node must stop.
     """
 
     def __init__(
@@ -110,16 +110,16 @@ class Exchange:
         self._open: dict[int, tuple[AskedQuorum, Body]] = {}
 
     def endpoint(self, node_id: int) -> Endpoint | None:
-        """Where a replica is reached, if that is known."""
+        """Return the address of a replica, if known."""
         return self._endpoints.get(node_id)
 
     def _peers(self) -> set[Endpoint]:
-        """Where others can be asked."""
+        """Return the known addresses of other replicas."""
         own = self._envelope.key.node_id
         return {at for node_id, at in self._endpoints.items() if node_id != own}
 
     def know(self, voters: Iterable[Voter]) -> None:
-        """Take in where the voters of the log are reached."""
+        """Add the addresses of the voters in the log."""
         for voter in voters:
             at = self._reached_at(voter)
             if at is not None:
@@ -129,10 +129,12 @@ class Exchange:
         at = reached_at(voter, self._envelope.names)
         return None if at is None else Endpoint(at.host, at.port)
 
-    # What others ask.
+    # Requests of others.
 
     def hear(self, asked: AskedQuorum) -> Heard | None:
-        """Take in a request; None if it is over already: what it says is no question to this quorum."""
+        """Decode a request; None if it already has a response, because it is invalid for this
+        quorum.
+        """
         try:
             message = cast("Any", asked.decode())
         except ProtocolError as error:
@@ -144,7 +146,7 @@ class Exchange:
             return None
         leader_at = None
         if isinstance(body, BeginQuorumEpoch) and (leader_at := self._told_at(message)):
-            # Where no voter set of the own log has named it yet.
+            # Used until a voter set in the own log has its address.
             self._endpoints.setdefault(body.leader_id, leader_at)
         number = next(self._numbers)
         self._open[number] = asked, body
@@ -152,7 +154,7 @@ class Exchange:
         return Heard(asked.caller.received_ns, number, body, leader_at)
 
     def learn(self, leader_id: int, at: Endpoint) -> None:
-        """Take in where a leader is that this replica follows: its address may have changed."""
+        """Set the address of the leader that this replica follows; it may have changed."""
         self._endpoints[leader_id] = at
 
     def _told_at(self, message: BeginQuorumEpochRequest) -> Endpoint | None:
@@ -162,10 +164,11 @@ class Exchange:
         return next((at[name] for name in self._envelope.names if name in at), None)
 
     def answer(self, answer: Answer, is_current: Callable[[], bool]) -> None:
-        """Answer a request that is still open.
+        """Respond to a request if it is still open.
 
         Args:
-            is_current: Whether what the log holds is what the answer promised, once it is read.
+            answer: The response.
+            is_current: Returns whether the records, once read, still belong to this response.
         """
         if answer.number not in self._open:
             return
@@ -201,7 +204,10 @@ class Exchange:
             self._respond(asked, encode_answer(body, told, leader, records))
 
     def _with_part(self, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
-        """What of a snapshot was asked for. What a cluster was formatted with is none that Kafka would give."""
+        """Add the requested part of a snapshot.
+
+        Kafka never serves the snapshot of the formatted directory either.
+        """
         if answer.error_code:
             return answer
         error, part = 0, None
@@ -231,10 +237,10 @@ class Exchange:
     def _respond(self, asked: AskedQuorum, message: Message) -> None:
         finish(self._requests.answer(asked, message))
 
-    # What others are asked.
+    # Requests to others.
 
     def send(self, sent: Send, replied: RepliedTo) -> None:
-        """Ask a node; ``replied`` is called once."""
+        """Send a request to a node; ``replied`` is called once."""
         body = sent.body
         at = (
             self._reached_at(body.voter)
@@ -267,7 +273,7 @@ class Exchange:
                     self._clusters.is_other(at, is_begun=_is_of_begun_cluster(sent.body))
                 heard = decode_answer(cast("Any", message))
             except (ProtocolError, CorruptMessageError):
-                pass  # as if it had not answered: it is asked again
+                pass  # treated as a missing response: the request is retried
             else:
                 answer = heard.answer
                 if answer is not None and not isinstance(answer, VersionsAnswer):
@@ -279,7 +285,9 @@ class Exchange:
 
 
 def _is_of_begun_cluster(body: Body) -> bool:
-    """Whether who says this was elected, or has what an elected leader wrote: the address of a voter is wrong."""
+    """Return whether the sender was elected, or has records of an elected leader; then the voter's
+    address is wrong.
+    """
     if isinstance(body, Vote):
         return body.last.epoch > 0
     return isinstance(body, BeginQuorumEpoch | EndQuorumEpoch)

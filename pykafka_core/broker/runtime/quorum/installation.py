@@ -1,15 +1,17 @@
-"""How a snapshot of the leader's takes the place of a node's metadata log.
+"""Replaces a node's metadata log by a snapshot of the leader.
 
-Theory of operation. Parts are written to a file as they come, by the control thread, which waits for no disk there. The
-rest is steps, each of which leaves a directory that a start can go on from:
+Theory of operation. The control thread writes the parts to a file as they arrive, without waiting
+for the disk. The rest consists of steps; a start can continue after each of them:
 
-1. On a thread of its own the file is checked and understood, synced, and gets the name of a snapshot. A start that
-   finds it ahead of the log, or contradicted by it, does the next step.
-2. The log is emptied and begins at the snapshot's end.
-3. Snapshots of before are removed.
-4. The image that was read in step 1 takes the place of the one of before.
+1. On a separate thread, the file is validated, read and synced, and gets the name of a snapshot. A
+   start that finds a snapshot ahead of the log, or in conflict with it, continues with the next
+   step.
+2. The log is emptied; it starts at the snapshot's end.
+3. Older snapshots are removed.
+4. The image from step 1 replaces the previous image.
 
-What is no snapshot, or cannot be written, changes nothing: it is logged, and fetched again.
+An invalid snapshot, or one that cannot be written, changes nothing: the error is logged, and it is
+fetched again.
 """
 
 from collections.abc import Callable
@@ -29,13 +31,16 @@ _log = GuardedLogger(__name__)
 
 
 class Installation:
-    """Carries out what a replica commands of snapshots. Belongs to the control thread, but for `finish`.
+    """Executes the snapshot commands of a replica.
+
+    Used only by the control thread, except `finish`.
 
     Args:
         core: Has the log.
-        completions: Where the emptying of the log is waited for.
+        completions: Pending restarts of the log.
         parts: The files.
-        installed: Called once the log is replaced, with what the snapshot holds; with None if nothing changed.
+        installed: Called with the snapshot's content once the log is replaced; with None if nothing
+            changed.
     """
 
     def __init__(
@@ -50,10 +55,11 @@ class Installation:
         self._parts = parts
         self._installed = installed
         self._lost: OffsetAndEpoch | None = None
-        """A snapshot of which a part could not be written; those that follow are not, until it begins again."""
+        """A snapshot with a part that could not be written; its later parts are skipped until the
+        download restarts."""
         self._thread: native.Thread | None = None
         self._loaded: tuple[OffsetAndEpoch, LoadedSnapshot | BaseException] | None = None
-        """What the thread has come to; the control thread has not seen it yet."""
+        """Result of the thread that the control thread has not handled yet."""
 
     def store(self, command: StorePart) -> None:
         """Write a part; `installed` is called if that fails."""
@@ -69,7 +75,9 @@ class Installation:
             self._give_up(snapshot_id, error)
 
     def install(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Put a snapshot, all of which is written, in place of the log; unless that a part was lost was told."""
+        """Replace the log with a fully downloaded snapshot, unless a part of it was reported
+        missing.
+        """
         if self._lost == snapshot_id:
             return
         self._thread = native.Thread(
@@ -78,10 +86,10 @@ class Installation:
         self._thread.start()
 
     def advance(self) -> None:
-        """Go on with what the thread has come to.
+        """Handle the result of the thread.
 
         Raises:
-            BaseException: A bug in what it did.
+            BaseException: A bug in the thread's work.
         """
         if self._loaded is None:
             return
@@ -95,12 +103,12 @@ class Installation:
             raise loaded
 
     def finish(self) -> None:
-        """Wait for the thread; nothing is begun any more."""
+        """Wait for the thread; no more work is started."""
         if self._thread is not None:
             self._thread.join()
 
     def _load(self, snapshot_id: OffsetAndEpoch) -> None:
-        """On the thread of this one snapshot."""
+        """Runs on a new thread for each snapshot."""
         never_raise_here()
         loaded: LoadedSnapshot | BaseException
         try:

@@ -1,8 +1,8 @@
-"""Writes to the metadata log, as a replica commands them: in order, one under way at a time.
+"""Writes of a replica to the metadata log: in order, at most one in progress.
 
-The core completes writes of different kinds in any order, and a replica counts on the order in which it asked.
-
-A write that found the disk full changed nothing, and is made again as long as there is a reserve to make way.
+The core may complete writes of different kinds in any order, but a replica relies on the order of
+its commands. A write that failed because the disk was full changed nothing, and is retried as long
+as the reserve can free space.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ from pykafka_core.quorum.quorum import Append, Appended
 
 
 class LogWrites:
-    """The queue.
+    """The queue of writes.
 
     Args:
         core: Has the log.
-        completions: Where the write under way is waited for.
-        completed: Told of each write, in order.
-        make_way: Gives back some of the reserve if the disk is full, and says whether it has.
+        completions: The pending write.
+        completed: Called for each write, in order.
+        make_way: Frees some of the reserve if the disk is full; returns whether it did.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class LogWrites:
         self._is_busy = False
 
     def add(self, write: Write) -> None:
-        """Carry it out behind those before it."""
+        """Queue a write after the earlier ones."""
         self._waiting.append(write)
         self._begin_next()
 
@@ -84,7 +84,7 @@ class LogWrites:
     def _on_truncated(self, end_offset: int, completed: Completed) -> None:
         error_code = completed.error_code
         if not error_code and completed.offset != end_offset:
-            error_code = UnknownServerError.code  # the quorum asked for an offset within a batch
+            error_code = UnknownServerError.code  # the offset was within a batch
         self._end(Truncated(error_code))
 
     def _end(self, done: Appended | Truncated) -> None:

@@ -1,7 +1,9 @@
-"""What other replicas say of the cluster id: a node that has another one must not wait for them for ever.
+"""Detects that this node has the wrong cluster id, so that it does not wait for the other replicas
+forever.
 
-Replicas of another cluster answer INCONSISTENT_CLUSTER_ID. One of several may be the odd one out itself. So a node
-gives up when more than half of those that it can ask have said so, and none has answered otherwise since it started.
+Replicas of another cluster respond with INCONSISTENT_CLUSTER_ID. A single such replica may itself
+be the one with the wrong id. So a node stops when more than half of the replicas with known
+addresses have responded so, and none has responded otherwise since the start.
 """
 
 from collections.abc import Callable
@@ -13,12 +15,15 @@ _log = GuardedLogger(__name__)
 
 
 class OtherClusters:
-    """Takes note of what other replicas said of the cluster id. Belongs to the control thread.
+    """Records the responses of other replicas about the cluster id.
+
+    Used only by the control thread.
 
     Args:
-        cluster_id: Of this node.
-        peers: Where it can ask.
-        refused: Called once it is clear that this node is the odd one out, with the reason: it must end.
+        cluster_id: The cluster id of this node.
+        peers: Returns the addresses of other replicas.
+        refused: Called with the reason once this node is known to be the one with the wrong id: it
+            must stop.
     """
 
     def __init__(
@@ -34,14 +39,15 @@ class OtherClusters:
         self._is_known = False
 
     def is_own(self) -> None:
-        """A replica has answered as one of this cluster."""
+        """Note that a replica of the same cluster has responded."""
         self._is_known = True
 
     def is_other(self, at: Endpoint, *, is_begun: bool = False) -> None:
-        """A replica has answered that it is of another cluster.
+        """Note that a replica of another cluster has responded.
 
         Args:
-            is_begun: This node's own cluster has begun: it is the other one's address that is wrong.
+            at: Address of the replica.
+            is_begun: This node's own cluster has started, so that the replica's address is wrong.
         """
         place = f"{at.host}:{at.port}"
         if at not in self._foreign:

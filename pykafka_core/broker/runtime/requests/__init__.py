@@ -1,1 +1,1 @@
-"""Requests from their arrival to their answer, and the jobs between."""
+"""Requests from their arrival to their response, and the jobs that handle them."""
