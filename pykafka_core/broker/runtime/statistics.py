@@ -1,4 +1,4 @@
-"""What the broker counts about itself, beside the core's own counters."""
+"""Counters of the control plane, in addition to the core's counters."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class WaitStatistics:
-    """How long requests waited for the control thread, the wait for the GIL included.
+    """The time that requests waited for the control thread, including the GIL.
 
-    A request's wait ends when the thread has it in Python: what threads of the user's program that
-    hog the GIL cost is in here, and nowhere else.
+    A request's wait ends when the thread has it in Python: these are the only counters that show
+    the cost of the user's threads that hold the GIL.
     """
 
     __slots__ = "requests_count", "wait_ns_max", "wait_ns_sum"
@@ -22,7 +22,7 @@ class WaitStatistics:
         self.requests_count = self.wait_ns_sum = self.wait_ns_max = 0
 
     def note(self, events: "Sequence[Event]", now_ns: int) -> None:
-        """Take in one batch of events, as it came out of the core at ``now_ns``."""
+        """Count a batch of events that the core returned at ``now_ns``."""
         for event in events:
             if isinstance(event, Request):
                 wait = max(now_ns - event.received_ns, 0)
@@ -31,7 +31,7 @@ class WaitStatistics:
                 self.wait_ns_max = max(self.wait_ns_max, wait)
 
     def snapshot(self) -> Mapping[str, int]:
-        """The counters by name; times in nanoseconds."""
+        """Return the counters by name; times in nanoseconds."""
         return {
             "control.requests.count": self.requests_count,
             "control.wait.ns.sum": self.wait_ns_sum,

@@ -1,7 +1,8 @@
-"""What is to be done at a time: once, or every so often. One heap.
+"""Timers of the control thread, one-shot and periodic, in one heap.
 
-Timers are judged by the core's horizon, the time up to which every event was handled (docs/SEAM.md S6): a
-stalled interpreter, or a long queue, never lets a timer fire before the events that came first.
+Timers are compared with the core's horizon, the time up to which all events were handled
+(docs/SEAM.md S6): after a stall of the interpreter, or with a long queue, a timer never fires
+before events that arrived earlier.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pykafka_core.broker.runtime.faults import Faults
 NS_PER_MS = 1_000_000
 FOREVER_NS = 2**62
 CANCELLED_MIN = 64
-"""Below this it is not worth to take cancelled timers out of the heap before they are due."""
+"""Minimum number of cancelled timers that are removed from the heap before they are due."""
 
 
 def _nothing() -> None:
@@ -21,7 +22,7 @@ def _nothing() -> None:
 
 
 class Timer:
-    """Something to do. `action` is called once when ``due_ns`` is past, or again and again."""
+    """One timer. `action` is called once when ``due_ns`` has passed, or periodically."""
 
     __slots__ = "_owner", "action", "due_ns", "interval_ns", "is_over", "name"
 
@@ -41,7 +42,7 @@ class Timer:
         self.is_over = False
 
     def cancel(self) -> None:
-        """Never call the action any more, and keep nothing that it needs. Idempotent; after the last run nothing."""
+        """Cancel the timer and release its action. Idempotent; does nothing after the last run."""
         if not self.is_over:
             self.is_over = True
             self.action = _nothing
@@ -49,10 +50,10 @@ class Timer:
 
 
 class Timers:
-    """All timers of one control thread, to which they belong.
+    """All timers of one control thread; used only by that thread.
 
     Args:
-        faults: Takes note of a timer that fails: it costs that run.
+        faults: Records the exception of a timer; only that run fails.
     """
 
     def __init__(self, faults: Faults) -> None:
@@ -65,30 +66,33 @@ class Timers:
         return len(self._heap) - self._cancelled_count
 
     def once(self, name: str, due_ns: int, action: Callable[[], object]) -> Timer:
-        """Call ``action`` when ``due_ns`` is past; ``name`` is for reports of its faults."""
+        """Call ``action`` when ``due_ns`` has passed; ``name`` is for reports of its faults."""
         return self._arm(Timer(self, name, due_ns, 0, action))
 
     def every(
         self, name: str, interval_ms: int, now_ns: int, action: Callable[[], object]
     ) -> Timer:
-        """Call ``action`` every so often, first after one interval; the next run is an interval after a late one."""
+        """Call ``action`` periodically, first after one interval; after a late run, the next one is
+        a full interval later.
+        """
         interval_ns = interval_ms * NS_PER_MS
         return self._arm(Timer(self, name, now_ns + interval_ns, interval_ns, action))
 
     def next_due_ns(self) -> int:
-        """When the next timer is due, or long after everything."""
+        """Return the time of the next timer; `FOREVER_NS` without timers."""
         while self._heap and self._heap[0][2].is_over:
             heappop(self._heap)
             self._cancelled_count -= 1
         return self._heap[0][0] if self._heap else FOREVER_NS
 
     def run(self, horizon_ns: int, is_stopping: Callable[[], bool] = lambda: False) -> bool:
-        """Run what is due at the horizon, in the order of the times; a stop is looked at between any two.
+        """Run the timers that are due at the horizon, in order of time; check for a stop between
+        any two.
 
-        What an action arms waits for the next call.
+        Timers that an action adds wait for the next call.
 
         Returns:
-            Whether anything was due.
+            Whether any timer was due.
         """
         limit, ran = next(self._numbers), False
         while self.next_due_ns() <= horizon_ns and self._heap[0][1] < limit and not is_stopping():
@@ -97,7 +101,7 @@ class Timers:
         return ran
 
     def note_cancelled(self) -> None:
-        """A timer in the heap is over."""
+        """Count a cancelled timer in the heap."""
         self._cancelled_count += 1
         if self._cancelled_count > max(CANCELLED_MIN, len(self._heap) // 2):
             self._heap = [entry for entry in self._heap if not entry[2].is_over]

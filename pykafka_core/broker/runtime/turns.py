@@ -1,14 +1,17 @@
-"""How long the control thread works on one thing before it looks at others."""
+"""Time slices of the control thread."""
 
 from pykafka_core._core import Core
 from pykafka_core.handlers.outcome import Slices
 
 TURN_NS = 10_000_000
-"""How long one kind of work may go on before the loop looks at events again."""
+"""Maximum time for one kind of work before the loop handles events again."""
 
 
 def advanced(work: Slices[None], core: Core, deadline_ns: int) -> bool:
-    """Do one item of work, and more until the deadline; whether it is at its end. Raises what the work raises."""
+    """Do at least one step of work, until the deadline; return whether it is complete.
+
+    Exceptions of the work are raised.
+    """
     try:
         next(work)
         while core.now_ns() < deadline_ns:

@@ -1,1 +1,1 @@
-"""What the control plane knows of the core, and how it speaks to it."""
+"""The control plane's interface to the core."""

@@ -1,4 +1,4 @@
-"""The classes in which a core takes its image: the extension's, or a simulator's own."""
+"""The classes of the image that a core accepts: those of the extension, or of a simulator."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -7,20 +7,20 @@ if TYPE_CHECKING:
 
 
 class CoreTypes(Protocol):
-    """The module ``_core``, or the simulator's."""
+    """The module ``_core``, or that of the simulator."""
 
     @property
     def BrokerEndpoint(self) -> "type[BrokerEndpoint]":
-        """One broker's address for one listener."""
+        """The address of a broker for one listener."""
 
     @property
     def PartitionImage(self) -> "type[PartitionImage]":
-        """One partition."""
+        """The image of a partition."""
 
     @property
     def TopicImage(self) -> "type[TopicImage]":
-        """One topic with its partitions."""
+        """The image of a topic with its partitions."""
 
     @property
     def ImageDelta(self) -> "type[ImageDelta]":
-        """One step."""
+        """One step of the image."""

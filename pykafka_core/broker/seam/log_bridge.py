@@ -1,4 +1,6 @@
-"""Rust's log lines in Python's `logging`: pulled by the control thread, never called back."""
+"""Passes Rust's log lines to Python's `logging`: pulled by the control thread, never called from
+Rust.
+"""
 
 import logging
 from collections.abc import Callable
@@ -11,13 +13,11 @@ DRAIN_INTERVAL_MS = 1000
 
 
 def drain_into_logging(core: Core) -> Callable[[], None]:
-    """An action that passes on the lines since the last time; it never raises.
+    """Return an action that logs the lines since its last call; it never raises.
 
-    A warning that says the same as one within the last minute is left out: a client that tries again and again causes
-    one at each attempt.
-
-    Targets become loggers below ``pykafka_core``: ``pykafka_log::recovery`` →
-    ``pykafka_core.pykafka_log.recovery``.
+    A warning that equals one within the last minute is omitted, because a client that retries
+    causes one at each attempt. Targets become loggers below ``pykafka_core``:
+    ``pykafka_log::recovery`` → ``pykafka_core.pykafka_log.recovery``.
     """
     loggers: dict[str, GuardedLogger] = {}
     notices = Notices(core.now_ns)

@@ -1,4 +1,4 @@
-"""The log of the metadata records, as the core knows it."""
+"""The partition of the metadata log in the core."""
 
 from pykafka_core.types import METADATA_TOPIC_ID
 

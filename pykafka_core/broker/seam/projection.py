@@ -1,4 +1,4 @@
-"""From a metadata delta to the step the core takes in: the projection Rust answers from."""
+"""Converts a metadata delta to a step of the core's image, from which Rust handles requests."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Projection:
-    """Makes deltas in the classes of one core.
+    """Creates deltas with the classes of one core.
 
     Args:
-        types: Those classes.
+        types: The classes.
         node_id: This broker.
-        given: The settings it was started with. A node that is a controller only holds no partitions, whatever the
-            image assigns to its id, so its core hears of no topics.
+        given: The settings at the start. A node that is only a controller has no partitions,
+            whatever the image assigns to its id, so its core gets no topics.
     """
 
     def __init__(self, types: CoreTypes, node_id: int, given: BrokerConfigs) -> None:
@@ -36,23 +36,26 @@ class Projection:
         self._node_id = node_id
         self._given = given
         self.kraft_version: Callable[[], int] = lambda: 0
-        """Of the metadata quorum, as the image has no record of it; set once there is a quorum."""
+        """Returns the kraft.version of the metadata quorum, which the image does not contain; set
+        once there is a quorum."""
         self._told_kraft_version = 0
 
     @property
     def has_new_kraft_version(self) -> bool:
-        """Whether the core offers another level of ``kraft.version`` than the quorum's."""
+        """Whether the quorum's ``kraft.version`` differs from the one in the core."""
         return self.kraft_version() != self._told_kraft_version
 
     def settings(self, image: MetadataImage) -> BrokerConfigs:
-        """The broker's settings as ``image`` has altered them."""
+        """Return the broker's settings with the changes in ``image``."""
         return self._given.with_dynamic(
             cluster_default=image.configs.of(RESOURCE_BROKER, ""),
             broker=image.configs.of(RESOURCE_BROKER, str(self._node_id)),
         )
 
     def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> Slices[None]:
-        """Log what a committed step altered and nobody can use: another version's, or Kafka's own."""
+        """Log altered settings of a committed step that cannot be used: those of other versions, or
+        only of Kafka.
+        """
         if delta.settings_changed:
             for problem in settings.ignored:
                 _log.warning("an altered broker setting is ignored: %s", problem)
@@ -63,7 +66,7 @@ class Projection:
                 _log.warning("topic %s: %s=%r cannot be used and is ignored", topic, name, value)
 
     def metadata_log(self, leader_epoch: int, *, on_disk: bool) -> "ImageDelta":
-        """The very first step: the metadata log alone, led by this node."""
+        """Return the first step: only the metadata log, led by this node."""
         partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
         topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
         made = self._types.TopicImage(
@@ -77,10 +80,10 @@ class Projection:
         return self._types.ImageDelta(metadata_offset=0, topics=[made])
 
     def _metadata_log_config(self, *, on_disk: bool) -> dict[str, str]:
-        """Every setting of the metadata log: the topics' defaults do not govern it.
+        """Return every setting of the metadata log, which does not inherit the topics' defaults.
 
-        Nothing in it may go before a snapshot holds it. A voter counts its own vote only after
-        fsync, whatever the topics' durability.
+        Records may only be deleted when a snapshot contains them. A voter counts its own vote only
+        after fsync, whatever the topics' durability.
         """
         given = self._given
         config = {name: setting.default for name, setting in topic_settings().items()} | {
@@ -96,7 +99,7 @@ class Projection:
         return {name: text for name, text in config.items() if text is not None}
 
     def whole(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
-        """The step to a loaded image, with everything that never changes afterwards."""
+        """Return the step to a loaded image, including the parts that never change afterwards."""
         return self._delta(
             delta, settings, api_versions=API_VERSIONS, supported_features=SUPPORTED_FEATURES
         )
@@ -104,7 +107,9 @@ class Projection:
     def settings_of(
         self, delta: Delta, deleted: tuple[bytes, ...], settings: BrokerConfigs
     ) -> "ImageDelta | None":
-        """The part of a step that a core may refuse, where ``deleted`` are gone; None when there is no such part."""
+        """Return the part of a step that a core may reject, without ``deleted`` topics; None if
+        there is none.
+        """
         topics = [
             self._types.TopicImage(
                 name=topic.name,
@@ -127,7 +132,7 @@ class Projection:
         )
 
     def step(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
-        """One committed step."""
+        """Return one committed step."""
         return self._delta(delta, settings, api_versions=None, supported_features=None)
 
     def _delta(
@@ -193,14 +198,16 @@ class Projection:
 
 
 class _Partitions:
-    """Makes the partitions of one step; equal ones, as those of 1,000 new topics are, are made once."""
+    """Creates the partitions of one step; equal ones, for example of 1,000 new topics, are created
+    once.
+    """
 
     def __init__(self, types: CoreTypes) -> None:
         self._types = types
         self._made: dict[tuple[int, Partition], PartitionImage] = {}
 
     def of(self, topic: Topic, indexes: Iterable[int] | None = None) -> "list[PartitionImage]":
-        """A topic's partitions of ``indexes``, or all of them, by index."""
+        """Return a topic's partitions of ``indexes``, or all of them, by index."""
         wanted = sorted(topic.partitions) if indexes is None else indexes
         return [self._one((index, topic.partitions[index])) for index in wanted]
 

@@ -1,1 +1,1 @@
-"""How a broker comes up, before its control thread exists."""
+"""The start of a broker, before its control thread runs."""

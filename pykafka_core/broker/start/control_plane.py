@@ -1,4 +1,4 @@
-"""The parts of a control plane, put together."""
+"""Assembles a control plane from its parts."""
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ControlPlane(NamedTuple):
-    """What the control loop drives, and what its timers call."""
+    """The parts that the control loop drives, and that its timers call."""
 
     dispatcher: Dispatcher
     publisher: Publisher
@@ -50,7 +50,7 @@ def assemble(
     reserve: Reserve | None,
     membership: "Membership | None" = None,
 ) -> ControlPlane:
-    """Make the parts that requests go through."""
+    """Create the components that handle requests."""
     core, faults, completions, timers, replies, requests, replicas = foundation
     producer_ids = ProducerIds()
     contexts = Contexts(core, node, quorum, publisher, producer_ids, replicas)
@@ -117,18 +117,18 @@ def assemble(
 
 
 def _topic_id(publisher: Publisher, name: str) -> bytes | None:
-    """By the committed image."""
+    """Return the id of a topic in the committed image."""
     topic = publisher.image.topics.by_name.get(name)
     return None if topic is None else topic.topic_id
 
 
 def _consumer_settings(publisher: Publisher, group_id: str) -> ConsumerGroupSettings:
-    """By the committed image."""
+    """Return the settings of a consumer group in the committed image."""
     own = publisher.image.configs.of(RESOURCE_GROUP, group_id)
     return ConsumerGroupSettings.of(publisher.settings).with_own(own)
 
 
 def _new_uuid(node: Node) -> str:
-    """A UUID as text, of random bytes."""
+    """Return the text of a UUID of random bytes."""
     text = node.new_id().hex()
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

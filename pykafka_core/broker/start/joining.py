@@ -1,7 +1,7 @@
-"""The wait of a node of several until it may serve, which may take long and can be given up.
+"""The wait of a cluster node until it may serve, which may take long and can be cancelled.
 
-A wait on file descriptors: whoever ends it may be a signal handler, or the C code of ``signal.set_wakeup_fd``, which
-cannot take a lock that the waiting thread may hold.
+It waits on file descriptors: a signal handler, or the C code of ``signal.set_wakeup_fd``, may end
+the wait, and they cannot take a lock that the waiting thread may hold.
 """
 
 import os
@@ -18,14 +18,17 @@ _EXIT_CHECK_MS = 100
 
 
 class HasFileno(Protocol):
-    """A file descriptor, or what has one."""
+    """An object with a file descriptor."""
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Return the descriptor."""
 
 
 class Latch:
-    """Readable for `select` from the first `set` on. Any thread, and any signal handler, may set it."""
+    """Readable for `select` after the first `set`.
+
+    Any thread, and any signal handler, may set it.
+    """
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
@@ -36,24 +39,24 @@ class Latch:
         close_in_children(self)
 
     def close(self) -> None:
-        """Close its descriptors, as the garbage collector does; `set` does nothing from then on."""
+        """Close its descriptors, as the garbage collector does; `set` does nothing afterwards."""
         self._is_set = True
         for descriptor in self._descriptors:
             descriptor()
 
     def set(self) -> None:
-        """Once and for all."""
+        """Set it permanently."""
         if not self._is_set:
             self._is_set = True
             os.write(self._writing, b"\0")
 
     def fileno(self) -> int:
-        """What becomes readable."""
+        """Return the descriptor that becomes readable."""
         return self._reading
 
 
 class Waited(Enum):
-    """How a wait ended."""
+    """The result of a wait."""
 
     JOINED = auto()
     GIVEN_UP = auto()
@@ -61,10 +64,10 @@ class Waited(Enum):
 
 
 def wait_joined(joined: Latch, give_up: "int | HasFileno | None", timeout_ms: int) -> Waited:
-    """Wait until one of both can be read, or the time is over.
+    """Wait until one of both is readable, or until the timeout.
 
-    A signal's handler runs, and may raise. In another thread than the main one the wait also ends
-    at the interpreter's exit, which joins all threads.
+    Signal handlers run, and may raise. Outside of the main thread, the wait also ends at the
+    interpreter's exit, which joins all threads.
     """
     select = native.unpatched("select")  # eventlet removes poll
     poll = select.poll()

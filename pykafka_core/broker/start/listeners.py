@@ -1,4 +1,4 @@
-"""Where a broker listens, and what it tells clients about it."""
+"""The listeners of a broker, and the addresses that it advertises to clients."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -14,17 +14,19 @@ LOOPBACK = "127.0.0.1"
 
 
 def bind(core: Core, listeners: Sequence[Listener], inter_broker: str = "") -> tuple[Endpoint, ...]:
-    """Bind each listener; nothing is served before the core serves.
+    """Bind each listener; requests are only handled once the core serves.
 
-    An empty host is the loopback address: a listener without encryption is open to the network
-    only when its address says so.
+    An empty host is the loopback address: a listener without encryption is open to the network only
+    if its address requests that.
 
     Args:
-        inter_broker: The name of the listener of brokers. As in Kafka, it is theirs alone if there
-            is another listener.
+        core: Binds the sockets.
+        listeners: The listeners.
+        inter_broker: The name of the inter-broker listener. As in Kafka, clients cannot use it if
+            there is another listener.
 
     Returns:
-        Name, host and the port that was bound.
+        Name, host and bound port of each listener.
     """
     bound = []
     for listener in listeners:
@@ -37,10 +39,10 @@ def bind(core: Core, listeners: Sequence[Listener], inter_broker: str = "") -> t
 
 
 def listen(core: Core, start: StartConfig) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
-    """Bind the listeners of a start and warn of what they expose.
+    """Bind the listeners of a start and warn about exposed ones.
 
     Returns:
-        As `bind` returned them, and what clients are told of them.
+        The bound listeners, see `bind`, and the advertised listeners.
     """
     bound = bind(core, start.listeners, start.inter_broker_listener)
     endpoints = advertised(bound, start.advertised_listeners)
@@ -50,16 +52,17 @@ def listen(core: Core, start: StartConfig) -> tuple[tuple[Endpoint, ...], tuple[
 
 
 def address_of(listener: Listener) -> str:
-    """``HOST:PORT`` to bind; an empty host is the loopback address."""
+    """Return ``HOST:PORT`` to bind; an empty host is the loopback address."""
     return Listener(listener.name, listener.host or LOOPBACK, listener.port).address
 
 
 def exposures(bound: Iterable[Endpoint], endpoints: Iterable[Endpoint]) -> Iterator[str]:
-    """Yield a warning for each listener that other machines can reach, and for each that they cannot use.
+    """Yield a warning for each listener that other machines can reach, and for each that they
+    cannot use.
 
     Args:
-        bound: As `bind` returned them.
-        endpoints: What clients are told of the same listeners, as `advertised` returned them.
+        bound: The result of `bind`.
+        endpoints: The advertised addresses of the same listeners, the result of `advertised`.
     """
     for listener, told in zip(bound, endpoints, strict=True):
         if _is_loopback(listener.host):
@@ -88,10 +91,11 @@ def _is_loopback(host: str) -> bool:
 def advertised(
     bound: tuple[Endpoint, ...], advertised_listeners: Iterable[Listener]
 ) -> tuple[Endpoint, ...]:
-    """What clients are told: as configured, else where we are bound.
+    """Return the advertised listeners: as configured, else the bound ones.
 
-    An advertised port 0 is the bound one. Clients cannot connect to ``0.0.0.0`` and ``::``: without advertised
-    listeners such a broker advertises the loopback address, which `exposures` warns of.
+    An advertised port 0 is replaced by the bound port. Clients cannot connect to ``0.0.0.0`` and
+    ``::``: without advertised listeners such a broker advertises the loopback address, and
+    `exposures` yields a warning.
     """
     told = {listener.name: listener for listener in advertised_listeners}
     return tuple(_advertise(endpoint, told.get(endpoint.name)) for endpoint in bound)

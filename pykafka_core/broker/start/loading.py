@@ -1,4 +1,4 @@
-"""What a start knows of the metadata: the newest snapshot and the log behind it, replayed into an image."""
+"""Loads the metadata at a start: replays the newest snapshot and the log after it into an image."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +21,12 @@ from pykafka_core.protocol.messages import FeatureLevelRecord, Message
 _log = GuardedLogger(__name__)
 
 READ_BYTES = 64 * 1024
-"""Decoded at a time, or one batch: what a start decodes at once is memory it does not give back."""
+"""Bytes that are decoded at a time, or one batch: a larger read would use memory that is not
+released."""
 
 
 class Loaded(NamedTuple):
-    """The metadata as found. ``log_bytes`` are those of the log behind the newest snapshot."""
+    """The loaded metadata. ``log_bytes`` is the size of the log after the newest snapshot."""
 
     replay: Replay
     log_bytes: int
@@ -37,8 +38,8 @@ def load(core: Core, directory: DataDirectory | None) -> Loaded:
 
     Raises:
         StorageError: A file cannot be read.
-        MetadataError: Records are missing, damaged or not known to this version; the message names
-            the file and, of records, the offset.
+        MetadataError: Records are missing, damaged or unknown to this version; the message has the
+            file and, for records, the offset.
     """
     if directory is not None:
         directory.remove_unfinished_snapshots()
@@ -56,28 +57,29 @@ def apply_snapshot(replay: Replay, snapshot: Content) -> None:
     """Replay a snapshot file.
 
     Raises:
-        MetadataError: It is damaged, or holds what this version does not know.
+        MetadataError: It is damaged, or has unknown records.
     """
     with naming(snapshot.path):
         replay.apply_snapshot(_decoded(snapshot), snapshot.end_offset)
 
 
 def check_snapshot(snapshot: Content) -> None:
-    """See that a snapshot file is whole.
+    """Check that a snapshot file is complete.
 
     Raises:
-        MetadataError: It is not.
+        MetadataError: It is incomplete or damaged.
     """
     with naming(snapshot.path):
         _decoded(snapshot)
 
 
 def formatted_records(directory: DataDirectory) -> list[Message] | None:
-    """Records that ``kafka-storage format`` left for a cluster's first start, None if it was not used.
+    """Return the records of ``kafka-storage format`` for a cluster's first start; None if the
+    directory was not formatted.
 
     Raises:
         StorageError: The file cannot be read.
-        MetadataError: It is damaged, or holds what this version does not know.
+        MetadataError: It is damaged, or has unknown records.
     """
     found = directory.bootstrap()
     if found is None:
@@ -90,7 +92,7 @@ def formatted_records(directory: DataDirectory) -> list[Message] | None:
 
 
 def _decoded(found: Content) -> list[Message]:
-    # Not before: a start without such a file has no use for it.
+    # Imported only here, because a start without such a file does not need it.
     from pykafka_core.metadata.records.snapshot import decode_snapshot
 
     return decode_snapshot(found.bytes)
@@ -101,7 +103,7 @@ def _is_metadata_version(record: Message) -> bool:
 
 
 def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end: int) -> Loaded:
-    """Replay the log from ``end`` on, or from its start."""
+    """Replay the log from ``end`` on, or from its start offset."""
     replay, size, quorum = loaded
     offset = max(end, core.offsets(METADATA_PARTITION).log_start_offset)
     while data := core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end"):
@@ -118,9 +120,9 @@ def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end
 
 
 def whole_log(core: Core) -> MetadataLog:
-    """The metadata log, also the part that the newest snapshot stands for.
+    """Return the metadata log, including the part that the newest snapshot covers.
 
-    Reading its records raises `MetadataError` if they are damaged, or not known to this version.
+    Reading its records raises `MetadataError` if they are damaged, or unknown to this version.
     """
     start = core.offsets(METADATA_PARTITION).log_start_offset
     batches = decoded(lambda at: core.read(METADATA_PARTITION, at, READ_BYTES, "log_end"), start)
@@ -144,7 +146,7 @@ def _check_no_gap(core: Core, snapshot_end: int) -> None:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Say in which file the metadata is that cannot be understood, and what to do."""
+    """Add the file with the unreadable metadata, and advice, to an error."""
     try:
         yield
     except (MetadataError, CorruptMessageError) as error:
@@ -154,6 +156,6 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def report_kept(completed: Completed) -> None:
-    """After the metadata log was to make way for a snapshot."""
+    """Log an error if the metadata log could not be truncated at its start after a snapshot."""
     if completed.error_code:
         _log.error("the metadata log kept its old part: error code %d", completed.error_code)

@@ -1,13 +1,14 @@
-"""Whether the metadata contains any of the partitions in a data directory.
+"""Checks whether the metadata contains any of the partitions in a data directory.
 
 A start renames the directory of a partition that the metadata does not contain to ``-stray``. That
-is right for a topic that was deleted where its directory could not be renamed. Where the metadata
-contains none of the partitions, and its log never did, it was lost or is that of another cluster:
+is correct if the topic was deleted while its directory could not be renamed. If the metadata
+contains none of the partitions, and its log never did, it was lost or belongs to another cluster:
 the start is refused, whichever program wrote the directory.
 
-A log whose beginning gave way to a snapshot does not show topics that were deleted before: a node
-that was away then gets such a log. Its partitions are strays if the metadata has registered
-its data directory. Metadata that was lost has not, and neither has that of another cluster.
+A log whose first part was replaced by a snapshot does not show topics that were deleted before: a
+node that was offline for long receives such a log. Then the partitions are strays if the metadata
+has registered its data directory. New metadata, after a loss or of another cluster, has not
+registered it.
 """
 
 from collections.abc import Container, Iterable
@@ -32,7 +33,7 @@ class Lost(NamedTuple):
 
 
 class _Topic(NamedTuple):
-    """The topic of a directory; ``topic_id`` is None if its file is missing or not readable."""
+    """The topic of a directory; ``topic_id`` is None if its file is missing or unreadable."""
 
     name: str
     topic_id: bytes | None
@@ -42,10 +43,10 @@ class _Topic(NamedTuple):
 
 
 class MetadataLog(NamedTuple):
-    """The metadata log as it is stored.
+    """The stored metadata log.
 
     Attributes:
-        start_offset: 0 unless its beginning gave way to a snapshot.
+        start_offset: 0 unless a snapshot has replaced its first part.
         batches: Its records from there on; read only if they are needed.
     """
 
@@ -58,8 +59,8 @@ def find_lost(directory: DataDirectory, image: MetadataImage, log: MetadataLog) 
 
     Args:
         directory: The data directory.
-        image: All of the metadata.
-        log: The log that the image is of.
+        image: The complete metadata.
+        log: The log of the image.
 
     Raises:
         StorageError: The data directory cannot be read. A partition that cannot be read is compared
@@ -89,7 +90,7 @@ def find_lost(directory: DataDirectory, image: MetadataImage, log: MetadataLog) 
 
 
 def _topic_of(path: Path) -> _Topic | None:
-    """None for a directory that holds no log; one that cannot be read may hold one."""
+    """Return None for a directory without a log; an unreadable directory may have one."""
     identity = None
     with suppress(StorageError):
         identity = read_identity(path)
@@ -109,9 +110,9 @@ def _is_of_a_log(file: Path) -> bool:
 
 
 def _is_registered(directory: DataDirectory, image: MetadataImage) -> bool:
-    """Whether a broker has registered with the metadata in this directory.
+    """Return whether a broker with this directory is registered in the metadata.
 
-    Registrations before metadata.version 3.7-IV2 name no directories: the node id counts then.
+    Registrations before metadata.version 3.7-IV2 have no directories: then the node id is compared.
     """
     identity = directory.identity()
     broker = None if identity is None else image.brokers.get(identity.node_id)
@@ -121,7 +122,9 @@ def _is_registered(directory: DataDirectory, image: MetadataImage) -> bool:
 
 
 def _ever_contained(log: Iterable[Decoded]) -> tuple[set[bytes], set[str]]:
-    """Ids and names of the log's topics, removed ones too, up to where it can be decoded."""
+    """Return ids and names of the log's topics, including deleted ones, up to the first unreadable
+    record.
+    """
     ids, names = set(), set()
     with suppress(MetadataError, CorruptMessageError):
         for _, record in (pair for batches in log for pair in batches.records):

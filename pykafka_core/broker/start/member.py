@@ -1,8 +1,9 @@
-"""How a node of a cluster of several comes up: a broker, a controller of the metadata quorum, or both.
+"""The start of a cluster node: a broker, a controller of the metadata quorum, or both.
 
-Its replica of the metadata quorum begins with what its disk holds; the image is made of what the quorum says is
-committed. So the start only puts the parts together: the control thread has the broker join, and it serves once the
-controller has unfenced it. One that is a controller only has joined once its metadata are those of its leader.
+Its replica of the metadata quorum starts with the state on disk; the image is built from the
+batches that the quorum commits. So the start only assembles the parts: the control thread joins the
+cluster, and the broker serves once the controller has unfenced it. A node that is only a controller
+has joined once its metadata has caught up with the leader.
 """
 
 from functools import partial
@@ -56,12 +57,12 @@ _log = GuardedLogger(__name__)
 
 
 def start_member(core: Core, types: CoreTypes, plan: Plan) -> Started:
-    """Put a broker's parts together on a core that was just made; its control thread has it join.
+    """Assemble a broker on a new core; its control thread joins the cluster.
 
     Raises:
         StorageError: The directory cannot be used.
-        MetadataError: Its metadata log cannot be understood.
-        ClusterError: It has no data directory, or none of this cluster.
+        MetadataError: Its metadata log cannot be read.
+        ClusterError: It has no data directory, or one without a cluster id.
     """
     return _MemberStart(core, types, plan).run()
 
@@ -91,7 +92,7 @@ class _MemberStart:
         self._directory.prepare_metadata()
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
-        # First: a log gives way to a snapshot of which nothing but the name was seen.
+        # Before the log is read: a snapshot can replace the log, even if only its name was checked.
         loaded, end = newest_snapshot(self._directory)
         first = voter_set_of(loaded.quorum, end) or NO_VOTERS
         log = log_state(core, self._directory.snapshots(), first)
@@ -146,7 +147,7 @@ class _MemberStart:
         )
 
     def _snapshots(self, driver: ReplicaDriver) -> Snapshots:
-        """As those of a broker that is alone; the replica is told, too."""
+        """Return the snapshots, as for a single broker; the replica also gets their events."""
         return Snapshots(
             core=self._core,
             directory=self._directory,
@@ -165,7 +166,9 @@ class _MemberStart:
         return ReplicaKey(self._identity.node_id, self._identity.directory_id)
 
     def _place(self, log: LogState) -> QuorumPlace:
-        """Listen for controllers, and say where: requests wait until the control thread takes them."""
+        """Bind the controller listeners and return their addresses; requests wait for the control
+        thread.
+        """
         start = self._plan.settings.start
         bound = [
             (
@@ -202,7 +205,7 @@ class _MemberStart:
             return None
         is_watching = settings.boolean("internal.gone.broker.fencing.enable")
         listener = listener_name(settings)
-        # Kept until it is the active one: a directory that cannot be understood is refused now.
+        # Kept until this node is the active controller; an unreadable directory is rejected now.
         formatted = formatted_records(self._directory)
         return ControllerRole(
             self._foundation,
@@ -241,7 +244,7 @@ class _MemberStart:
                 fetch_timeout_ms=(
                     fetch_timeout_ms := settings.int("controller.quorum.fetch.timeout.ms")
                 ),
-                # A leader that has nothing to answer is not to be taken for one that is gone.
+                # A leader without new records must not be mistaken for a failed one.
                 fetch_wait_ms_max=min(FETCH_WAIT_MS_MAX, fetch_timeout_ms // 2),
                 request_timeout_ms=settings.int("controller.quorum.request.timeout.ms"),
                 retry_backoff_ms=settings.int("controller.quorum.retry.backoff.ms"),
@@ -304,7 +307,7 @@ class _MemberStart:
 
 
 def _controllers(place: QuorumPlace) -> tuple[BrokerEndpoint, ...]:
-    """Where others reach this node as a controller."""
+    """Return the addresses of this node as a controller."""
     own = () if place.own is None else place.own.endpoints
     return tuple(BrokerEndpoint(at.listener, at.host, at.port) for at in own)
 

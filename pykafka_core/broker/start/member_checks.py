@@ -1,6 +1,8 @@
-"""What keeps a node of several from ever joining, as its settings and its directory tell before it asks anybody.
+"""Startup checks of cluster nodes: problems in the settings or the directory that would prevent a
+node from joining.
 
-Without these checks such a node would ask the others until the time for its start is over, which says nothing of why.
+Without these checks such a node would retry until its startup timeout, without a reason in the
+error.
 """
 
 from collections.abc import Iterator
@@ -17,13 +19,13 @@ _BOOTSTRAP = "controller.quorum.bootstrap.servers"
 
 
 def check_member(plan: Plan) -> None:
-    """Refuse a node that cannot become one of its cluster.
+    """Check that a node can join its cluster.
 
     Args:
-        plan: What the node is to be.
+        plan: The plan of the node.
 
     Raises:
-        ClusterError: With everything that is wrong, and what to do.
+        ClusterError: Lists all problems, with advice.
     """
     if problems := [*_listener_problems(plan), *_voter_problems(plan), *_partition_problems(plan)]:
         raise ClusterError(f"this node cannot join its cluster: {'; '.join(problems)}")
@@ -74,7 +76,9 @@ def _voter_problems(plan: Plan) -> Iterator[str]:
 
 
 def _partition_problems(plan: Plan) -> Iterator[str]:
-    """A controller only hears of no topics: the core would take all partitions for those of deleted ones."""
+    """A node that is only a controller gets no topics: the core would treat all partitions as those
+    of deleted topics.
+    """
     if plan.settings.start.is_broker or plan.directory is None:
         return
     held = plan.directory.partitions()
@@ -95,10 +99,11 @@ def _is_voter(node_id: int) -> str:
 
 
 def check_broker_only(plan: Plan, voters: VoterSet) -> None:
-    """Refuse a broker only that is a voter by its own log, behind the newest snapshot.
+    """Check that a node that is only a broker is no voter in its own log, after the newest
+    snapshot.
 
     Raises:
-        ClusterError: It would not vote, and be counted on.
+        ClusterError: The quorum would count on its vote, but it would not vote.
     """
     node_id = plan.identity.node_id
     if not plan.settings.start.is_controller and node_id in (key.node_id for key in voters.keys):

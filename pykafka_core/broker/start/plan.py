@@ -1,4 +1,6 @@
-"""What a broker is to be, by its settings and its data directory, and what a start makes of it."""
+"""The configuration of a broker, from its settings and its data directory, and the result of a
+start.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,20 +26,22 @@ UNKNOWN_EPOCH = -1
 
 
 class Plan(NamedTuple):
-    """What a broker is to be."""
+    """The configuration of a broker."""
 
     settings: BrokerConfigs
     identity: Identity
     directory: DataDirectory | None
     clean_epoch: int | None
-    """Broker epoch of the last run, which stopped cleanly, -1 if it did not say; None if it did not stop cleanly."""
+    """Broker epoch of the last run if it stopped cleanly, -1 if it was not recorded; None after an
+    unclean stop.
+    """
     new_id: Callable[[], bytes]
     voters: "tuple[VoterNode, ...]" = ()
-    """Of the metadata quorum, as the newest snapshot has them; none where they are not in the log."""
+    """Voters of the metadata quorum in the newest snapshot; empty if they are not in the log."""
 
     @property
     def node(self) -> Node:
-        """What handlers know of this node."""
+        """This node, for handlers."""
         return Node(
             node_id=self.identity.node_id,
             cluster_id=self.identity.cluster_id,
@@ -48,7 +52,9 @@ class Plan(NamedTuple):
 
     @property
     def is_member(self) -> bool:
-        """Whether other nodes have a say in the metadata, or can be given one: by a listener of controllers."""
+        """Whether other nodes take part in the metadata quorum, or could, by a controller
+        listener.
+        """
         own = self.identity.node_id, self.identity.directory_id
         start = self.settings.start
         is_alone = all(voter.key == own for voter in self.voters)
@@ -59,35 +65,35 @@ class Plan(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A broker that serves; its control thread may start."""
+    """A started broker, whose control thread may run."""
 
     control: ControlPlane
     bound: tuple[Endpoint, ...]
-    """Where it listens."""
+    """The bound listeners."""
     endpoints: tuple[Endpoint, ...]
-    """What clients are told of the same listeners."""
+    """The advertised addresses of the same listeners."""
     snapshots: Snapshots | None
-    """None in memory: nothing is read again there."""
+    """None in memory, where metadata is never loaded again."""
     reserve: Reserve | None
-    """None in memory."""
+    """None for a broker in memory."""
     joined: Latch | None = None
-    """Set once a node of several may serve; None where nobody else has a say."""
+    """Set once a cluster node may serve; None for a single broker."""
     controllers: tuple[Endpoint, ...] = ()
-    """Where others reach this node as a controller of several."""
+    """Addresses of this node as a controller of a cluster."""
 
 
 def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
-    """Look at the data directory, without changing anything.
+    """Read the data directory, without changing anything.
 
     Args:
-        settings: As given.
+        settings: The given settings.
         path: The data directory, None for memory.
-        new_id: Gives a `types.random_id` at each call.
+        new_id: Returns a new `types.random_id`.
 
     Raises:
-        StorageError: The directory belongs to another node, or cannot be understood.
-        MetadataError: Its newest snapshot is damaged, and does not say who the controllers are.
-        ClusterError: The settings speak of other controllers, and the directory of none.
+        StorageError: The directory belongs to another node, or cannot be read.
+        MetadataError: Its newest snapshot is damaged, and has no list of the controllers.
+        ClusterError: The settings name other controllers, but the directory has none.
     """
     node_id = settings.start.node_id
     directory = DataDirectory(path) if path is not None else None
@@ -96,7 +102,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
     identity = found.completed(new_id) if found else new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
-    # A single static voter, too: its disk may have been lost, or is not mounted.
+    # Also for a single static voter: its disk may be lost, or not mounted.
     names_others = len(settings.start.bootstrap_servers) > 1 or bool(settings.start.voters)
     is_unknown = settings.start.is_controller and names_others and not voters
     snapshot = directory.latest_snapshot() if directory is not None and is_unknown else None
@@ -131,15 +137,16 @@ def _identified(planned: Plan) -> BrokerConfigs:
 def _voters(
     directory: DataDirectory | None, identity: Identity, listeners: Sequence[str]
 ) -> "tuple[VoterNode, ...]":
-    """Those of the newest snapshot; the first one may be gone, as any other.
+    """Return the voters in the newest snapshot; the first snapshot may have been deleted, like any
+    other.
 
     Raises:
-        MetadataError: It is damaged where they should be.
+        MetadataError: The snapshot is damaged where they should be.
     """
     snapshot = None if directory is None else directory.latest_snapshot_head()
     if directory is None or snapshot is None:
         return ()
-    # Not before: a broker that is alone has no use for them.
+    # Imported only here, because a single broker does not need it.
     from pykafka_core.broker.storage.voters import has_others, voters_of
     from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
@@ -156,7 +163,7 @@ def _voters(
 
 
 def among_several(directory: DataDirectory) -> str:
-    """Why a directory is not for a broker that is alone."""
+    """Return why a directory cannot be used by a single broker."""
     return (
         f"{directory.path} is that of a controller among several, and the settings speak of none: start it with "
         "those of its node, controller.listener.names among them"

@@ -1,4 +1,4 @@
-"""Topics that Metadata requests named and nobody made: contract/kafka.md#34."""
+"""Auto-creation of missing topics that Metadata requests named: contract/kafka.md#34."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -12,9 +12,9 @@ from pykafka_core.protocol.messages import CreateTopicsResponse, Message
 from pykafka_core.types import INTERNAL_TOPICS
 
 TOPICS_MAX = 1000
-"""Made at once; what is left clients ask for again."""
+"""Maximum number of topics that are created at once; clients request the others again."""
 NAMES_LOGGED_MAX = 10
-"""Names are the client's: they must not fill the log."""
+"""Clients choose the names, so they must not fill the log."""
 
 _log = GuardedLogger(__name__)
 
@@ -22,13 +22,14 @@ _log = GuardedLogger(__name__)
 def missing_topics(
     image: MetadataImage, settings: BrokerConfigs, names: Iterable[str]
 ) -> LocalRequest | None:
-    """The request that makes them with the broker's defaults, or None if there is nothing to do.
+    """Return a request that creates the topics with the broker's defaults, or None if there is
+    nothing to do.
 
     Args:
-        image: A topic may have been made since it was missed.
-        settings: ``auto.create.topics.enable``.
-        names: As clients asked; illegal ones are refused by the request itself. Topics of the
-            coordinators are theirs to make.
+        image: A topic may have been created since it was missed.
+        settings: Provides ``auto.create.topics.enable``.
+        names: The names that clients requested; the request itself rejects invalid names. Internal
+            topics are created by the coordinators.
     """
     if not settings.boolean("auto.create.topics.enable"):
         return None

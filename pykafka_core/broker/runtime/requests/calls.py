@@ -1,4 +1,4 @@
-"""The broker's own methods as requests: the same handlers as for clients, nothing encoded."""
+"""The broker's own methods as requests: the same handlers as for clients, without encoding."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from pykafka_core.types import ConfigResource
 CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 20, 44
 CREATE_TOPICS_VERSION = 7
 DELETE_TIMEOUT_MS = 60_000
-"""What CreateTopics has by default; a controller of Apache Kafka heeds it."""
+"""The default timeout of CreateTopics; a controller of Apache Kafka uses it."""
 DELETE_TOPICS_VERSION = 6
 INCREMENTAL_ALTER_CONFIGS_VERSION = 1
 
@@ -27,7 +27,7 @@ def create_topics(
     config: Mapping[str, str],
     answered: Callable[[Message], None] | None = None,
 ) -> LocalRequest:
-    """A CreateTopics request; ``partitions`` -1 is the broker's default."""
+    """Return a CreateTopics request; ``partitions`` -1 selects the broker's default."""
     from pykafka_core.handlers.topics import create_topics as handler
     from pykafka_core.protocol.messages import CreateTopicsRequest
 
@@ -51,7 +51,7 @@ def create_topics(
 
 
 def delete_topic(name: str) -> LocalRequest:
-    """A DeleteTopics request for one name."""
+    """Return a DeleteTopics request for one name."""
     from pykafka_core.handlers.topics import delete_topics as handler
     from pykafka_core.protocol.messages import DeleteTopicsRequest
 
@@ -65,7 +65,7 @@ def delete_topic(name: str) -> LocalRequest:
 
 
 def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) -> LocalRequest:
-    """An IncrementalAlterConfigs request; a value of ``None`` deletes the name."""
+    """Return an IncrementalAlterConfigs request; a value of ``None`` deletes the name."""
     from pykafka_core.handlers.configs import incremental_alter_configs as handler
     from pykafka_core.handlers.configs.changes import DELETE, SET
     from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest
@@ -92,20 +92,22 @@ def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) ->
 
 
 def new_producer_id() -> LocalRequest:
-    """An InitProducerId request: a block of ids comes with the one that it is answered with."""
+    """Return an InitProducerId request: to respond with an id, the broker first gets a block of
+    ids.
+    """
     from pykafka_core.handlers.coordinators import init_producer_id as handler
     from pykafka_core.protocol.messages import InitProducerIdRequest
 
-    # The schema has "" for whoever says nothing, and an empty id is refused.
+    # The default in the schema is "", and an empty id is rejected.
     request = InitProducerIdRequest(transactional_id=None)
     return LocalRequest(lambda context: handler.handle(context, request))
 
 
 def raise_first_error(answer: Message) -> None:
-    """Raise the error that an answer to one of the requests above holds.
+    """Raise the error in the response to one of the requests above.
 
     Raises:
-        KafkaError: Of the code and with the message of the first topic or resource that failed.
+        KafkaError: The code and message of the first topic or resource that failed.
     """
     from pykafka_core.protocol.messages import (
         CreateTopicsResponse,
@@ -124,7 +126,7 @@ def raise_first_error(answer: Message) -> None:
 
 
 def raise_code(answer: Message) -> None:
-    """Raise the error of an answer to `register`."""
+    """Raise the error in a response to `register`."""
     from pykafka_core.protocol.messages import BrokerRegistrationResponse
 
     assert isinstance(answer, BrokerRegistrationResponse)

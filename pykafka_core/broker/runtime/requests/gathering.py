@@ -1,4 +1,4 @@
-"""A request that others work on: one result for each part, then one answer."""
+"""Fan-in of a request: one result for each part, then one response."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -9,17 +9,17 @@ from pykafka_core.handlers.outcome import Reply
 R = TypeVar("R")
 
 Answer = Callable[[Asked, Callable[[], Reply]], object]
-"""How an answer is made and sent: `Jobs.answer`."""
+"""Creates and sends a response: `Jobs.answer`."""
 
 
 class Gathering(Generic[R]):
-    """What came of each part of a request so far, by their places.
+    """The results of a request's parts so far, by index.
 
     Args:
         asked: The request.
-        count: Of its parts.
-        reply: Makes the answer of all results, in order.
-        answer: Sends it.
+        count: Number of its parts.
+        reply: Creates the response from all results, in order.
+        answer: Sends the response.
     """
 
     __slots__ = "_answer", "_asked", "_count", "_reply", "_results"
@@ -38,18 +38,20 @@ class Gathering(Generic[R]):
         self._results: dict[int, R] = {}
 
     def add(self, slot: int, result: R) -> None:
-        """Take in what came of a part, unless that is known already; the last one lets the answer be made."""
+        """Add the result of a part, unless it already has one; after the last one, the response is
+        created.
+        """
         if self._asked is not None:
             self._results.setdefault(slot, result)
             self.answer_if_complete()
 
     @property
     def is_over(self) -> bool:
-        """Whether the answer is being made, or not needed any more."""
+        """Whether the response is being created, or is no longer needed."""
         return self._asked is None
 
     def answer_if_complete(self) -> None:
-        """To be called by itself only where there may be no parts."""
+        """Respond if all results are there. Callers need this only if there may be no parts."""
         asked = self._asked
         if asked is None or len(self._results) < self._count:
             return
@@ -58,6 +60,6 @@ class Gathering(Generic[R]):
         self._answer(asked, lambda: self._reply(results))
 
     def drop(self) -> None:
-        """Nobody waits for the answer any more: keep nothing of the request."""
+        """Forget the request, because its response is no longer needed."""
         self._asked = None
         self._results.clear()

@@ -1,4 +1,4 @@
-"""Maintenance of logs: commands that complete when the core has carried them out."""
+"""Maintenance of logs: commands that complete when the core has executed them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,18 +29,18 @@ from pykafka_core.handlers.outcome import (
 )
 
 TIMEOUT_MS_MIN = 1000
-"""Kafka deletes first and looks at the time then: a log that is not busy is always answered."""
+"""Kafka first deletes and then checks the timeout: a request for an idle log always succeeds."""
 
 
 class Maintenance:
-    """Has logs maintained, for requests and by itself.
+    """Maintains logs, for requests and periodically.
 
     Args:
-        core: Carries out the commands.
-        completions: Where their ends are waited for.
-        requests: Where requests end that wait for them.
-        timers: End what takes longer than its request allows.
-        faults: Takes note of what failed alone.
+        core: Executes the commands.
+        completions: Pending commands.
+        requests: The table of open requests.
+        timers: End commands that exceed the timeout of their request.
+        faults: Records faults of single items.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Maintenance:
         self._faults = faults
 
     def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
-        """Send a request's commands; ``answer`` gets its reply when all are over, or its time is."""
+        """Send a request's commands; ``answer`` gets its response when all have completed, or after
+        the timeout.
+        """
         waiting = _Waiting(asked, outcome, answer)
         self._requests.when_over(asked, partial(self._cancel, waiting))
         for slot, command in enumerate(outcome.commands):
@@ -74,7 +76,10 @@ class Maintenance:
             self._requests.when_over(asked, timer.cancel)
 
     def enforce_retention(self) -> None:
-        """Have the core delete what is past its limits. A log that the last run has not come to is looked at once."""
+        """Delete records beyond their retention.
+
+        A log that the last run has not reached is checked only once.
+        """
         token = self._completions.open(_nothing)
         try:
             self._core.enforce_retention(token)
@@ -116,28 +121,30 @@ class Maintenance:
         waiting.gathering.add(slot, _by_name(done))
 
     def _time_out(self, waiting: "_Waiting") -> None:
-        """Answer now. The core carries on with what it has begun."""
+        """Respond now. The core continues with commands that have started."""
         for slot in range(waiting.count):
             waiting.gathering.add(slot, Maintained(RequestTimedOutError.code, -1))
 
 
 def _by_name(done: Maintained) -> Maintained:
-    """The core knows topics by id. These requests name them, and a deleted one is an unknown name."""
+    """Map UNKNOWN_TOPIC_ID: the core identifies topics by id, but these requests by name."""
     if done.error_code != UnknownTopicIdError.code:
         return done
     return done._replace(error_code=UnknownTopicOrPartitionError.code)
 
 
 def _nothing(_: Completed) -> None:
-    """Nobody waits for retention: one log on a disk that stalls must not keep it from the others the next time."""
+    """Do nothing: a log on a stalled disk must not delay the retention of the others in the next
+    run.
+    """
 
 
 class _Waiting:
     """A request that waits for its logs.
 
     Attributes:
-        gathering: What came of its commands so far.
-        tokens: Of the commands that are not over, by their places.
+        gathering: Results of its commands so far.
+        tokens: Tokens of the pending commands, by index.
     """
 
     __slots__ = "count", "gathering", "tokens"

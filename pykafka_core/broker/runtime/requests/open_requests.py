@@ -1,9 +1,9 @@
-"""Every request that was taken in and is not over: answered, refused or abandoned, once.
+"""All accepted requests until their end: each is completed, refused or abandoned once.
 
-Theory of operation. A request may wait for minutes: for its turn, a batch, a log. Whoever works on it
-holds it, but whether it is still open is decided here alone. A connection that closes, and a broker that
-stops, end requests in this table; what comes for them later finds them over and does nothing. So no
-other part has a list of who waits.
+Theory of operation. A request may wait for minutes: for its turn, a batch, a log. Other components
+hold references to it, but only this table decides whether it is still open. A closed connection, or
+the stop of the broker, ends requests in this table; later results for them are ignored. So no other
+component keeps a list of pending requests.
 """
 
 from collections.abc import Callable, Hashable
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 class OpenRequests:
-    """The table. A fault in ending a request costs its connection, and nothing else.
+    """The table. A fault in ending a request only closes its connection.
 
     Args:
-        core: Sends the answers.
-        faults: Takes note of what failed alone.
-        replies: Answers of clients' requests, until `send_replies`.
+        core: Sends the responses.
+        faults: Records faults of single items.
+        replies: Responses to clients' requests, until `send_replies`.
     """
 
     def __init__(self, core: Core, faults: Faults, replies: Replies) -> None:
@@ -43,22 +43,26 @@ class OpenRequests:
         return len(self._open)
 
     def begin(self, asked: Asked) -> None:
-        """Take in a request."""
+        """Add a request."""
         self._open[asked.key] = asked
 
     def is_open(self, asked: Asked) -> bool:
-        """Whether somebody still waits for its answer."""
+        """Return whether a response is still expected."""
         return asked.key in self._open
 
     def when_over(self, asked: Asked, action: Callable[[], object]) -> None:
-        """Call ``action`` when a request is over, or now if it is: what it waits for is not needed any more."""
+        """Call ``action`` when a request ends, or now if it has ended, to cancel what it waits
+        for.
+        """
         if asked.key in self._open:
             self._when_over.setdefault(asked.key, []).append(action)
         else:
             action()
 
     def decide(self, asked: Asked, context: Callable[[], Context]) -> Slices[Outcome | None]:
-        """Ask a request's handler; None when it raised, which ends the request, or nobody waits any more."""
+        """Call a request's handler; None if it raised, which ends the request, or if no response is
+        expected.
+        """
         try:
             work = asked.decide(context())
             if isinstance(work, OUTCOMES):
@@ -77,7 +81,7 @@ class OpenRequests:
         return None
 
     def made(self, asked: Asked, make: Callable[[], T]) -> T | None:
-        """What ``make`` returns; a bug in it ends the request."""
+        """Return the result of ``make``; an exception ends the request."""
         try:
             return make()
         except SURVIVED as fault:
@@ -85,7 +89,9 @@ class OpenRequests:
             return None
 
     def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
-        """Make an answer and send it, as long as somebody waits for it; a bug in it costs the connection."""
+        """Create a response and send it, while one is expected; an exception closes the
+        connection.
+        """
         if asked.key not in self._open:
             return
         try:
@@ -103,7 +109,7 @@ class OpenRequests:
             self._fail(asked, fault)
 
     def answer_encoded(self, asked: RemoteRequest, body: bytes) -> None:
-        """Send an answer that another node has made, if somebody waits for it."""
+        """Send a response that another node has created, if one is expected."""
         if asked.key in self._open:
             asked.answer_encoded(body)
             self._close(asked)
@@ -114,31 +120,31 @@ class OpenRequests:
         self._abandon(asked, UnknownServerError.code)
 
     def refuse(self, asked: Asked, reason: str) -> None:
-        """There is no answer to such a request."""
+        """Close the connection of an invalid request."""
         if self._close(asked):
             self._faults.guard("a refusal", lambda: asked.refuse(reason))
 
     def abandon(self, asked: Asked, error_code: int) -> None:
-        """The broker cannot answer."""
+        """End a request that the broker cannot complete."""
         if self._close(asked):
             self._abandon(asked, error_code)
 
     def cancel(self, request_id: int) -> None:
-        """A client's connection went away: its request is over, without an answer.
+        """End a request without a response, because the client's connection was closed.
 
-        What it proposed already may be committed all the same.
+        Records that it has already proposed may still be committed.
         """
         asked = self._open.get(request_id)
         if asked is not None:
             self._close(asked)
 
     def fail_all(self, error_code: int) -> None:
-        """Abandon every request: the broker stops."""
+        """Abandon every request when the broker stops."""
         for asked in list(self._open.values()):
             self.abandon(asked, error_code)
 
     def send_replies(self) -> None:
-        """Let the answers so far leave, as one call of the core."""
+        """Send all responses so far in one call of the core."""
         if self._replies:
             replies = self._replies.copy()
             self._replies.clear()
@@ -147,7 +153,7 @@ class OpenRequests:
                     self._faults.guard("an answer", partial(self._core.respond, [reply]))
 
     def _close(self, asked: Asked) -> bool:
-        """Whether it was open."""
+        """Remove the request; return whether it was open."""
         was_open = self._open.pop(asked.key, None) is not None
         if was_open:
             asked.release()

@@ -1,4 +1,6 @@
-"""Where a request comes from and where its answer goes: a client's connection, or this process."""
+"""The sources of requests and the destinations of their responses: a client's connection, or this
+process.
+"""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 
 
 SMALL_BYTES_MAX = 4096
-"""A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
+"""A request up to this size is decoded at once: it has fewer fields than are decoded between two
+yields."""
 
 Replies = list[tuple[int, EncodedMessage | bytes]]
-"""(request id, encoded answer) of clients' requests."""
+"""(request id, encoded response) of clients' requests."""
 
 
 class Call(NamedTuple):
@@ -40,50 +43,55 @@ class Call(NamedTuple):
 
 
 class Asked(Protocol):
-    """A request. It gets exactly one of `answer`, `refuse` and `abandon`."""
+    """A request. Exactly one of `answer`, `refuse` and `abandon` is called."""
 
     @property
     def name(self) -> str:
-        """What is asked, for reports."""
+        """Name of the request, for reports."""
 
     @property
     def api_key(self) -> int | None:
-        """The API by which another process asks; None for a request of this one."""
+        """API of a request of another process; None for a request of this process."""
 
     @property
     def owner(self) -> Owner:
-        """Who decides it."""
+        """The component that handles it."""
 
     @property
     def caller(self) -> Caller:
-        """Who asks, how."""
+        """Information about the client."""
 
     @property
     def key(self) -> Hashable:
-        """What the table of open requests knows it by: the id that `Cancelled` names, or an object of its own."""
+        """Key in the table of open requests: the id in `Cancelled`, or a unique object."""
 
     def decide(self, context: Context) -> Outcome | Steps:
-        """What is to be done.
+        """Call the handler.
 
         Raises:
             ValueError: The request cannot be decoded.
         """
 
     def answer(self, message: Message) -> Slices[None] | None:
-        """Send the answer: it is sent when this is at its end, or was at once."""
+        """Send the response: immediately, or at the end of the returned steps."""
 
     def refuse(self, reason: str) -> None:
-        """There is no answer to such a request."""
+        """End an invalid request without a response."""
 
     def abandon(self, error_code: int) -> None:
-        """The broker cannot answer: it stops, or met a bug of its own."""
+        """End a request that the broker cannot complete: it stops, or has a bug."""
 
     def release(self) -> None:
-        """Give back the memory that is counted for it: it is over, whoever still holds it."""
+        """Release the memory that is counted for this request; other components may still reference
+        it.
+        """
 
 
 class RemoteRequest:
-    """A client's request. Its answer joins ``replies``, which leave with the event batch."""
+    """A client's request.
+
+    Its response is added to ``replies``, which are sent at the end of the event batch.
+    """
 
     def __init__(self, event: "_core.Request", row: Row, core: Core, replies: Replies) -> None:
         self._event = event
@@ -97,21 +105,21 @@ class RemoteRequest:
 
     @property
     def api_key(self) -> int:
-        """What is asked."""
+        """The API of the request."""
         return self._event.api_key
 
     @property
     def principal(self) -> str:
-        """Who asks, as ``TYPE:NAME``."""
+        """The client's principal, ``TYPE:NAME``."""
         return self._event.principal
 
     @property
     def body(self) -> bytes:
-        """The request without its header, as it came."""
+        """The request without its header, undecoded."""
         return self._event.body
 
     def decode(self) -> Message:
-        """What is asked, of a request whose size is bounded.
+        """Decode a request of bounded size.
 
         Raises:
             ProtocolError: It cannot be decoded.
@@ -119,7 +127,7 @@ class RemoteRequest:
         return decode_request(self._event.api_key, self._event.api_version, self._event.body)
 
     def decide(self, context: Context) -> Outcome | Steps:
-        """Decode the request, now that it is its turn, and ask its handler."""
+        """Decode the request in its turn, and call its handler."""
         event = self._event
         key, version, body = event.api_key, event.api_version, event.body
         if len(body) <= SMALL_BYTES_MAX:
@@ -132,7 +140,7 @@ class RemoteRequest:
         return begun if isinstance(begun, OUTCOMES) else (yield from begun)
 
     def answer(self, message: Message) -> Slices[None] | None:
-        """Encode and queue the answer."""
+        """Encode and queue the response."""
         encoder = MessageEncoder(message, self._event.api_version)
         body = encoder.write(FIELDS_MAX)
         if body is None:
@@ -146,26 +154,26 @@ class RemoteRequest:
         self._replies.append((self._event.id, body))
 
     def answer_encoded(self, body: bytes) -> None:
-        """Queue an answer that another node has made."""
+        """Queue a response that another node has created."""
         self._replies.append((self._event.id, body))
 
     def refuse(self, reason: str) -> None:
-        """Close the connection, as Kafka does with what it cannot parse."""
+        """Close the connection, as Kafka does after a malformed request."""
         self._core.close_connection(self._event.connection, reason)
 
     def abandon(self, error_code: int) -> None:
-        """Close the connection: the client asks another broker, or again."""
+        """Close the connection, so that the client retries, here or at another broker."""
         self._core.close_connection(self._event.connection, error_of(error_code).text)
 
     def release(self) -> None:
-        """Give back its room among the parked requests."""
+        """Release its share of the memory for parked requests."""
         self._event.release()
 
 
 def admitted(
     event: "_core.Request", rows: Mapping[int, Row], core: Core, replies: Replies
 ) -> RemoteRequest | None:
-    """The request, if ``rows`` have its API in that version; else its connection is closed."""
+    """Return the request if ``rows`` have its API and version; else close its connection."""
     row = rows.get(event.api_key)
     if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
         reason = f"API {event.api_key} version {event.api_version} is not answered here"
@@ -175,13 +183,14 @@ def admitted(
 
 
 class LocalRequest:
-    """A request of this process that writes; any thread may wait for its answer.
+    """A request of this process that writes; any thread may wait for its response.
 
     Args:
-        decide: What a handler would do.
-        api_version: The newest of the API, for handlers that look at it.
-        answered: Called with the answer, on the control thread; for requests nobody waits for.
-        sent_as: API and message by which another node decides it; None where only this one can.
+        decide: The handler.
+        api_version: The latest version of the API, for handlers that depend on it.
+        answered: Called with the response, on the control thread, if no thread waits.
+        sent_as: API and message for a controller on another node; None if only this node can handle
+            it.
     """
 
     name = "a request of this process"
@@ -195,7 +204,7 @@ class LocalRequest:
         answered: Callable[[Message], None] | None = None,
         sent_as: tuple[int, Message] | None = None,
     ) -> None:
-        self.key: Hashable = object()  # not itself: a cycle would keep its answer for the collector
+        self.key: Hashable = object()  # not self: a cycle would delay the release of its response
         self.caller: Caller = Call(api_version)
         self._decide = decide
         self._answered = answered
@@ -205,32 +214,32 @@ class LocalRequest:
         self._error: Exception | None = None
 
     def decide(self, context: Context) -> Outcome | Steps:
-        """What is to be done."""
+        """Call the handler."""
         return self._decide(context)
 
     def answer(self, message: Message) -> None:
-        """Wake who waits."""
+        """Wake the waiting thread."""
         self._answer = message
         self._done.set()
         if self._answered is not None:
             self._answered(message)
 
     def refuse(self, reason: str) -> None:
-        """Wake who waits, with the error."""
+        """Wake the waiting thread with the error."""
         self._fail(ValueError(reason))
 
     def abandon(self, error_code: int) -> None:
-        """Wake who waits, with the error."""
+        """Wake the waiting thread with the error."""
         self._fail(error_of(error_code)())
 
     def release(self) -> None:
-        """Nothing is counted for it: no client sent it."""
+        """Do nothing: no memory is counted for a local request."""
 
     def wait(self) -> Message:
-        """Block until the answer.
+        """Block until the response.
 
         Raises:
-            KafkaError: The broker stopped meanwhile, or met a bug of its own.
+            KafkaError: The request failed, the broker stopped, or it has a bug.
         """
         self._done.wait()
         error, self._error = self._error, None
