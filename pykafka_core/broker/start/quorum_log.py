@@ -1,4 +1,6 @@
-"""What a replica of the quorum finds on its disk: its metadata log as numbers, and what its newest snapshot holds."""
+"""Loads the on-disk state of a quorum replica: offsets and epochs of its metadata log, and its
+newest snapshot.
+"""
 
 from collections.abc import Sequence
 
@@ -18,9 +20,9 @@ from pykafka_core.quorum.values import OffsetAndEpoch, VoterSet
 
 READ_BYTES = 64 * 1024
 WAIT_NS = 30 * 10**9
-"""A disk that takes longer to empty a log is a failure."""
+"""If emptying the log takes longer, the disk counts as failed."""
 RESTART_TOKEN = 2**64 - 1
-"""No other command is under way before the control thread runs."""
+"""No other command is pending before the control thread runs."""
 
 _log = GuardedLogger(__name__)
 
@@ -28,18 +30,18 @@ _log = GuardedLogger(__name__)
 def log_state(
     core: Core, snapshots: Sequence[SnapshotFile], first: VoterSet = NO_VOTERS
 ) -> LogState:
-    """The metadata log, whose headers are read from its start to its end.
+    """Return the state of the metadata log; its batch headers are read from start to end.
 
-    Where a snapshot was installed and the log of before is still there, it is emptied now: whether the newest snapshot
-    is whole has to be known before.
+    If a snapshot was installed and the previous log still exists, the log is emptied now. The
+    caller must have checked before that the newest snapshot is complete.
 
     Args:
-        core: Has opened the log; no event of it was taken yet.
-        snapshots: Those of the data directory.
-        first: The voters at the end of the newest one, or those that the directory was formatted with.
+        core: Has opened the log; none of its events were taken.
+        snapshots: The snapshots in the data directory.
+        first: The voters at the end of the newest snapshot, or those of the formatted directory.
 
     Raises:
-        MetadataError: No snapshot stands for what is before the log's start.
+        MetadataError: No snapshot covers the records before the log's start.
         StorageError: The log cannot be emptied.
     """
     offsets = core.offsets(METADATA_PARTITION)
@@ -83,11 +85,11 @@ def _restart(core: Core, offset: int) -> None:
 
 
 def newest_snapshot(directory: DataDirectory) -> tuple[LoadedSnapshot, int]:
-    """What the newest snapshot holds, and its end; an empty image, and 0, without any.
+    """Return the content of the newest snapshot and its end; an empty image and 0 if there is none.
 
     Raises:
         StorageError: It cannot be read.
-        MetadataError: It is damaged, or holds what this version does not know.
+        MetadataError: It is damaged, or has unknown records.
     """
     snapshot = directory.latest_snapshot()
     replay, quorum = Replay(), QuorumRecords()

@@ -1,10 +1,13 @@
-"""A node's place in the metadata quorum as it starts: who votes, where it listens itself, and whom it can ask.
+"""A node's role in the metadata quorum at its start: the voters, its own addresses, and the nodes
+that it can contact.
 
-The log, behind its newest snapshot, says who votes (KIP-853). Where it does not, ``controller.quorum.voters`` names
-static voters, who never change and are known by their node ids alone. Any other log that has never said so is that of
-a broker that was alone before it got a listener of controllers: its epoch begins with the record that says so. Or it
-is that of a node which others are to add, or of a broker, which asks the nodes that its settings name. An empty one
-begins no cluster: its disk may have been lost, and the cluster be elsewhere.
+The voters are recorded in the log after its newest snapshot (KIP-853). Otherwise
+``controller.quorum.voters`` lists static voters, who never change and are identified only by their
+node ids. There are three other logs without voters. One is that of a broker that was alone before
+it got a controller listener: its next epoch starts with a record of the voters. The others are
+those of a controller that will be added by others, and of a broker, which contact the nodes in
+their settings. An empty log never starts a cluster: its disk may have been lost, while the cluster
+runs on other nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,18 +23,19 @@ from pykafka_core.quorum.wire.envelope import Endpoint
 from pykafka_core.types import ZERO_ID
 
 FIRST_BOOTSTRAP_ID = -2
-"""Of ``controller.quorum.bootstrap.servers``, whose ids are not known; each has the next lower one, as in Kafka."""
+"""Node id of the first of ``controller.quorum.bootstrap.servers``, whose real ids are unknown; the
+ids decrease, as in Kafka."""
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
 
 class QuorumPlace(NamedTuple):
-    """What a replica of the quorum begins with.
+    """The initial state of a quorum replica.
 
     Attributes:
         log: The log with its voter sets.
-        own: This node as the voter set should have it; None for a broker only.
-        endpoints: Where nodes are that can be asked first, by node id.
-        bootstrap: Their ids but for this node's.
+        own: This node as a voter; None for a node that is only a broker.
+        endpoints: Addresses of nodes for the first requests, by node id.
+        bootstrap: The ids of these nodes, without this node's.
     """
 
     log: LogState
@@ -48,16 +52,19 @@ def quorum_place(
     bound: Sequence[tuple[Listener, int]],
     remembered: frozenset[int] = frozenset(),
 ) -> QuorumPlace:
-    """The place of a node.
+    """Return the role of a node.
 
     Args:
+        start: The settings of the start.
         key: This node and its directory.
-        log: As its disk has it.
-        election: Likewise, of quorum-state.
-        bound: Its listeners of controllers, and the port of each.
+        log: The log on disk.
+        election: The content of quorum-state.
+        bound: Its controller listeners, and their ports.
+        remembered: Static voters in quorum-state.
 
     Raises:
-        ClusterError: Nothing says who the other controllers are, or at which host they reach this one.
+        ClusterError: The other controllers are unknown, or the host at which they can reach this
+            one.
     """
     own = Voter(
         key, _own_endpoints(start, bound, recorded(log.voter_set.voters, key)), (0, KRAFT_VERSION)
@@ -69,7 +76,8 @@ def quorum_place(
     if not start.is_controller:
         return QuorumPlace(log, None, others, tuple(others))
     if start.voters and not log.voter_sets[0].voters:
-        # Before any that the log names: a truncation of their record brings them back.
+        # Before the voter sets in the log: a truncation of their records restores the static
+        # voters.
         recorded_sets = (known for known in log.voter_sets[1:] if known.voters)
         log = log._replace(voter_sets=(_static_voters(start), *recorded_sets))
     if not log.voter_set.voters and led_alone:
@@ -87,7 +95,7 @@ def quorum_place(
 def _check_history(
     start: StartConfig, key: ReplicaKey, remembered: frozenset[int], *, led_alone: bool
 ) -> None:
-    """Refuse a place that leaves behind what the directory was of, where its log names no voters."""
+    """Refuse settings that contradict the directory's history, if its log names no voters."""
     named = frozenset(voter.node_id for voter in start.voters)
     if not start.is_controller:
         if led_alone:
@@ -124,8 +132,8 @@ def _static_voters(start: StartConfig) -> VoterSet:
 def _own_endpoints(
     start: StartConfig, bound: Sequence[tuple[Listener, int]], known: Voter | None
 ) -> tuple[VoterEndpoint, ...]:
-    """Where others reach this node: as advertised, or where it listens; at the host that the voter set has, if that is
-    everywhere.
+    """Return the addresses of this node: the advertised ones, or the listeners; a listener at all
+    addresses uses the host in the voter set.
     """
     told = {listener.name: listener for listener in start.advertised_controllers}
     hosts = {at.listener.upper(): at.host for at in known.endpoints} if known else {}
@@ -143,7 +151,7 @@ def _own_endpoints(
 
 
 def _others(start: StartConfig, own: Voter) -> Iterator[tuple[int, Endpoint]]:
-    """The nodes that the settings name, but for this one."""
+    """Yield the nodes in the settings, except this one."""
     for voter in start.voters:
         if voter.node_id != own.key.node_id:
             yield voter.node_id, Endpoint(voter.host, voter.port)

@@ -1,4 +1,4 @@
-"""How a broker makes itself known: the record at its start, and again when it binds a listener."""
+"""The registration of a broker: at its start, and after it binds another listener."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,9 +21,10 @@ def registration(
     endpoints: Sequence[Endpoint],
     rack: str | None,
 ) -> RegisterBrokerRecord:
-    """A registration; alive at once: a single node has nobody to wait for.
+    """Return a registration record; unfenced at once, because a single node has no controller to
+    wait for.
 
-    ``broker_epoch`` is the offset the record will get.
+    ``broker_epoch`` is the offset that the record will get.
     """
     return RegisterBrokerRecord(
         broker_id=identity.node_id,
@@ -53,7 +54,7 @@ def registration(
 def follow_cordoned(
     node: Node, publisher: Publisher, ask: Callable[[LocalRequest], object]
 ) -> None:
-    """Register which directories a broker that is alone cordons, now and when that changes."""
+    """Register the cordoned directories of a single broker, now and after each change."""
 
     def decide(context: Context) -> Outcome:
         broker = context.image.brokers[node.node_id]
@@ -72,7 +73,7 @@ def follow_cordoned(
 
 
 def register(identity: Identity, endpoints: Sequence[Endpoint]) -> LocalRequest:
-    """Register this broker again, with other endpoints."""
+    """Return a request that registers this broker again, with other endpoints."""
     from pykafka_core.protocol.messages import BrokerRegistrationResponse
 
     def decide(context: Context) -> Outcome:

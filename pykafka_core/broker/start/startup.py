@@ -1,14 +1,14 @@
-"""How a broker comes up, step by step, before its control thread exists.
+"""The steps of a broker's start, before its control thread runs.
 
-1. Identity from meta.properties, or a new one; the core takes the directory's lock.
-2. The reserve for a full disk is filled; where space is short, what was deleted is removed first.
-3. The core opens the metadata log alone; snapshot and log are replayed into an image. If there are
+1. The identity is read from meta.properties, or created; the core locks the directory.
+2. The reserve for a full disk is filled; if space is short, deleted partitions are removed first.
+3. The core opens only the metadata log; snapshot and log are replayed into an image. If there are
    partitions on the disk, the image must contain one of them.
-4. A new identity is written; then a new epoch, remembered in quorum-state before anything is
+4. A new identity is written; then a new epoch, which is stored in quorum-state before any record is
    written in it.
-5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
-   records of a new directory, this broker's registration, and the elections of its partitions.
-6. The core takes in the whole image, and serves.
+5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap records
+   of a new directory, this broker's registration, and the elections of its partitions.
+6. The core applies the whole image, and serves.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,15 +58,15 @@ if TYPE_CHECKING:
     from pykafka_core._core import Event
 
 APPEND_WAIT_NS = 30 * 10**9
-"""A disk that takes longer for one batch at start is a failure."""
+"""If a batch takes longer at the start, the disk counts as failed."""
 
 
 def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
-    """Bring a broker up on a core that was just made.
+    """Start a broker on a new core.
 
     Raises:
-        MetadataError: The metadata is damaged, or holds what this version does not understand.
-        StorageError: The disk is full beyond the reserve, or has failed.
+        MetadataError: The metadata is damaged, or has records that this version does not know.
+        StorageError: The disk is full and the reserve used up, or the disk has failed.
     """
     try:
         return _Startup(core, types, plan).run()
@@ -75,7 +75,7 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
 
 
 def _unusable(core: Core, plan: Plan, error: KafkaError) -> str:
-    """Why the metadata log cannot be used, as its partition said, and what to do."""
+    """Return the partition's reason why the metadata log cannot be used, and advice."""
     why = next((reason for event in core.wait(0) for reason in _reasons(event)), error.name)
     place = plan.directory.path if plan.directory else "memory"
     return (
@@ -182,13 +182,15 @@ class _Startup:
         )
 
     def _check_alone(self, directory: DataDirectory, loaded: Loaded) -> None:
-        """Refuse to lead alone where others voted: by the log, behind its newest snapshot, or by quorum-state."""
+        """Refuse to lead alone if there were other voters, by the log after its newest snapshot, or
+        by quorum-state.
+        """
         own = self._identity.node_id
         if loaded.quorum.voters is None:
             followed = directory.election().leader_id
             is_one_of_several = followed not in (-1, own) or bool(directory.static_voters() - {own})
         else:
-            from pykafka_core.broker.storage.voters import has_others  # not before: most are alone
+            from pykafka_core.broker.storage.voters import has_others  # rarely needed
 
             is_one_of_several = has_others(loaded.quorum, own)
         if is_one_of_several:
@@ -215,7 +217,7 @@ class _Startup:
             _apply(replay, self._commit(quorum, partial(quorum.propose, proposal)))
 
     def _bootstrap_records(self) -> list[Message]:
-        """Those the directory was formatted with, or this version's."""
+        """Return the records of the formatted directory, or those of this version."""
         directory = self._plan.directory
         formatted = formatted_records(directory) if directory else None
         records = bootstrap_records() if formatted is None else formatted
@@ -231,7 +233,7 @@ class _Startup:
         )
 
     def _commit(self, quorum: QuorumDriver, begin: Callable[[], object]) -> Committed:
-        """Begin to commit one batch and wait until it is committed."""
+        """Start the commit of one batch and wait until it is committed."""
         while isinstance(ended := self._wait_end(quorum, begin), int):
             if self._reserve is None or not self._reserve.make_way(Need.START):
                 name = error_of(ended).name
@@ -242,7 +244,7 @@ class _Startup:
         return ended
 
     def _wait_end(self, quorum: QuorumDriver, begin: Callable[[], object]) -> Committed | int:
-        """The batch, or the error code with which it was rejected."""
+        """Return the batch, or the error code of its rejection."""
         rejected: list[int] = []
         quorum.proposal_end.rejected = rejected.append
         begin()
@@ -260,16 +262,16 @@ class _Startup:
 
 
 def _kraft_version(loaded: Loaded) -> int:
-    """The level that the log has, if it has any."""
+    """Return the kraft.version in the log, else 0."""
     if loaded.quorum.kraft_version is None:
         return 0
-    from pykafka_core.broker.storage.voters import kraft_version_of  # not before: most have none
+    from pykafka_core.broker.storage.voters import kraft_version_of  # rarely needed
 
     return kraft_version_of(loaded.quorum)
 
 
 def _quorum_records(loaded: Loaded, driver: QuorumDriver, end: int) -> QuorumRecords:
-    """The quorum's own records before ``end``: those found, or those of this process."""
+    """Return the quorum's own records before ``end``: the loaded ones, or those of this process."""
     raised = driver.quorum.raised
     if raised is None or end < raised.end:
         return loaded.quorum
@@ -281,6 +283,8 @@ def _apply(replay: Replay, batch: Committed) -> None:
 
 
 def _batches(records: list[Message]) -> list[list[Message]]:
-    """Split so that no batch comes near the limit: an election takes some 50 bytes."""
+    """Split the records so that each batch stays far below the limit; an election takes some 50
+    bytes.
+    """
     step = BATCH_BYTES_SOFT_MAX // 128
     return [records[i : i + step] for i in range(0, len(records), step)]

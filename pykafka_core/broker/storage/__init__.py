@@ -1,1 +1,1 @@
-"""What the control plane keeps in the data directory itself."""
+"""The files that the control plane stores in the data directory."""

@@ -1,7 +1,7 @@
-"""The files of a data directory that are the control plane's: identity and quorum state.
+"""The control plane's files in a data directory: identity and quorum state.
 
-Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties.java``,
-``QuorumStateData.json``; the directory may have been made by Apache Kafka.
+The core owns logs, checkpoints and locks. Formats: Kafka 4.2, ``MetaProperties.java``,
+``QuorumStateData.json``; Apache Kafka may have created the directory.
 """
 
 import os
@@ -35,34 +35,40 @@ T = TypeVar("T")
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 BOOTSTRAP = "bootstrap.checkpoint"
-"""Left by ``kafka-storage format``: records that a new cluster begins with."""
+"""Written by ``kafka-storage format``: the first records of a new cluster."""
 PART = ".part"
-"""Behind the name of a snapshot that is being written, as Kafka's."""
+"""Suffix of a snapshot that is being written, as in Kafka."""
 QUORUM_STATE_SIZE_MAX = 64 * 1024
 SNAPSHOT_SIZE_MAX = 512 * 1024 * 1024
-"""Of some five million partitions."""
+"""The size for some five million partitions."""
 OFFSET_MAX = 2**63 - 1
 
 CHECKPOINT_SIZE_MAX = 16 * 1024 * 1024
 _EPOCHS = re.compile(rb"0\n[0-9]+\n(?:[0-9]+ [0-9]+\n)*(?P<epoch>[0-9]{1,10}) [0-9]+\n")
-"""A leader-epoch-checkpoint: version, count, and the start offset of each epoch; the last is the newest."""
+"""A leader-epoch-checkpoint: version, count, and the start offset of each epoch; the last epoch is
+the newest."""
 _BROKER_EPOCH = re.compile(rb'"brokerEpoch" *: *([0-9]{1,18})\b')
-"""In the marker of a clean stop (``CleanShutdownFileHandler.java``)."""
+"""In the marker of a clean shutdown (``CleanShutdownFileHandler.java``)."""
 _MAGIC_AT = 16
 _BATCH_OVERHEAD = 12
 _MAX_TIMESTAMP_AT = 35
-"""Of a record batch: the snapshot's first holds the time of the last record it stands for."""
+"""Position in a record batch: a snapshot's first batch has the time of the last record that the
+snapshot covers."""
 _SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 _UNFINISHED = re.compile(r"[0-9]{20}-[0-9]{10}(?:-fetched)?\.checkpoint\.part")
-"""Of a snapshot that is being written, or fetched; Kafka removes both at its start, too."""
+"""Name of a snapshot that is being written or fetched; Kafka also removes both at its start."""
 HEAD_BYTES = 64 * 1024
-"""Of a snapshot: the batch with the quorum's own records, which stands first, is much smaller."""
+"""Bytes at the start of a snapshot; the first batch, with the quorum's own records, is much
+smaller."""
 _DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
-"""A partition's directory that was renamed for removal, as Kafka names it."""
+"""Name of a partition's directory that was renamed for deletion, as in Kafka."""
 
 
 class SnapshotFile(NamedTuple):
-    """A metadata snapshot on disk. ``end_offset`` is exclusive; ``time_ms`` is of its last record."""
+    """A metadata snapshot on disk.
+
+    ``end_offset`` is exclusive; ``time_ms`` is the time of its last record.
+    """
 
     end_offset: int
     leader_epoch: int
@@ -72,7 +78,10 @@ class SnapshotFile(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A file of metadata records as it was read. ``end_offset`` is that of a `SnapshotFile`, else 0."""
+    """Content of a file of metadata records.
+
+    ``end_offset`` is that of the `SnapshotFile`, else 0.
+    """
 
     end_offset: int
     path: Path
@@ -83,7 +92,7 @@ _PARTITION = re.compile(r".+-\d+")
 
 
 class DataDirectory:
-    """The control plane's view of one data directory; only looks until `create` or `write_…`.
+    """The control plane's view of one data directory; read-only until `create` or `write_…`.
 
     Args:
         path: The directory; it need not exist.
@@ -95,11 +104,11 @@ class DataDirectory:
         self._metadata = path / METADATA_DIRECTORY
 
     def identity(self) -> StoredIdentity | None:
-        """Who the directory belongs to, None if it is new.
+        """Return the owner of the directory, None if it is new.
 
         Raises:
             OtherReleaseError: The directory is of ZooKeeper mode, or of a newer Kafka.
-            StorageError: meta.properties cannot be understood.
+            StorageError: meta.properties is invalid.
         """
         file = self.path / "meta.properties"
         content = read_file(file, SIZE_MAX)
@@ -113,18 +122,22 @@ class DataDirectory:
             ) from error
 
     def make_room(self) -> None:
-        """Fill the reserve; the caller holds the lock. Where space is short, what was deleted goes first.
+        """Fill the reserve; the caller holds the lock.
+
+        If space is short, deleted partitions are removed first.
 
         Raises:
-            StorageError: Something else stands in the reserve's place.
+            StorageError: The path of the reserve is not a regular file.
         """
         if self.reserve.is_short():
             self._remove_deleted()
         self.reserve.fill()
 
     def _remove_deleted(self) -> None:
-        """Remove partitions' directories that an earlier run renamed; what is left the core tries again."""
-        import shutil  # not before: few starts need it, and it takes milliseconds
+        """Remove partition directories that an earlier run renamed for deletion; the core retries
+        the rest.
+        """
+        import shutil  # few starts need it, and the import takes milliseconds
 
         for name in _names(self.path):
             path = self.path / name
@@ -132,7 +145,7 @@ class DataDirectory:
                 shutil.rmtree(path, ignore_errors=True)
 
     def claim(self, identity: Identity) -> None:
-        """Write what meta.properties lacks of the identity; the caller holds the lock.
+        """Add the missing parts of the identity to meta.properties; the caller holds the lock.
 
         Raises:
             StorageError: It cannot be written.
@@ -142,7 +155,7 @@ class DataDirectory:
             self.create(identity)
 
     def create(self, identity: Identity) -> None:
-        """Write who the directory belongs to; the caller holds its lock.
+        """Write the owner of the directory; the caller holds its lock.
 
         Raises:
             StorageError: It cannot be written.
@@ -150,9 +163,10 @@ class DataDirectory:
         self._write(self.path / "meta.properties", encode_identity(identity))
 
     def clean_epoch(self) -> int | None:
-        """Epoch of the last broker, if it stopped cleanly; ask before the core opens it.
+        """Return the epoch of the last broker if it stopped cleanly; call this before the core
+        opens the directory.
 
-        -1 where it is not known: a marker of before Kafka 3.7 is empty, and one may be damaged.
+        -1 if it is unknown: a marker of Kafka before 3.7 is empty, and a marker may be damaged.
 
         Raises:
             StorageError: The marker cannot be read.
@@ -164,10 +178,11 @@ class DataDirectory:
         return int(found[1]) if found else -1
 
     def last_epoch(self) -> int:
-        """The last epoch of which there is a trace, 0 for none: quorum-state may be lost, and epochs never go back.
+        """Return the highest known epoch, 0 for none; quorum-state may be lost, and epochs never
+        decrease.
 
         Raises:
-            StorageError: A file cannot be understood.
+            StorageError: A file is invalid.
         """
         snapshots = [int(name[21:31]) for name in self._snapshot_names()]
         epoch = max([self.election().epoch, self._log_epoch(), *snapshots])
@@ -176,9 +191,10 @@ class DataDirectory:
         return epoch
 
     def _log_epoch(self) -> int:
-        """The epoch of the metadata log's last batch, 0 without any.
+        """Return the epoch of the metadata log's last batch, 0 without batches.
 
-        The log's leader-epoch-checkpoint says so; where that is lost too, the headers of the newest segment's batches.
+        It is read from the log's leader-epoch-checkpoint; if that is lost too, from the batch
+        headers of the newest segment.
         """
         content = read_file(self._metadata / "leader-epoch-checkpoint", CHECKPOINT_SIZE_MAX) or b""
         if (found := _EPOCHS.fullmatch(content)) is not None:
@@ -189,18 +205,18 @@ class DataDirectory:
             return next((epoch for epoch in epochs if epoch is not None), 0)
 
     def election(self) -> ElectionState:
-        """What the quorum was last told to remember; epoch 0 before that.
+        """Return the stored election state of the quorum; epoch 0 if there is none.
 
         Raises:
-            StorageError: quorum-state cannot be understood.
+            StorageError: quorum-state is invalid.
         """
         return self._quorum_state(quorum_state.decode, ElectionState(0))
 
     def static_voters(self) -> frozenset[int]:
-        """Node ids of the static voters that quorum-state was written with; none if it names none.
+        """Return the node ids of the static voters in quorum-state, if any.
 
         Raises:
-            StorageError: quorum-state cannot be understood.
+            StorageError: quorum-state is invalid.
         """
         return self._quorum_state(quorum_state.static_voters, frozenset())
 
@@ -217,9 +233,10 @@ class DataDirectory:
             ) from error
 
     def write_election(self, state: ElectionState, static_voters: Sequence[int] = ()) -> None:
-        """Remember it: before anything is written in its epoch, or said to others.
+        """Store the election state: before a record of its epoch is written, or a message of it is
+        sent.
 
-        The metadata log's directory is durable then too, made now or by a run that did not get far.
+        The metadata log's directory is then durable too, even if an earlier run created it.
 
         Raises:
             StorageError: It cannot be written.
@@ -229,7 +246,9 @@ class DataDirectory:
         self._write(self._metadata / "quorum-state", content)
 
     def partitions(self) -> list[str]:
-        """Names of the directories that are partitions of topics, sorted; none if there is no directory yet."""
+        """Return the sorted names of partition directories; empty if the data directory does not
+        exist.
+        """
         with storage_errors("read", self.path):
             try:
                 entries = list(os.scandir(self.path))
@@ -241,10 +260,11 @@ class DataDirectory:
         )
 
     def prepare_metadata(self) -> None:
-        """Make the metadata log's directory and room for what the core writes as it opens it; the core follows links.
+        """Create the metadata log's directory, and free space for the files that the core creates;
+        the core follows links.
 
         Raises:
-            StorageError: It cannot be made, or something else stands in its place.
+            StorageError: It cannot be created, or its path is not a directory.
         """
         self._make_metadata_directory()
         self.reserve.make_way(Need.START)
@@ -254,12 +274,12 @@ class DataDirectory:
             self.reserve.spend_on(lambda: make_directory(self._metadata))
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Write what the broker cannot do without."""
+        """Write a file that the broker needs, with the reserve if the disk is full."""
         with storage_errors("write", path):
             self.reserve.spend_on(lambda: write_atomically(path, content))
 
     def bootstrap(self) -> Content | None:
-        """Content of the file with a new cluster's first records, None if it was not formatted with one.
+        """Return the content of the file with a new cluster's first records; None if there is none.
 
         Raises:
             StorageError: It cannot be read.
@@ -267,7 +287,7 @@ class DataDirectory:
         return _content(0, self.path / BOOTSTRAP)
 
     def latest_snapshot(self) -> Content | None:
-        """Content of the newest metadata snapshot.
+        """Return the content of the newest metadata snapshot, if any.
 
         Raises:
             StorageError: It cannot be read.
@@ -276,7 +296,8 @@ class DataDirectory:
         return None if newest is None else _content(int(newest[:20]), self._metadata / newest)
 
     def latest_snapshot_head(self) -> Content | None:
-        """The first `HEAD_BYTES` of the newest metadata snapshot: the quorum's own records stand there.
+        """Return the first `HEAD_BYTES` of the newest metadata snapshot, which contain the quorum's
+        own records.
 
         Raises:
             StorageError: It cannot be read.
@@ -292,46 +313,47 @@ class DataDirectory:
         return [name for name in _names(self._metadata) if _is_snapshot(name)]
 
     def snapshots(self) -> list[SnapshotFile]:
-        """The metadata snapshots, oldest first.
+        """Return the metadata snapshots, oldest first.
 
         Raises:
-            StorageError: One cannot be read.
+            StorageError: A snapshot cannot be read.
         """
         return [_snapshot_file(self._metadata / name) for name in sorted(self._snapshot_names())]
 
     def write_snapshot(self, end_offset: int, leader_epoch: int, content: bytes) -> None:
-        """Add a metadata snapshot; there is a file of its name only once all of it is durable.
+        """Add a metadata snapshot; its file gets its name only once it is durable.
 
         Raises:
-            StorageError: It cannot be written. The reserve is not touched: the log holds all of it.
+            StorageError: It cannot be written. The reserve is not used: the log has the same
+                records.
         """
         file = self.snapshot_path(OffsetAndEpoch(end_offset, leader_epoch))
         with storage_errors("write", file):
             write_atomically(file, content, PART)
 
     def snapshot_path(self, snapshot_id: OffsetAndEpoch) -> Path:
-        """Where a metadata snapshot stands, if it is there."""
+        """Return the path of a metadata snapshot, which may not exist."""
         return self._metadata / f"{snapshot_id.offset:020}-{snapshot_id.epoch:010}.checkpoint"
 
     def fetched_path(self, snapshot_id: OffsetAndEpoch) -> Path:
-        """Where the parts of a metadata snapshot are collected that comes from another node."""
+        """Return the path at which the parts of another node's metadata snapshot are collected."""
         path = self.snapshot_path(snapshot_id)
         return path.with_name(f"{path.stem}-fetched{path.suffix}{PART}")
 
     def remove_snapshot(self, snapshot: SnapshotFile) -> None:
-        """Remove one that another stands in for.
+        """Remove a snapshot that a newer one replaces.
 
         Raises:
-            StorageError: The system does not let go of it.
+            StorageError: It cannot be removed.
         """
         with storage_errors("remove", snapshot.path):
             snapshot.path.unlink(missing_ok=True)
 
     def remove_unfinished_snapshots(self) -> None:
-        """Remove what a crash left of a snapshot that was being written; the caller holds the lock.
+        """Remove incomplete snapshots, left by a crash; the caller holds the lock.
 
         Raises:
-            StorageError: The system does not let go of it.
+            StorageError: One cannot be removed.
         """
         for name in _names(self._metadata):
             if _UNFINISHED.fullmatch(name):
@@ -339,13 +361,15 @@ class DataDirectory:
                     (self._metadata / name).unlink()
 
     def metadata_segment(self, offset: int) -> Path:
-        """The file of the metadata log's segment that holds ``offset``, for messages."""
+        """Return the path of the metadata log's segment that contains ``offset``, for messages."""
         name = f"{offset:020}.log"
         below = (found for found in _names(self._metadata) if found.endswith(".log"))
         return self._metadata / max((found for found in below if found <= name), default=name)
 
     def metadata_log_size(self) -> int:
-        """Bytes of the metadata log's segments; those of a file that just went are not counted."""
+        """Return the bytes of the metadata log's segments; files that are deleted during the call
+        do not count.
+        """
         names = (name for name in _names(self._metadata) if name.endswith(".log"))
         return sum(_size(self._metadata / name) for name in names)
 
@@ -383,7 +407,10 @@ def _snapshot_file(path: Path) -> SnapshotFile:
 
 
 def _last_epoch(segment: Path) -> int | None:
-    """The largest leader epoch of a segment's batches; None if it has none. A torn tail ends it."""
+    """Return the largest leader epoch of a segment's batches; None without batches.
+
+    A torn batch ends the scan.
+    """
     epoch = None
     with open(open_regular(segment, os.O_RDONLY), "rb") as file:
         end = os.fstat(file.fileno()).st_size

@@ -1,8 +1,9 @@
-"""Reading and writing small files in a directory where anything may stand at their place.
+"""Reads and writes small files in a directory where their paths may be of any type.
 
-Somebody else may have put a FIFO, a symbolic link, a directory or gigabytes where a file belongs. An
-open neither follows a link nor waits for a FIFO's other end, only regular files are read, up to a
-bound, and a new file is written under a name that was free: nothing outside is ever written to.
+Another program may have put a FIFO, a symbolic link, a directory or gigabytes at the path of a
+file. An open neither follows a link nor waits for the other end of a FIFO, only regular files are
+read, up to a limit, and a new file is written under a name that was free: nothing outside is ever
+written.
 """
 
 import errno
@@ -21,10 +22,10 @@ _UNKNOWN_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @contextmanager
 def storage_errors(intent: str, path: Path) -> Iterator[None]:
-    """Turn what the system says about ``path`` into a `StorageError` that says what to do.
+    """Convert an OSError about ``path`` to a `StorageError` with advice.
 
     Args:
-        intent: What is tried, ``cannot <intent> <path>``.
+        intent: The attempted action, for ``cannot <intent> <path>``.
         path: The file or directory.
     """
     try:
@@ -47,14 +48,14 @@ _ADVICE = {
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """A descriptor of a regular file.
+    """Return a descriptor of a regular file.
 
     Args:
         path: The file.
-        flags: Of ``os.open``; links are not followed, and the open never waits.
+        flags: Flags of ``os.open``; links are not followed, and the open never waits.
 
     Raises:
-        StorageError: Something else stands there.
+        StorageError: It is not a regular file.
         OSError: It cannot be opened.
     """
     descriptor = os.open(path, flags | _UNKNOWN_FILE)
@@ -65,7 +66,7 @@ def open_regular(path: Path, flags: int) -> int:
 
 
 def read_file(path: Path, size_max: int) -> bytes | None:
-    """A file's content, None if there is no such file.
+    """Return a file's content, None if there is no such file.
 
     Raises:
         StorageError: It is not a regular file, is larger than ``size_max`` bytes or cannot be read.
@@ -84,12 +85,13 @@ def read_file(path: Path, size_max: int) -> bytes | None:
 
 
 def write_atomically(path: Path, content: bytes, suffix: str = ".tmp") -> None:
-    """After this returns, a power cut leaves the new content; before, the old or the new.
+    """Replace a file: after a power failure during the call it has the old or the new content; on
+    return the new one.
 
     Args:
         path: Replaced, whatever kind of file it is.
-        content: What it is to hold.
-        suffix: Behind the name of the file that is written first; what stands there is removed.
+        content: The new content.
+        suffix: Suffix of the temporary file; an existing one is removed.
 
     Raises:
         OSError: It cannot be written; the old content is still there.
@@ -104,21 +106,22 @@ def write_atomically(path: Path, content: bytes, suffix: str = ".tmp") -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError:
-        with suppress(OSError):  # the disk may be full: what was half written has to go
+        with suppress(OSError):  # the disk may be full: remove the incomplete file
             temporary.unlink()
         raise
     sync_directory(path.parent)
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, durable when this returns even if an earlier run had made it.
+    """Create a directory; on return it is durable, even if an earlier run created it.
 
     Raises:
-        OSError: It cannot be made, or something else stands there, a link to a directory too.
+        OSError: It cannot be created, or the path is not a directory; a link to a directory is not
+            accepted.
     """
     with suppress(FileExistsError):
         os.mkdir(path)
-    # Opened as a check only: a link fails here.
+    # Opened only as a check: a link fails here.
     os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | _UNKNOWN_FILE))
     sync_directory(path.parent)
 

@@ -1,4 +1,6 @@
-"""A data directory for a node of a cluster of several, before its first start; what ``kafka-storage format`` does."""
+"""Formats the data directory of a cluster node before its first start, like ``kafka-storage
+format``.
+"""
 
 import os
 import time
@@ -23,16 +25,18 @@ def format_directory(
     voters: Sequence[VoterNode] = (),
     listener: str = CONTROLLER_LISTENER,
 ) -> None:
-    """Write who the directory belongs to and, for a controller, the first voters of the quorum.
+    """Write the owner of the directory and, for a controller, the first voters of the quorum.
 
     Args:
-        path: Made if it is not there.
-        identity: Cluster id, the same on every node; node id and directory id, its own.
-        voters: All of them, in the same way on every controller; none for a node that is a broker only.
-        listener: Name of the listener at which controllers reach each other.
+        path: Created if it does not exist.
+        identity: The cluster id, which is equal on all nodes, and this node's own node id and
+            directory id.
+        voters: All voters, the same list on every controller; empty for a node that is only a
+            broker.
+        listener: Name of the controller listener.
 
     Raises:
-        StorageError: It is formatted already, or cannot be written.
+        StorageError: It is already formatted, or cannot be written.
     """
     directory = DataDirectory(path)
     if directory.identity() is not None:
@@ -47,18 +51,20 @@ def format_directory(
         directory.write_snapshot(
             0, 0, encode_snapshot((), 0, now_ms, quorum_records(voters, listener))
         )
-    # Last: a directory that is formatted has all that belongs to it.
+    # Written last, so that a formatted directory is complete.
     directory.create(identity)
 
 
 def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
-    """Format a directory for each node of a new cluster, all of them voters, below a folder by their node ids.
+    """Format a directory for each node of a new cluster, all of them voters, below a folder by
+    their node ids.
 
     Args:
-        controllers: Host and port of each node's listener of controllers.
+        folder: Contains the directories.
+        controllers: Host and port of each node's controller listener.
 
     Raises:
-        StorageError: As of `format_directory`.
+        StorageError: See `format_directory`.
     """
     cluster_id = id_text(random_id(os.urandom))
     identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in controllers]

@@ -1,4 +1,7 @@
-"""Who a broker is, as its data directory's meta.properties tells. Format: Kafka 4.2, ``MetaProperties.java``."""
+"""The identity of a broker in meta.properties of its data directory.
+
+Format: Kafka 4.2, ``MetaProperties.java``.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,16 +15,17 @@ from pykafka_core.types import id_bytes, id_text
 DEFAULT_NODE_ID = 1
 NODE_ID_MAX = 2**31 - 1
 SIZE_MAX = 16 * 1024
-"""Of the file. So its cluster id is also no longer than a string of the wire may be."""
+"""Maximum size of the file. This also keeps the cluster id within the limit of a protocol string.
+"""
 
 ZOOKEEPER_VERSION = 0
-"""The version in ZooKeeper mode, and of a file that names none; KRaft writes version 1."""
+"""The version in ZooKeeper mode, and of a file without a version; KRaft writes version 1."""
 _VERSION_MAX = 1
 _NUMBER = re.compile("[0-9]{1,10}")
 
 
 class Identity(NamedTuple):
-    """Who this broker is; fixed when its directory is made."""
+    """The identity of this broker; fixed when its directory is created."""
 
     cluster_id: str
     node_id: int
@@ -29,27 +33,28 @@ class Identity(NamedTuple):
 
 
 class StoredIdentity(NamedTuple):
-    """The values of a meta.properties. ``directory_id`` is None where Kafka 3.3 to 3.6 wrote it."""
+    """The values of a meta.properties. ``directory_id`` is None if Kafka 3.3 to 3.6 wrote it."""
 
     cluster_id: str
     node_id: int
     directory_id: bytes | None
 
     def completed(self, new_id: Callable[[], bytes]) -> Identity:
-        """The identity, with an id for a directory that has none; a start writes it, as in Kafka.
+        """Return the identity, with a new id for a directory without one; a start writes it, as in
+        Kafka.
 
         Args:
-            new_id: Gives a `types.random_id`.
+            new_id: Returns a `types.random_id`.
         """
         return Identity(self.cluster_id, self.node_id, self.directory_id or new_id())
 
 
 class OtherReleaseError(StorageError):
-    """A directory is whole, and not for this version: no backup helps.
+    """The directory is undamaged, but not for this version: a backup does not help.
 
     Attributes:
-        what: The kind of directory that was found.
-        advice: The way to proceed.
+        what: The kind of the directory.
+        advice: How to proceed.
     """
 
     def __init__(self, what: str, advice: str) -> None:
@@ -59,11 +64,11 @@ class OtherReleaseError(StorageError):
 
 
 def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
-    """An identity for a new directory, or for a broker in memory.
+    """Return an identity for a new directory, or for a broker in memory.
 
     Args:
-        node_id: As given, or None for `DEFAULT_NODE_ID`.
-        new_id: Gives a `types.random_id` at each call.
+        node_id: The given node id, or None for `DEFAULT_NODE_ID`.
+        new_id: Returns a new `types.random_id`.
     """
     return Identity(
         cluster_id=id_text(new_id()),
@@ -73,7 +78,7 @@ def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
 
 
 def encode_identity(identity: Identity) -> bytes:
-    """The content of a meta.properties."""
+    """Return the content of a meta.properties."""
     lines = (
         "#",
         f"cluster.id={identity.cluster_id}",
@@ -85,15 +90,17 @@ def encode_identity(identity: Identity) -> bytes:
 
 
 def decode_identity(content: bytes, path: Path, *, has_metadata: bool) -> StoredIdentity:
-    """What a meta.properties says.
+    """Return the values of a meta.properties.
 
     Args:
-        path: Of the file, for messages.
-        has_metadata: Whether the directory has a metadata log, as none of ZooKeeper mode has.
+        content: Content of the file.
+        path: Path of the file, for messages.
+        has_metadata: Whether the directory has a metadata log, which never exists in ZooKeeper
+            mode.
 
     Raises:
         OtherReleaseError: It is of ZooKeeper mode, or of a newer Kafka.
-        ValueError: It cannot be understood; the message says why.
+        ValueError: It is invalid; the message has the reason.
     """
     found = parse_properties(content.decode())
     version = _version(found.get("version", str(ZOOKEEPER_VERSION)))
@@ -108,7 +115,7 @@ def decode_identity(content: bytes, path: Path, *, has_metadata: bool) -> Stored
         node_id=_node_id(_required(found, "node.id" if "node.id" in found else "broker.id")),
         directory_id=None if directory_id is None else id_bytes(directory_id),
     )
-    # Last: a file that lacks something is damaged, whatever version it names.
+    # Checked last: a file with missing values is damaged, whatever its version.
     if version == ZOOKEEPER_VERSION and not has_metadata:
         raise OtherReleaseError(
             f"{path} is of a broker in ZooKeeper mode: its topics are in ZooKeeper, not in this directory",
@@ -131,7 +138,7 @@ def _required(found: dict[str, str], name: str) -> str:
 
 
 def _cluster_id(text: str) -> str:
-    if not text.isprintable():  # an escape may have made half a character of it, or a line of a log
+    if not text.isprintable():  # an escape may produce a surrogate or a line break
         raise ValueError(f"cluster.id {text!r} holds what cannot be printed")
     return text
 

@@ -29,7 +29,8 @@ def read_identity(directory: Path) -> PartitionIdentity | None:
 
 
 def other_partition(directory: Path) -> int | None:
-    """Return the partition whose files a directory has, None if they are its own or do not say.
+    """Return the partition to which the files of a directory belong; None if it is its own or
+    unknown.
 
     Raises:
         StorageError: The file cannot be read.

@@ -1,6 +1,9 @@
-"""The file ``quorum-state``: what a replica of the metadata quorum must not forget. Format: ``QuorumStateData.json``.
+"""The file ``quorum-state``: the election state of a quorum replica.
 
-Version 1 has a directory id in its vote (KIP-853). Version 0, of static voters, has their node ids instead.
+Format: ``QuorumStateData.json``.
+
+Version 1 has the directory id of the voted candidate (KIP-853). Version 0 has the node ids of
+static voters instead.
 """
 
 import json
@@ -11,14 +14,16 @@ from pykafka_core.quorum.values import ElectionState, ReplicaKey
 from pykafka_core.types import ZERO_ID, id_bytes, id_text
 
 EPOCH_MAX: Final = 2**31 - 2
-"""Of a file that is found: the next epoch has to be a number of 32 bits too."""
+"""Maximum epoch in the file, so that the next epoch still fits into 32 bits."""
 
 
 def encode(state: ElectionState, static_voters: Sequence[int] = ()) -> bytes:
-    """The file's content.
+    """Return the file's content.
 
     Args:
-        static_voters: Their node ids; none where the voters are in the log, or where this node is alone.
+        state: The election state.
+        static_voters: Node ids of static voters; empty if the voters are in the log, or for a
+            single node.
     """
     voted = state.voted or ReplicaKey(-1, ZERO_ID)
     values: dict[str, object] = {
@@ -42,10 +47,10 @@ def encode(state: ElectionState, static_voters: Sequence[int] = ()) -> bytes:
 
 
 def decode(content: bytes) -> ElectionState:
-    """What was written, by us or by Apache Kafka.
+    """Return the state in a file of ours or of Apache Kafka.
 
     Raises:
-        ValueError: It is no quorum-state.
+        ValueError: The content is not a quorum-state.
     """
     values = _object(content)
     epoch = _number(values, "leaderEpoch", 0, EPOCH_MAX)
@@ -59,10 +64,10 @@ def decode(content: bytes) -> ElectionState:
 
 
 def static_voters(content: bytes) -> frozenset[int]:
-    """Node ids of the static voters that a version 0 names.
+    """Return the node ids of the static voters in a file of version 0.
 
     Raises:
-        ValueError: It is no quorum-state.
+        ValueError: The content is not a quorum-state.
     """
     voters = _object(content).get("currentVoters") or []
     if not isinstance(voters, list) or not all(isinstance(voter, dict) for voter in voters):

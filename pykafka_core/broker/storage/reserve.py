@@ -1,14 +1,18 @@
-"""Space kept back for metadata: with it topics can be deleted, and a broker started, on a full disk.
+"""Reserved disk space for metadata, so that topics can be deleted, and a broker started, on a full
+disk.
 
-Theory of operation. A file of `RESERVE_BYTES` stands in the data directory and holds nothing. A write
-that the broker cannot do without, and that found the disk full, makes the file a step smaller and is
-tried again: a step, because producers want what becomes free as well, so all at once would be gone
-at once. When there is space again the file grows back, after the producers had some of it.
+Theory of operation. A file of `RESERVE_BYTES` in the data directory has allocated space but no
+content. When a write that the broker needs finds the disk full, the file is shrunk by one step and
+the write is retried. It shrinks in steps, because producers compete for freed space: all of it
+would be used up immediately. When there is space again, the file grows back, after the producers
+got some of it.
 
-A start comes before deletions, and these before all that makes metadata grow (`Need`): clients that create topics
-cannot spend what would free the disk, nor what the next start needs.
+A start has priority over deletions, and these over changes that make metadata grow (`Need`):
+clients that create topics cannot use the space for deletions, which free the disk, nor the space
+for the next start.
 
-Only sizes are changed and nothing is synced: after a power cut the next start sees what is there.
+Only the file size changes and nothing is synced: after a power failure the next start uses the size
+that it finds.
 """
 
 import os
@@ -23,12 +27,14 @@ from pykafka_core.errors import StorageError
 
 RESERVE_FILE = "metadata.reserve"
 RESERVE_BYTES = 1024 * 1024
-"""Deletes some ten thousand topics."""
+"""Enough to delete some ten thousand topics."""
 STEP_BYTES = 64 * 1024
 
 
 class Need(IntEnum):
-    """What a step is for; the number is how many bytes of the reserve are kept from it, for those before it."""
+    """The purpose of a step; the number is the part of the reserve, in bytes, that is kept for
+    higher priorities.
+    """
 
     START = 0
     DELETION = RESERVE_BYTES // 4
@@ -41,10 +47,10 @@ _log = GuardedLogger(__name__)
 
 
 class Reserve:
-    """The reserve of one data directory. Belongs to one thread at a time.
+    """The reserve of one data directory. Used by one thread at a time.
 
     Args:
-        path: The file. Nothing is done to it before `fill`.
+        path: The file. It is not touched before `fill`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,14 +59,14 @@ class Reserve:
         self._is_usable = True
 
     def is_short(self) -> bool:
-        """Whether the disk has less space than the reserve is meant to be."""
+        """Return whether the disk has less free space than the size of a full reserve."""
         return self._free_bytes() < RESERVE_BYTES
 
     def fill(self) -> None:
-        """Take as much of the reserve as the disk has space for.
+        """Fill the reserve as far as the disk has space.
 
         Raises:
-            StorageError: Something else stands at its place.
+            StorageError: The path is not a regular file.
         """
         with self._opened("reserve space in", os.O_RDWR | os.O_CREAT) as descriptor:
             if os.fstat(descriptor).st_nlink != 1:
@@ -68,7 +74,10 @@ class Reserve:
             self._size = _allocate(descriptor)
 
     def refill(self) -> None:
-        """Grow back if there is space again for the reserve and for others. Costs nothing while it is whole."""
+        """Grow the reserve if there is again space for it and for others.
+
+        Free while the reserve is full.
+        """
         if self._size >= RESERVE_BYTES or not self._is_usable:
             return
         try:
@@ -78,7 +87,9 @@ class Reserve:
             self._give_up(error)
 
     def make_way(self, need: Need) -> bool:
-        """After a write of an unknown fate: `release` if the disk is short of space, which may be why."""
+        """Release one step after a failed write, if the disk is short of space; return whether it
+        was released.
+        """
         try:
             return self.is_short() and self.release(need)
         except StorageError as error:
@@ -86,7 +97,9 @@ class Reserve:
             return False
 
     def is_kept_from(self, need: Need) -> bool:
-        """Whether what is left is not for ``need``, and the disk has no more than that."""
+        """Return whether ``need`` may not use the rest of the reserve, and the disk is short of
+        space.
+        """
         try:
             return self._is_usable and self._size <= need and self.is_short()
         except StorageError as error:
@@ -94,10 +107,10 @@ class Reserve:
             return False
 
     def release(self, need: Need) -> bool:
-        """Give back one step; False if nothing is left for ``need``.
+        """Release one step; return False if ``need`` may not use the rest.
 
         Raises:
-            StorageError: Something else stands at its place now.
+            StorageError: The path is no longer a regular file.
         """
         if self._size <= need:
             return False
@@ -109,11 +122,12 @@ class Reserve:
         return True
 
     def spend_on(self, write: Callable[[], None]) -> None:
-        """Call ``write``, which a start needs, as often as it takes while the disk is full and the reserve gives.
+        """Call ``write``, which a start needs, and retry it while the disk is full and the reserve
+        is not empty.
 
         Raises:
-            StorageError: Something else stands at the reserve's place.
-            OSError: As ``write``; of a full disk only when the reserve is empty.
+            StorageError: The path of the reserve is not a regular file.
+            OSError: Raised by ``write``; for a full disk only when the reserve is empty.
         """
         while True:
             try:
@@ -142,7 +156,7 @@ class Reserve:
 
 
 def _allocate(descriptor: int) -> int:
-    """Allocate all of it, or in steps what there is space for; returns the size that was reached."""
+    """Allocate the whole reserve, or as many steps as fit; return the allocated size."""
     for size in range(RESERVE_BYTES, 0, -STEP_BYTES):
         try:
             os.posix_fallocate(descriptor, 0, size)

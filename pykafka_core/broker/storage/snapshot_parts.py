@@ -1,8 +1,9 @@
-"""Parts of metadata snapshots (KIP-630): those in a data directory, and the file that collects another node's.
+"""Parts of metadata snapshots (KIP-630): of those in a data directory, and of one that is fetched
+from another node.
 
-A snapshot of another node is collected in a file of its own name, which a start removes. Once all of it is there,
-synced and understood, it gets the name of a snapshot. From then on a start has the log begin at its end, whatever else
-is still to be done.
+A fetched snapshot is collected in a separate file, which a start removes. Once it is complete,
+synced and validated, it is renamed to a snapshot. From then on, the log of a start begins at its
+end, whatever other steps are missing.
 """
 
 import os
@@ -26,14 +27,17 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Part(NamedTuple):
-    """Bytes of a snapshot from a position on; none behind its end. ``size`` is that of all of it."""
+    """Bytes of a snapshot from a position on; empty after its end.
+
+    ``size`` is the size of the snapshot.
+    """
 
     size: int
     data: bytes
 
 
 class LoadedSnapshot(NamedTuple):
-    """What a snapshot holds."""
+    """Content of a snapshot."""
 
     replay: Replay
     quorum: QuorumRecords
@@ -43,14 +47,14 @@ class SnapshotParts:
     """The snapshots of one data directory, in parts.
 
     Args:
-        directory: Where they are.
+        directory: The data directory.
     """
 
     def __init__(self, directory: DataDirectory) -> None:
         self._directory = directory
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, bytes_max: int) -> Part | None:
-        """A part of a snapshot; None if there is no such snapshot.
+        """Return a part of a snapshot; None if there is no such snapshot.
 
         Raises:
             StorageError: It cannot be read.
@@ -67,10 +71,12 @@ class SnapshotParts:
                 os.close(descriptor)
 
     def store(self, snapshot_id: OffsetAndEpoch, position: int, part: bytes) -> None:
-        """Write a part of another node's; the first one begins the file from nothing. It is not synced yet.
+        """Write a part of another node's snapshot; the first part replaces an existing file.
+
+        Not synced.
 
         Raises:
-            StorageError: It cannot be written, or does not follow what was written before.
+            StorageError: It cannot be written, or does not follow the previous part.
         """
         path = self._directory.fetched_path(snapshot_id)
         with storage_errors("write", path):
@@ -85,11 +91,11 @@ class SnapshotParts:
                 file.write(part)
 
     def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
-        """Sync what was collected, understand it, and give it the name of a snapshot. On any thread.
+        """Validate and sync the fetched file, and rename it to a snapshot. Callable on any thread.
 
         Raises:
-            StorageError: The disk failed; there may be a snapshot of that name then.
-            MetadataError: It is no whole snapshot, or holds what this version does not know.
+            StorageError: The disk failed; the snapshot may exist under its name.
+            MetadataError: It is incomplete, or has unknown records.
         """
         fetched = self._directory.fetched_path(snapshot_id)
         content = read_file(fetched, SNAPSHOT_BYTES_MAX)
@@ -107,10 +113,10 @@ class SnapshotParts:
         return loaded
 
     def remove_before(self, offset: int) -> None:
-        """Remove the snapshots that end before ``offset``, and what is left of those that were not finished.
+        """Remove the snapshots that end before ``offset``, and incomplete ones.
 
         Raises:
-            StorageError: The system does not let go of one.
+            StorageError: One cannot be removed.
         """
         self._directory.remove_unfinished_snapshots()
         for snapshot in self._directory.snapshots():

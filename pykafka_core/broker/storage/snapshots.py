@@ -1,18 +1,18 @@
-"""When the metadata is written as a snapshot, and what of the metadata log goes for it.
+"""When a metadata snapshot is written, and which part of the metadata log is then deleted.
 
 Theory of operation. After a commit a snapshot is written when enough bytes were committed since the
-last one (``metadata.log.max.record.bytes.between.snapshots``), or when the last one is old and there
-is news (``metadata.log.max.snapshot.interval.ms``). The file gets its name only when all of it is
-synced; from then on a start needs nothing of the log below its end offset. While there are two or
-more and the log with them is larger than ``metadata.max.retention.bytes``, or the oldest is older
-than ``metadata.max.retention.ms``, the log start moves up to the end of the second oldest, and the
-oldest goes. So the newest always stays, with the log behind it, and a crash between any two steps
-leaves more than a start needs, never less.
+last one (``metadata.log.max.record.bytes.between.snapshots``), or when the last one is old and
+there are new records (``metadata.log.max.snapshot.interval.ms``). The file gets its name only when
+it is fully synced; from then on a start does not need the log below its end offset. While there are
+two or more snapshots, and the log with them is larger than ``metadata.max.retention.bytes`` or the
+oldest is older than ``metadata.max.retention.ms``, the log start offset moves up to the end of the
+second oldest, and the oldest is deleted. So the newest always remains, with the log after it, and a
+crash between any two steps leaves more than a start needs, never less.
 
-Encoding 10,000 partitions takes some 80 ms of CPU and the file a sync, so a thread of its own does both;
-an image never changes, so it needs no lock. The control thread starts one at a time and takes note
-of how the last one ended. A snapshot that cannot be written is logged and tried again an interval
-later: the log still holds everything.
+Encoding 10,000 partitions takes some 80 ms of CPU time and the file a sync, so both run on a
+separate thread; an image never changes, so it needs no lock. The control thread starts one snapshot
+at a time and handles the result of the last one. A snapshot that cannot be written is logged and
+retried an interval later: the log still has all records.
 """
 
 from collections.abc import Callable
@@ -28,29 +28,31 @@ from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.quorum.values import OffsetAndEpoch
 
 RETRY_MS = 60_000
-"""After a snapshot that could not be written."""
+"""Delay after a snapshot that could not be written."""
 
 _log = GuardedLogger(__name__)
 
 
 def _nobody(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore the call."""
 
 
 class Snapshots:
     """Writes snapshots of one broker's metadata.
 
     Args:
-        core: Moves the log start, and knows the time.
-        directory: Where the files are.
-        settings: As given at start; these cannot be altered afterwards.
-        id_at: The id of a snapshot that ends at an offset: the epoch of the record before it; None if there is one.
-        new_token: Gives a token that is not open.
-        bytes_before: Of the log behind the newest snapshot, as the start found it.
-        quorum: Gives the quorum's own records as they are before an offset that is committed.
-        taken: Called with the id of each snapshot that is on the disk, and cleaned: with that of the snapshot at
-            which the log begins; by the thread that writes.
-        and_finish: Waits for what else reads and writes snapshots.
+        core: Moves the log start offset, and provides the clock.
+        directory: Directory of the files.
+        settings: The settings at the start; these cannot be altered later.
+        id_at: Returns the id of a snapshot that ends at an offset, with the epoch of the record
+            before it; None if it exists.
+        new_token: Returns an unused token.
+        bytes_before: Size of the log after the newest snapshot at the start.
+        quorum: Returns the quorum's own records before a committed offset.
+        taken: Called with the id of each new snapshot, by the thread that writes.
+        cleaned: Called with the id of the snapshot at which the log now starts, by the thread that
+            writes.
+        and_finish: Waits for other readers and writers of snapshots.
     """
 
     def __init__(
@@ -85,20 +87,20 @@ class Snapshots:
         self._last_offset = -1
         self._writing: native.Thread | None = None
         self._error: BaseException | None = None
-        """Why the thread that ended could not write; the control thread has not seen it yet."""
+        """Error of the last thread, which the control thread has not handled yet."""
 
     @property
     def check_interval_ms(self) -> int:
-        """How often `write_if_due` has to be called when nothing is committed."""
+        """Interval at which `write_if_due` must be called when nothing is committed."""
         return max(1000, min(self._interval_ms or RETRY_MS, RETRY_MS))
 
     def committed(self, image: MetadataImage, size: int) -> None:
-        """Take note of a batch of ``size`` bytes that led to ``image``."""
+        """Count a batch of ``size`` bytes that resulted in ``image``."""
         self._bytes += size
         self.write_if_due(image)
 
     def write_if_due(self, image: MetadataImage) -> None:
-        """Begin a snapshot of the committed ``image`` if it is time and none is being written."""
+        """Start a snapshot of the committed ``image`` if one is due and none is being written."""
         if self._writing is not None and self._writing.is_alive():
             return
         now_ms = self._core.time_ms()
@@ -119,7 +121,7 @@ class Snapshots:
         self._writing.start()
 
     def finish(self) -> None:
-        """Wait for the snapshot that is being written; nothing may be committed any more."""
+        """Wait for the snapshot that is being written; nothing may be committed afterwards."""
         if self._writing is not None:
             self._writing.join()
             self._note_failure(self._core.time_ms())
@@ -136,7 +138,9 @@ class Snapshots:
     def _run(
         self, image: MetadataImage, snapshot_id: OffsetAndEpoch, quorum: QuorumRecords, now_ms: int
     ) -> None:
-        """Write, then drop what that makes needless; on the thread of this one snapshot."""
+        """Write the snapshot, then delete what it replaces; runs on a new thread for each
+        snapshot.
+        """
         never_raise_here()
         try:
             self._write(image, snapshot_id, quorum, now_ms)
@@ -148,7 +152,7 @@ class Snapshots:
     def _write(
         self, image: MetadataImage, snapshot_id: OffsetAndEpoch, quorum: QuorumRecords, now_ms: int
     ) -> None:
-        # Not before: a start has no use for it.
+        # Imported only here, because a start does not need it.
         from pykafka_core.metadata.records.snapshot import encode_snapshot, records_of
 
         end, epoch = snapshot_id
@@ -156,7 +160,9 @@ class Snapshots:
         self._directory.write_snapshot(end, epoch, content)
 
     def _clean(self, now_ms: int) -> None:
-        """Drop the oldest snapshots that retention lets go, and the log below those that follow them."""
+        """Delete the oldest snapshots beyond their retention, and the log below their
+        successors.
+        """
         snapshots = self._directory.snapshots()
         size = self._directory.metadata_log_size() + sum(found.size for found in snapshots)
         while len(snapshots) > 1:

@@ -1,4 +1,4 @@
-"""The voters of a metadata quorum as a record has them. Format: ``VotersRecord.json`` (KIP-853)."""
+"""The voters of a metadata quorum in a record. Format: ``VotersRecord.json`` (KIP-853)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from pykafka_core.quorum.values import ReplicaKey, Voter, VoterEndpoint, VoterSe
 
 
 class VoterNode(NamedTuple):
-    """A voter, and where the others reach it."""
+    """A voter and its address."""
 
     key: ReplicaKey
     host: str
@@ -24,7 +24,9 @@ class VoterNode(NamedTuple):
 
 
 def quorum_records(voters: Sequence[VoterNode], listener: str) -> QuorumRecords:
-    """The control records of a quorum of these voters, who listen for each other at ``listener``."""
+    """Return the control records of a quorum with these voters, whose controller listener is
+    ``listener``.
+    """
     told = (
         Voter(voter.key, (VoterEndpoint(listener, voter.host, voter.port),), (0, KRAFT_VERSION))
         for voter in voters
@@ -33,17 +35,17 @@ def quorum_records(voters: Sequence[VoterNode], listener: str) -> QuorumRecords:
 
 
 def quorum_records_of(known: VoterSet) -> QuorumRecords:
-    """The control records of a voter set; none of static voters."""
+    """Return the control records of a voter set; empty for static voters."""
     if known.kraft_version < 1:
         return QuorumRecords()
     return QuorumRecords(encode_kraft_version(known.kraft_version), encode_voters(known.voters))
 
 
 def voter_set_of(records: QuorumRecords, end: int) -> VoterSet | None:
-    """The voter set that control records before ``end`` name; None if they name none.
+    """Return the voter set of control records before ``end``; None if they contain none.
 
     Raises:
-        ValueError: They cannot be understood.
+        ValueError: They are invalid.
     """
     change = change_of(records.records())
     if change is None or change.voters is None:
@@ -52,34 +54,35 @@ def voter_set_of(records: QuorumRecords, end: int) -> VoterSet | None:
 
 
 def kraft_version_of(records: QuorumRecords) -> int:
-    """The level that the records name; 0 where there are none, as with static voters.
+    """Return the kraft.version in the records; 0 without records, as with static voters.
 
     Raises:
-        ValueError: They cannot be understood.
+        ValueError: They are invalid.
     """
     change = change_of(records.records())
     return 0 if change is None else change.kraft_version or 0
 
 
 def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNode, ...]:
-    """The voters; none where they are not in the log, as in a quorum with static voters.
+    """Return the voters; empty if they are not in the log, as in a quorum with static voters.
 
-    A voter without any endpoint is left out: a broker that was alone put it into the log.
+    A voter without endpoints is omitted: a single broker wrote it into the log.
 
     Args:
-        listeners: Names of listeners of controllers; a voter is reached at the first that it has.
+        records: The control records.
+        listeners: Names of controller listeners; the first one that a voter has is its address.
 
     Raises:
-        ValueError: The record cannot be understood, or a voter has no such listener.
+        ValueError: The record is invalid, or a voter has no such listener.
     """
     return tuple(_voter(voter, listeners) for voter in _recorded(records) if voter.endpoints)
 
 
 def has_others(records: QuorumRecords, node_id: int) -> bool:
-    """Whether a quorum has voters on other nodes.
+    """Return whether a quorum has voters on other nodes.
 
     Raises:
-        ValueError: The record cannot be understood.
+        ValueError: The record is invalid.
     """
     return any(voter.key.node_id != node_id for voter in _recorded(records))
 
