@@ -1,9 +1,9 @@
 """Kafka in a Python wheel: an embedded broker, its log as a library, and the tools around them.
 
-Names are loaded when first used: ``import pykafka_core`` alone costs nothing.
+Names are imported when first used: ``import pykafka_core`` alone costs almost nothing.
 """
 
-TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than the rest
+TYPE_CHECKING = False  # known to type checkers; importing typing would take longer than the rest
 
 if TYPE_CHECKING:
     from pykafka_core.broker.broker import Broker as Broker

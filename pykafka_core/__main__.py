@@ -1,4 +1,4 @@
-"""``python -m pykafka_core``: the same as the command ``pykafka-core``."""
+"""``python -m pykafka_core``: runs the command ``pykafka-core``."""
 
 from pykafka_core.cli import main
 

@@ -1,30 +1,30 @@
-"""Every error of the package, as one tree.
+"""All errors of the package, as one tree.
 
 ::
 
     Exception
-    ├── KafkaError                 what a broker answers: one class per Kafka error code
+    ├── KafkaError                 the error of a response: one class per Kafka error code
     │   ├── OffsetOutOfRangeError  (code 1)
     │   └── …                      named after Kafka's code: INVALID_CONFIG → InvalidConfigError
-    ├── LocalError                 what goes wrong in this process
-    │   ├── ConfigurationError     settings that cannot be used; lists every problem
+    ├── LocalError                 an error in this process
+    │   ├── ConfigurationError     invalid settings; lists every problem
     │   ├── StorageError           the data directory or a log in it
-    │   │   └── StorageLockedError somebody else has the directory open
-    │   ├── MetadataError          metadata records that cannot be understood
+    │   │   └── StorageLockedError another process has the directory open
+    │   ├── MetadataError          metadata records that cannot be read
     │   ├── ClusterError           a node that cannot join its cluster
-    │   │   └── StartGivenUpError  its start was given up, as its caller wished
+    │   │   └── StartGivenUpError  the caller cancelled its start
     │   ├── LedgerError            the database that an idempotent consumer writes to
-    │   │   ├── LedgerUnavailableError  it is gone, locked or full: try again
-    │   │   └── LedgerSchemaError  its tables are not a ledger's, or another version's
+    │   │   ├── LedgerUnavailableError  it is unreachable, locked or full: try again
+    │   │   └── LedgerSchemaError  its tables are of another kind or version
     │   ├── MessageIdError         a record without an id that a ledger can claim
-    │   ├── ConsumerError          the client or the broker that is read from: try again
+    │   ├── ConsumerError          of the client or the source broker: try again
     │   ├── DataLossError          records were deleted before they were processed
     │   └── ClosedError            used after ``close``
     │       └── ForkedError        used in a child process that inherited it
     └── UsageError                 a bug in the caller: arguments that contradict each other
 
-A class holds its row of the table: ``code``, ``name`` as Kafka writes it, ``retriable``,
-``refresh_metadata`` (a client should fetch metadata before it tries again). Source of codes and
+A class has the values of its row: ``code``, Kafka's ``name``, ``retriable``, ``refresh_metadata``
+(a client should fetch metadata before it retries). Source of codes and
 flags: Kafka 4.4, ``org.apache.kafka.common.protocol.Errors``.
 """
 
@@ -38,11 +38,14 @@ _BY_CODE: "dict[int, type[KafkaError]]" = {}
 
 
 class KafkaError(Exception):
-    """An error with a Kafka code. ``str()`` is the message for people; no program should parse it.
+    """An error with a Kafka code.
+
+    ``str()`` is the message for people; programs should not parse it.
 
     Args:
-        message: What went wrong here; by default the general text of the code. Cut after `MESSAGE_LENGTH_MAX`
-            characters: it may repeat what a client sent, and an answer holds 32,767 bytes of UTF-8.
+        message: The specific problem; by default the general text of the code. Truncated to
+            `MESSAGE_LENGTH_MAX` characters: it may contain text of a client, and a response can
+            hold 32,767 bytes of UTF-8.
     """
 
     MESSAGE_LENGTH_MAX: Final = 8_000
@@ -64,7 +67,10 @@ class KafkaError(Exception):
         retriable: bool = False,
         refresh_metadata: bool = False,
     ) -> None:
-        """Register a code of Kafka's table. A class without one is a case of its parent's error."""
+        """Register a code of Kafka's table.
+
+        A class without a code is a special case of its parent's error.
+        """
         super().__init_subclass__()
         if code is None:
             return
@@ -75,21 +81,21 @@ class KafkaError(Exception):
 
 
 def error_of(code: int) -> type[KafkaError]:
-    """The class of a code; `UnknownServerError` for one that only a newer broker knows."""
+    """Return the class of a code; `UnknownServerError` for an unknown code of a newer broker."""
     return _BY_CODE.get(code, UnknownServerError)
 
 
 def codes() -> list[int]:
-    """Every code of the table, ascending; 0 (no error) has no class."""
+    """Return all codes of the table, ascending; 0 (no error) has no class."""
     return sorted(_BY_CODE)
 
 
 class LocalError(Exception):
-    """Something in this process, not an answer of a broker."""
+    """An error in this process, not in a response of a broker."""
 
 
 class ConfigurationError(LocalError):
-    """Settings that cannot be used. ``problems`` lists all of them, one sentence each."""
+    """Invalid settings. ``problems`` lists all of them, one sentence each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -101,7 +107,7 @@ class StorageError(LocalError):
 
 
 class DamagedLogError(StorageError):
-    """A log was read up to its damage, after which records are missing or cannot be read.
+    """A log was read up to damaged or missing records.
 
     Attributes:
         offset: The first offset that cannot be read.
@@ -117,27 +123,31 @@ class StorageLockedError(StorageError):
 
 
 class MetadataError(LocalError):
-    """A metadata record that is unknown, or that contradicts the ones before it."""
+    """A metadata record is unknown, or contradicts earlier ones."""
 
 
 class ClusterError(LocalError):
-    """A node cannot join its cluster, or its controller will not have it."""
+    """A node cannot join its cluster, or its controller rejected it."""
 
 
 class StartGivenUpError(ClusterError):
-    """The caller gave the start of a node up while it waited for the others; nothing of it runs any more."""
+    """The caller cancelled the start of a node while it waited for the others; no part of it runs
+    any more.
+    """
 
 
 class LedgerError(LocalError):
-    """A ledger's database refused; the transaction was rolled back."""
+    """An error of a ledger's database; the transaction was rolled back."""
 
 
 class LedgerUnavailableError(LedgerError):
-    """A ledger's database is gone, locked or full; once it is back, the same work can be tried again."""
+    """A ledger's database is unreachable, locked or full; the same work can be retried later."""
 
 
 class LedgerSchemaError(LedgerError):
-    """The database holds tables that are no ledger's or another version's; they were not touched."""
+    """The tables of the database are not those of a ledger, or of another version; they were not
+    changed.
+    """
 
 
 class MessageIdError(LocalError):

@@ -1,8 +1,9 @@
 """Partitions and fingerprints of whole columns, computed in Rust without the GIL.
 
-A column is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow, polars, pandas, Spark's batches), or
-a list or numpy array of objects. Strings stand for their UTF-8, integers for their big-endian bytes, as Kafka's own
-serializers write them. Needs pyarrow: ``pip install 'pykafka_core[arrow]'``.
+A column is any object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow, polars,
+pandas, Spark's batches), or a list or numpy array of objects. Strings are used as UTF-8, integers
+as big-endian bytes, as Kafka's own serializers write them. Needs pyarrow: ``pip install
+'pykafka_core[arrow]'``.
 """
 
 from collections.abc import Collection
@@ -21,33 +22,37 @@ __all__ = ["PARTITIONERS", "Keys", "Partitioner", "fingerprints", "partitions"]
 
 Partitioner: TypeAlias = Literal["murmur2", "crc32", "fnv1a"]
 PARTITIONERS: tuple[Partitioner, ...] = ("murmur2", "crc32", "fnv1a")
-"""Java's default; librdkafka's (``consistent`` and ``consistent_random``); Sarama's and librdkafka's ``fnv1a``."""
+"""Java's default; librdkafka's ``consistent`` and ``consistent_random``; ``fnv1a`` of Sarama and
+librdkafka."""
 
 _PARTITIONS_MAX = 2**31 - 1
 _SEED_MAX = 2**32 - 1
 
 Keys: TypeAlias = "_core.ArrowArrayLike | _core.ArrowStreamLike | Collection[bytes | str | None]"
-"""A column, as above."""
+"""A column; see the module."""
 
 
 def partitions(
     keys: Keys, num_partitions: int, partitioner: Partitioner = "murmur2"
 ) -> pa.Int32Array:
-    """The partition that a client's partitioner chooses for each key.
+    """Return the partition that a client's partitioner selects for each key.
 
     Args:
-        keys: string, binary, their large, view and fixed-size forms; int32 (4 bytes big-endian) or int64 (8); or a
-            collection of bytes, str and None. Other numbers, float64 and int16 among them, are refused.
+        keys: string, binary, their large, view and fixed-size forms; int32 (4 bytes big-endian) or
+            int64 (8); or a collection of bytes, str and None. Other numbers, such as float64 and
+            int16, are rejected.
         num_partitions: Of the topic, 1 to 2147483647.
-        partitioner: ``murmur2`` is ``(hash & 0x7fffffff) % n``, ``crc32`` the unsigned ``hash % n``, ``fnv1a``
-            ``abs(signed hash) % n``.
+        partitioner: ``murmur2`` is ``(hash & 0x7fffffff) % n``, ``crc32`` the unsigned ``hash %
+            n``, ``fnv1a`` ``abs(signed hash) % n``.
 
     Returns:
-        An int32 for each key, 0 <= partition < num_partitions; null for a null key, which the producer places. The
-        empty key is hashed, though librdkafka's ``consistent_random``, its default, places it as if it were null.
+        An int32 for each key, 0 <= partition < num_partitions; null for a null key, for which the
+        producer selects a
+        partition. The empty key is hashed, although librdkafka's default, ``consistent_random``,
+        treats it like null.
 
     Raises:
-        ValueError: No such partitioner or number of partitions; an array that is inconsistent.
+        ValueError: The partitioner or number of partitions is invalid; or an array is inconsistent.
         TypeError: Keys of another type.
         UnicodeEncodeError: A str with a lone surrogate.
     """
@@ -56,22 +61,27 @@ def partitions(
 
 
 def fingerprints(*columns: Keys, seed: int = 0) -> pa.FixedSizeBinaryArray:
-    """128-bit digests (MurmurHash3 x64) by which rows can be told apart.
+    """Return 128-bit digests (MurmurHash3 x64) that identify rows.
 
-    Of one column it is the digest of each value's bytes. Of several it is that of the row, each value behind its length
-    (4 bytes big-endian, -1 for null): rows that differ in a value, in the order of columns, or in how bytes are parted
-    between them have different input. The type of a column matters as far as its bytes do: a string and a binary of the
-    same bytes are the same id, an int32 and an int64 of the same number are not.
+    For one column it is the digest of each value's bytes. For several columns it is the digest of
+    the row, each value preceded by its length (4 bytes big-endian, -1 for null): rows that differ
+    in a value, in the order of columns, or in the boundaries between values have different input.
+    The type of a column matters only through its bytes: a string and a binary of the same bytes
+    have the same id, an int32 and an int64 of the same number have not.
 
     Args:
-        columns: As the keys of `partitions`; also every integer, date, time and timestamp, by its number's bytes.
-        seed: 0 to 4294967295. It parts ledgers, but is no secret: ids made to collide collide under every seed.
+        columns: See ``keys`` of `partitions`; also every integer, date, time and timestamp, by its
+            number's bytes.
+        seed: 0 to 4294967295. It separates ledgers, but is not a secret: ids that were made to
+            collide collide under every seed.
 
     Returns:
-        16 bytes for each row. Null where the only column is null; never null for several columns.
+        16 bytes for each row. For one column, null where it is null; never null for several
+        columns.
 
     Raises:
-        ValueError: No columns, columns of different length, a seed out of range, an array that is inconsistent.
+        ValueError: No columns, columns of different length, a seed out of range, an array that is
+            inconsistent.
         TypeError: A column of another type.
     """
     if not columns:
@@ -82,7 +92,7 @@ def fingerprints(*columns: Keys, seed: int = 0) -> pa.FixedSizeBinaryArray:
 
 
 def check_partitioner(num_partitions: int, partitioner: str) -> None:
-    """Raise what `partitions` raises for these two arguments."""
+    """Raise the errors of `partitions` for these two arguments."""
     if partitioner not in PARTITIONERS:
         known = ", ".join(PARTITIONERS)
         raise ValueError(f"unknown partitioner {partitioner!r}; there are {known}")
@@ -93,7 +103,7 @@ def check_partitioner(num_partitions: int, partitioner: str) -> None:
 
 
 def _column(keys: Any) -> "_core.ArrowArrayLike":
-    """``keys`` as one Arrow array, without copying where they are one."""
+    """Return ``keys`` as one Arrow array, without a copy if they already are one."""
     if isinstance(keys, str | bytes | bytearray):
         kind = type(keys).__name__
         raise TypeError(f"a column holds keys, this {kind} is one: put it into a list")
@@ -110,7 +120,7 @@ def _column(keys: Any) -> "_core.ArrowArrayLike":
 
 
 def _packed(keys: Collection[bytes | str | None]) -> pa.LargeBinaryArray:
-    """Python's keys as one Arrow array."""
+    """Return a collection of Python keys as one Arrow array."""
     count, nulls, *buffers = _keys.pack(keys)
     buffers = [pa.py_buffer(buffer) for buffer in buffers]
     return pa.Array.from_buffers(pa.large_binary(), count, buffers, nulls)

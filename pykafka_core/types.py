@@ -1,17 +1,17 @@
-"""Small values that every floor shares: ids, names and the numbers that must not mix."""
+"""Small values that all layers share: ids, names and numbers with distinct types."""
 
 import base64
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
-"""A record's logical number in its partition."""
+"""Position of a record in its partition."""
 
 LeaderEpoch = NewType("LeaderEpoch", int)
-"""Grows by one each time a partition's leader is elected."""
+"""Incremented each time a partition's leader is elected."""
 
 Durability = Literal["fsync", "interval", "os", "memory"]
-"""What an acknowledgement promises: docs/DURABILITY.md."""
+"""The guarantee of an acknowledgement: docs/DURABILITY.md."""
 
 TopicId = bytes
 """16 bytes, as on the wire."""
@@ -24,15 +24,15 @@ METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 GROUP_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_TOPIC: Final = "__transaction_state"
 INTERNAL_TOPICS: Final = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, "__share_group_state"})
-"""Topics of Kafka's coordinators: clients neither write to them nor delete their records."""
+"""Topics of Kafka's coordinators: clients can neither write to them nor delete their records."""
 
 _RESERVED_IDS: Final = 100
-"""Kafka keeps the ids below this for meanings of its own (``DirectoryId``)."""
+"""Kafka reserves the ids below this (``DirectoryId``)."""
 _DASH = 62
-"""Of which URL-safe base64 makes ``-``: six bits."""
+"""The six bits that URL-safe base64 encodes as ``-``."""
 
 NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
-"""What an authorised-operations field says when nobody asked for it."""
+"""Value of an authorized-operations field that was not requested."""
 
 
 PartitionId = tuple[bytes, int]
@@ -40,14 +40,14 @@ PartitionId = tuple[bytes, int]
 
 
 class TopicPartition(NamedTuple):
-    """One partition, by name as clients say it."""
+    """One partition, with the topic's name as in requests."""
 
     topic: str
     partition: int
 
 
 class ConfigResource(NamedTuple):
-    """Whose settings: a ``kind`` of those below; broker "" is the cluster's default."""
+    """The resource of settings: a ``kind`` of those below; broker "" is the cluster's default."""
 
     kind: int
     name: str
@@ -61,12 +61,12 @@ RESOURCE_GROUP: Final = 32
 
 
 def id_text(value: bytes) -> str:
-    """A 16-byte id as Kafka prints it: 22 characters of URL-safe base64."""
+    """Return a 16-byte id as Kafka prints it: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def id_bytes(text: str) -> bytes:
-    """The 16 bytes of a printed id.
+    """Return the 16 bytes of a printed id.
 
     Raises:
         ValueError: Not 22 characters of URL-safe base64.
@@ -78,10 +78,11 @@ def id_bytes(text: str) -> bytes:
 
 
 def random_id(random: Callable[[int], bytes]) -> bytes:
-    """A new 16-byte id that is neither reserved nor prints with ``-`` first, which tools take for an option.
+    """Return a new 16-byte id that is not reserved, and whose text does not start with ``-``, like
+    a command-line option.
 
     Args:
-        random: That many random bytes at each call, such as `os.urandom`.
+        random: Returns the given number of random bytes, such as `os.urandom`.
     """
     while True:
         value = random(16)

@@ -1,4 +1,4 @@
-"""Kafka's settings: one table of names, checked values, and where a value comes from."""
+"""Kafka's settings: one table of names, validated values, and the sources of values."""
 
 from .effective import BrokerConfigs, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings

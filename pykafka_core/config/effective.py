@@ -1,8 +1,8 @@
-"""A broker's settings: judged when they are given, total once they are stored.
+"""A broker's effective settings, validated when they are given.
 
-What is given at start is refused with every problem at once. What was altered while a broker ran
-is judged before it is committed; what is committed all the same, by another version or by Apache
-Kafka, must not keep a directory closed: `BrokerConfigs.with_dynamic` leaves it out and says so.
+Invalid settings at the start are rejected with all problems at once. An alteration while a broker
+runs is validated before it is committed. Invalid settings that another version or Apache Kafka
+committed must not prevent a start: `BrokerConfigs.with_dynamic` ignores and reports them.
 """
 
 import os.path
@@ -20,7 +20,7 @@ from .table import broker_settings, topic_settings
 from .validation import validate
 from .validators import InvalidValueError
 
-# A durability is a default of these topic settings: the broker setting that gives it.
+# A durability sets the default of these topic settings, by the broker setting on the right.
 _FLUSHING: Mapping[Durability, Mapping[str, tuple[str, str]]] = {
     "fsync": {"flush.messages": ("log.flush.interval.messages", "1")},
     "interval": {"flush.ms": ("log.flush.interval.ms", "100")},
@@ -30,23 +30,23 @@ _FLUSHING: Mapping[Durability, Mapping[str, tuple[str, str]]] = {
 
 
 class BrokerConfigs(Layers):
-    """A broker's settings. Not to be changed.
+    """A broker's settings. Immutable.
 
     Args:
-        static: Given at start.
+        static: Settings at the start.
 
     Attributes:
-        ignored: Altered settings that cannot be used, and are as if they had not been altered.
+        ignored: Altered settings that are invalid and have no effect.
 
     Raises:
-        ConfigurationError: Lists every problem of ``static``, each with what to do.
+        ConfigurationError: Lists every problem of ``static``, each with advice.
     """
 
     __slots__ = ("ignored",)
 
     def __init__(self, static: Mapping[str, str] = NOTHING) -> None:
         _check(validate(static))
-        # Kafka's two names of one number: the one given sets the other.
+        # Kafka has two names for one number: each sets the other.
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if other not in static and int(static.get(given, -1)) >= 0:
                 static = {**static, other: static[given]}
@@ -58,11 +58,12 @@ class BrokerConfigs(Layers):
     def with_dynamic(
         self, cluster_default: Mapping[str, str], broker: Mapping[str, str]
     ) -> "BrokerConfigs":
-        """Return the same broker with other altered settings, without those that cannot be used.
+        """Return the same broker with other altered settings, without invalid ones.
 
         Args:
-            cluster_default: Altered for all brokers. Unknown names are left out; how many there are costs nothing.
-            broker: Altered for this one.
+            cluster_default: Altered for all brokers. Unknown names are ignored, and their number
+                does not affect the cost.
+            broker: Altered for this broker.
         """
         cluster_default, broker = _known(cluster_default), _known(broker)
         problems = [
@@ -78,17 +79,18 @@ class BrokerConfigs(Layers):
                 defaults=self.defaults,
                 ignored=problems,
             )
-            # What was given at start was judged then.
+            # Settings given at the start were validated then.
             found = joint_problems(made) if made.cluster_default or made.broker else []
             if not found:
                 return made
             problems += found
-            # What was given at start is good by itself, so something altered has a part in it.
+            # Settings given at the start are valid by themselves, so an altered setting is
+            # involved.
             altered = {name for problem in found for name in problem.names if made.is_altered(name)}
             unusable |= altered or {*cluster_default, *broker}
 
     def with_durability(self, durability: Durability) -> "BrokerConfigs":
-        """Return the same broker with the defaults of ``durability``, unless others were given."""
+        """Return the same broker with the defaults of ``durability``, except for given settings."""
         flushing = {
             name: value
             for topic_name, (name, value) in _FLUSHING[durability].items()
@@ -102,7 +104,7 @@ class BrokerConfigs(Layers):
         """Return the same broker with its identity, which DescribeConfigs reports.
 
         Args:
-            node_id: As meta.properties has it.
+            node_id: The node id in meta.properties.
             log_dir: None for memory.
             is_alone: No other node can join: a topic has one replica, whatever Kafka's default is.
 
@@ -130,17 +132,19 @@ class BrokerConfigs(Layers):
 
     @property
     def cordons_log_dir(self) -> bool:
-        """Whether the log directory takes no new replicas (KIP-1066)."""
+        """Whether the log directory accepts no new replicas (KIP-1066)."""
         return not {"*", *self.items("log.dirs")}.isdisjoint(self.items(_CORDONED))
 
     @property
     def start(self) -> StartConfig:
-        """Who this broker is and where it listens."""
+        """The identity and the listeners of this broker."""
         return StartConfig.from_settings(self.static)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A line that names the given settings without meaning here, and one for each that lets no client work."""
+        """A warning that lists given settings without effect here, and one for each that blocks all
+        clients.
+        """
         warnings = [
             f"{name}=0: {effect}" for name, effect in _LOCKING_OUT.items() if self.int(name) == 0
         ]
@@ -151,12 +155,12 @@ class BrokerConfigs(Layers):
         return tuple(warnings)
 
     def log_defaults(self) -> dict[str, str]:
-        """Return the broker's defaults of every topic setting, by topic-level name, for the core."""
+        """Return the broker's defaults of all topic settings, by topic-level name, for the core."""
         values = {name: self.inherited_value(s) for name, s in topic_settings().items()}
         return {name: value for name, value in values.items() if value is not None}
 
     def broker_settings(self) -> dict[str, str]:
-        """Return the effective broker settings that are honoured, by Kafka name, for the core."""
+        """Return the effective broker settings that are supported, by Kafka name, for the core."""
         names = (n for n, s in broker_settings().items() if s.support is Support.HONOURED)
         values = {name: self.broker_value(name) for name in names}
         return {
@@ -181,7 +185,7 @@ _LOCKING_OUT = {
     "max.connection.creation.rate": "no client can connect",
     "message.max.bytes": "no record can be produced where its topic has no max.message.bytes",
 }
-"""Kafka starts with these, and refuses the first two over the wire."""
+"""Kafka starts with these values, but rejects the first two in requests."""
 
 
 def _made(
@@ -192,7 +196,7 @@ def _made(
     defaults: Mapping[str, str] = NOTHING,
     ignored: Iterable[SettingProblem] = (),
 ) -> BrokerConfigs:
-    """Settings of which ``static`` was found good."""
+    """Return settings whose ``static`` is already validated."""
     made = BrokerConfigs.__new__(BrokerConfigs)
     Layers.__init__(made, static, cluster_default, broker, defaults)
     made.ignored = tuple(ignored)
@@ -213,7 +217,7 @@ def _known(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stored_problems(layer: Mapping[str, str], *, per_broker: bool) -> Iterator[SettingProblem]:
-    """Altered settings that no broker could use."""
+    """Yield a problem for each altered setting that is invalid for any broker."""
     for name, text in layer.items():
         setting = broker_settings()[name]
         reason = None
@@ -235,10 +239,10 @@ def _without(layer: Mapping[str, str], names: set[str]) -> Mapping[str, str]:
 
 
 def canonical_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return a topic's stored overrides as the core takes them: known names, canonical values.
+    """Return a topic's stored overrides for the core: known names, canonical values.
 
-    What Apache Kafka stored and this table does not know, or would not take today, is left out: a
-    topic must still open.
+    Settings of Apache Kafka that this table does not know, or that are invalid today, are omitted:
+    a topic must still open.
     """
     table = topic_settings()
     usable = {name: table[name].usable(text) for name, text in overrides.items() if name in table}

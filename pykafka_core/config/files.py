@@ -4,24 +4,25 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-# Text, as few starts need them: `re` compiles and keeps what it is given.
+# Not compiled, because few starts need them; `re` compiles and caches them.
 _ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = r"(?<!\\)(?:\\\\)*[=:\s]"
 
 
 class SettingsFileError(ValueError):
-    """A settings file that cannot be read; the message names the file and what to do."""
+    """A settings file cannot be read; the message has the file and advice."""
 
 
 def read_settings(path: Path) -> dict[str, str]:
-    """Return the settings in a file: TOML by the suffix ``.toml``, else Java properties.
+    """Return the settings in a file: TOML if the suffix is ``.toml``, else Java properties.
 
-    Tables of TOML are parts of names: ``[log] dirs = "x"`` is ``log.dirs``; a list is a comma-
+    Tables of TOML are prefixes of names: ``[log] dirs = "x"`` is ``log.dirs``; a list is a comma-
     separated value.
 
     Raises:
-        SettingsFileError: Not readable, not UTF-8, not well-formed, or a value that is no setting.
+        SettingsFileError: The file is unreadable, not UTF-8 or malformed, or a value is of an
+            invalid type.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -33,12 +34,14 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Return the entries of Java properties; the last of two equal names wins, as in Java."""
+    """Return the entries of Java properties; the last of two equal names is used, as in Java."""
     return dict(map(_entry, _logical_lines(text)))
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments; one that ends in an odd number of backslashes goes on in the next."""
+    """Yield lines without comments; a line with an odd number of backslashes at its end continues
+    in the next.
+    """
     pending = ""
     for line in text.splitlines():
         stripped = line.lstrip()

@@ -1,8 +1,8 @@
-"""Where a setting's value comes from: what was altered, what was given at start, the table's default.
+"""The sources of a setting's value: altered values, values given at the start, and defaults.
 
 A broker setting is looked up in five layers: altered for this broker, altered for the whole
-cluster, given at start, this broker's default, and the table's default. A topic setting is its own
-override or else the first of its broker synonyms that is set: ``retention.ms`` asks
+cluster, given at the start, this broker's default, and the table's default. A topic setting is its
+own override, or the first of its broker synonyms that is set: ``retention.ms`` uses
 ``log.retention.ms``, ``log.retention.minutes`` and ``log.retention.hours``.
 """
 
@@ -16,12 +16,12 @@ from .setting import Setting, Synonym
 from .table import broker_settings, topic_settings
 from .validators import Range, Value
 
-Int = int  # in `Layers` the word means a method
+Int = int  # in `Layers` the name is a method
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
+    """Source of a value; the numbers are those of DescribeConfigs."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -35,25 +35,25 @@ class ConfigSource(IntEnum):
 
 
 class ConfigValue(NamedTuple):
-    """A value, the name it was set by, and where."""
+    """A value, the name under which it was set, and its source."""
 
     name: str
     value: str | None
     source: ConfigSource
 
     def masked(self) -> "ConfigValue":
-        """Return it without its value."""
+        """Return a copy without the value."""
         return ConfigValue(name=self.name, value=None, source=self.source)
 
 
 class Layers:
-    """A broker's settings by layer, as text by Kafka name; each value is one that its row takes.
+    """A broker's settings by layer, as text by Kafka name; each value is valid for its row.
 
     Args:
-        static: Given at start.
+        static: Given at the start.
         cluster_default: Altered for all brokers (ConfigRecords of the empty broker name).
         broker: Altered for this broker (ConfigRecords of its id).
-        defaults: This broker's own, in place of the table's.
+        defaults: This broker's defaults, which replace the table's.
     """
 
     __slots__ = "_typed_values", "broker", "cluster_default", "defaults", "static"
@@ -89,12 +89,12 @@ class Layers:
         return None if text is None else broker_settings()[name].canonical(text)
 
     def items(self, name: str) -> tuple[str, ...]:
-        """Return the effective items of a broker setting that is a list, none when it is null."""
+        """Return the effective items of a broker setting that is a list; empty when it is null."""
         text = self.string(name)
         return tuple(text.split(",")) if text else ()
 
     def is_altered(self, name: str) -> bool:
-        """Whether a broker setting was altered while a broker ran."""
+        """Return whether a broker setting was altered while a broker ran."""
         return name in self.broker or name in self.cluster_default
 
     def broker_value(self, name: str) -> str | None:
@@ -102,20 +102,21 @@ class Layers:
         return next((found.value for found in self._found((name,))), None)
 
     def broker_synonyms(self, name: str) -> tuple[ConfigValue, ...]:
-        """Return what sets a broker setting, most specific first, as DescribeConfigs lists it.
+        """Return the values of a broker setting, most specific first, as DescribeConfigs lists
+        them.
 
-        Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
-        together, from the asked name on.
+        Synonymous settings (``log.retention.ms`` and ``.hours``) are listed together, from the
+        requested name on.
         """
         found = tuple(filter(_is_set_or_a_default_of_kafkas, self._found(family_of(name))))
         start = next((i for i, value in enumerate(found) if value.name == name), len(found))
         return found[start:]
 
     def inherited_value(self, setting: Setting) -> str | None:
-        """Return what a topic or group setting is when it is not overridden.
+        """Return the value of a topic or group setting without an override.
 
-        Broker settings may have values below the topic setting's lowest, with the meaning of the
-        lowest: any negative retention is for ever, a negative flush interval is 0.
+        Broker settings may have values below the minimum of the topic setting, with the meaning of
+        the minimum: any negative retention is unlimited, a negative flush interval is 0.
         """
         number = self.inherited_number(setting)
         if number is None:
@@ -127,7 +128,7 @@ class Layers:
         return str(max(number, int(bounds.low)))
 
     def inherited_number(self, setting: Setting) -> Int | None:
-        """Return an inherited whole number in the topic setting's unit, whether it is in bounds or not."""
+        """Return an inherited integer in the topic setting's unit; it may be out of bounds."""
         text, synonym = self._inherited(setting)
         if text is None or synonym is None:
             return None
@@ -137,13 +138,13 @@ class Layers:
         return value * synonym.factor
 
     def topic_value(self, name: str, overrides: Mapping[str, str]) -> str | None:
-        """Return the effective text of a topic setting: an override that cannot be used is passed over."""
+        """Return the effective text of a topic setting; an invalid override is ignored."""
         setting = topic_settings()[name]
         own = setting.usable(overrides[name]) if name in overrides else None
         return self.inherited_value(setting) if own is None else own
 
     def _inherited(self, setting: Setting) -> tuple[str | None, Synonym | None]:
-        """The canonical text of the first synonym that is set."""
+        """Return the canonical text of the first synonym that is set."""
         for synonym in setting.synonyms:
             text = self.broker_value(synonym.name)
             if text is not None:
@@ -151,7 +152,7 @@ class Layers:
         return None, None
 
     def _typed(self, name: str) -> Value:
-        """Parsed once: handlers ask at each request."""
+        """Return the parsed value; cached, because handlers need it for each request."""
         value = self._typed_values.get(name)
         if value is None:
             text = self.broker_value(name)
@@ -180,18 +181,20 @@ class Layers:
 
 
 def _is_set_or_a_default_of_kafkas(value: ConfigValue) -> bool:
-    """False for a value chosen here for a setting that Kafka requires: it is not a synonym."""
+    """Return False for a default that exists only here, for a setting that Kafka requires: it is
+    not a synonym.
+    """
     return value.source != ConfigSource.DEFAULT_CONFIG or not broker_settings()[value.name].required
 
 
 def family_of(name: str) -> tuple[str, ...]:
-    """Return the broker settings that stand for one another, most specific first: ``name`` and its synonyms."""
+    """Return synonymous broker settings, most specific first: ``name`` and its synonyms."""
     return _families().get(name, (name,))
 
 
 @cache
 def _families() -> Mapping[str, tuple[str, ...]]:
-    """Broker settings that stand for one another, by each of their names."""
+    """Return the groups of synonymous broker settings, by each of their names."""
     synonyms = (setting.synonyms for setting in topic_settings().values())
     families = (tuple(synonym.name for synonym in family) for family in synonyms)
     return {name: family for family in families for name in family}

@@ -1,4 +1,4 @@
-"""Listeners as Kafka writes them: ``NAME://HOST:PORT,…``."""
+"""Listeners in Kafka's format: ``NAME://HOST:PORT,…``."""
 
 import re
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _LISTENER = re.compile(
 
 
 class ListenerError(ValueError):
-    """A listener that cannot be read; ``advice`` says what to write."""
+    """A listener is malformed; ``advice`` has the correct format."""
 
     def __init__(self, text: str, advice: str) -> None:
         super().__init__(text)
@@ -17,7 +17,7 @@ class ListenerError(ValueError):
 
 
 class Listener(NamedTuple):
-    """One address; an empty host is every interface, port 0 a free one."""
+    """One address; an empty host means all interfaces, port 0 a free port."""
 
     name: str
     host: str
@@ -28,16 +28,16 @@ class Listener(NamedTuple):
 
     @property
     def address(self) -> str:
-        """``HOST:PORT``, the host in brackets when it holds a colon."""
+        """``HOST:PORT``, the host in brackets if it contains a colon."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
-"""Where a broker listens if no listener is given, once it is asked for its address."""
+"""The listener of a broker without given listeners; it is bound when the address is requested."""
 
 
 def with_names(text: str) -> str:
-    """Return listeners as Kafka writes them: each with its name, which may be left out here."""
+    """Return listeners in Kafka's format: each with its name, which is optional here."""
     return text if _is_complete(text) else ",".join(map(str, parse_listeners(text)))
 
 

@@ -1,4 +1,4 @@
-"""Settings as DescribeConfigs lists them: value, source, and what else sets them."""
+"""Settings as DescribeConfigs lists them: value, source and synonyms."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _OWN_SOURCE = {
 
 
 class ConfigRow(NamedTuple):
-    """One setting of one resource. A sensitive one has no value, nor have its synonyms."""
+    """One setting of one resource. A sensitive setting and its synonyms have no value."""
 
     name: str
     value: str | None
@@ -31,7 +31,9 @@ class ConfigRow(NamedTuple):
 def topic_rows(
     overrides: Mapping[str, str], broker: BrokerConfigs, names: Collection[str] = ()
 ) -> list[ConfigRow]:
-    """Return every topic setting, or those of ``names``; an internal one only when it is overridden."""
+    """Return every topic setting, or those of ``names``; an internal one only if it is
+    overridden.
+    """
     return [
         _row(setting, value, synonyms)
         for setting in _listed(topic_settings(), overrides, names)
@@ -42,7 +44,7 @@ def topic_rows(
 
 
 def broker_rows(broker: BrokerConfigs, names: Collection[str] = ()) -> list[ConfigRow]:
-    """Return every broker setting, or those of ``names``; an internal one only when it is set."""
+    """Return every broker setting, or those of ``names``; an internal one only if it is set."""
     given = {**broker.static, **broker.cluster_default, **broker.broker}
     return [
         _row(setting, broker.broker_value(setting.name), broker.broker_synonyms(setting.name))
@@ -51,7 +53,7 @@ def broker_rows(broker: BrokerConfigs, names: Collection[str] = ()) -> list[Conf
 
 
 def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
-    """Return the settings that are altered for all brokers, and nothing else."""
+    """Return only the settings that are altered for all brokers."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     return [
         _row(broker_settings()[name], value, (ConfigValue(name=name, value=value, source=source),))
@@ -62,7 +64,9 @@ def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
 def group_rows(
     overrides: Mapping[str, str], broker: BrokerConfigs, names: Collection[str] = ()
 ) -> list[ConfigRow]:
-    """Return every group setting, or those of ``names``; a default is the broker's, as in Kafka from 4.3 on."""
+    """Return every group setting, or those of ``names``; defaults are the broker's, as in Kafka
+    since 4.3.
+    """
     return [
         _row(setting, value, _with_own(setting, overrides, inherited))
         for setting in _named(settings(Scope.GROUP), names)

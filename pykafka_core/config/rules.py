@@ -1,8 +1,8 @@
-"""Rules that join settings, on effective values: every layer is judged by them alike.
+"""Rules for combinations of settings, applied to the effective values of all layers.
 
-The table bounds each value by itself. What Kafka checks beside it stands in
-``KafkaConfig.validateValues``, ``GroupCoordinatorConfig``, ``LogConfig.validateValues`` and in the
-``validateReconfiguration`` of what a running broker can alter; the texts are Kafka's.
+The table limits each value by itself. Kafka's further checks are in ``KafkaConfig.validateValues``,
+``GroupCoordinatorConfig``, ``LogConfig.validateValues`` and in the ``validateReconfiguration`` of
+reconfigurable components; the texts are Kafka's.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ _MIB = 1024 * 1024
 
 
 class SettingProblem(NamedTuple):
-    """One setting that cannot be used.
+    """One invalid setting.
 
     Attributes:
         name: Its Kafka name.
-        text: What is wrong.
-        advice: What to do.
-        also: Other settings that have a part in it.
+        text: The problem.
+        advice: How to fix it.
+        also: Other settings that are involved.
     """
 
     name: str
@@ -36,12 +36,12 @@ class SettingProblem(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every setting that has a part in it."""
+        """All settings that are involved."""
         return (self.name, *self.also)
 
 
 def joint_problems(layers: Layers) -> list[SettingProblem]:
-    """Return what is wrong with a broker's effective settings, taken together."""
+    """Return the problems of a broker's effective settings in combination."""
     return [problem for rule in _RULES for problem in rule(layers)]
 
 
@@ -53,13 +53,13 @@ def _segments(layers: Layers) -> Iterator[SettingProblem]:
 
 
 def _retention(layers: Layers) -> Iterator[SettingProblem]:
-    """Every negative time means for ever."""
+    """Every negative time means unlimited retention."""
     wanted = "unlimited (-1) or, greater than or equal to 1"
     yield from _derived(layers, "retention.ms", lambda ms: ms != 0, wanted)
 
 
 def _flush(layers: Layers) -> Iterator[SettingProblem]:
-    """Kafka takes any number over the wire; a negative one is 0."""
+    """Kafka accepts any number in requests; a negative one is treated as 0."""
     if not layers.is_altered("log.flush.interval.ms"):
         yield from _derived(layers, "flush.ms", lambda ms: ms >= 0, "at least 0")
 
@@ -67,7 +67,7 @@ def _flush(layers: Layers) -> Iterator[SettingProblem]:
 def _derived(
     layers: Layers, topic_name: str, holds: Callable[[int], bool], wanted: str
 ) -> Iterator[SettingProblem]:
-    """A bound of what the broker's synonyms give a topic setting."""
+    """Check a topic setting whose value comes from the broker's synonyms."""
     setting = topic_settings()[topic_name]
     number = layers.inherited_number(setting)
     if number is not None and not holds(number):
@@ -113,7 +113,7 @@ def _connections(layers: Layers) -> Iterator[SettingProblem]:
     if 0 <= layers.int(idle) <= layers.int(delay):
         text = f"{delay}={layers.int(delay)} should always be less than {idle}={layers.int(idle)}"
         yield SettingProblem(idle, text, "raise it; a negative number is for ever", (delay,))
-    # Nobody could connect any more, who altered it included.
+    # With 0, no client could connect any more, including the one that altered it.
     per_ip, overrides = "max.connections.per.ip", "max.connections.per.ip.overrides"
     for name in ("max.connections", "max.connection.creation.rate", per_ip):
         if layers.is_altered(name) and layers.int(name) == 0:
@@ -144,7 +144,7 @@ def _groups(layers: Layers) -> Iterator[SettingProblem]:
 
 
 def _coordinators(layers: Layers) -> Iterator[SettingProblem]:
-    """Kafka bounds these where they are read, not in its table."""
+    """Kafka checks these limits where the values are used, not in its table."""
     for name, high in (
         ("offsets.topic.compression.codec", 4),
         ("share.coordinator.state.topic.compression.codec", 4),

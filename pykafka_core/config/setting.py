@@ -1,4 +1,6 @@
-"""One Kafka setting: its type, its default, who may change it, and how this broker treats it."""
+"""One Kafka setting: its type, its default, how it may be altered, and whether this broker supports
+it.
+"""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
@@ -8,7 +10,8 @@ from typing import NamedTuple
 from .validators import InvalidValueError, Validator, Value
 
 VALUE_LENGTH_MAX = 2**15 - 1
-"""Of what a client sets, in characters of UTF-16, as in Kafka's ``ConfigurationControlManager``."""
+"""Maximum length of a client's value, in UTF-16 characters, as in Kafka's
+``ConfigurationControlManager``."""
 VALUE_TOO_LONG = (
     "The configuration value cannot be added because it exceeds the maximum value size of "
     f"{VALUE_LENGTH_MAX} bytes."
@@ -32,7 +35,7 @@ class ConfigType(IntEnum):
 
 
 class Scope(Enum):
-    """What a setting belongs to; the values are sections of the table."""
+    """The resource of a setting; the values are sections of the table."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -41,7 +44,7 @@ class Scope(Enum):
 
 
 class UpdateMode(Enum):
-    """Whether a broker setting may change while the broker runs, and for whom."""
+    """Whether a broker setting may be altered while the broker runs, and for which brokers."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -49,19 +52,21 @@ class UpdateMode(Enum):
 
 
 class Support(Enum):
-    """How this broker treats a setting."""
+    """Whether this broker supports a setting."""
 
     HONOURED = "honoured"
     STORED = "stored"
-    """Kept and listed; what it is for is not built."""
+    """Stored and listed; its function is not implemented."""
     NO_MEANING = "no-meaning"
-    """Accepted, with a warning that names it."""
+    """Accepted, with a warning."""
     NOT_BUILT = "not-built"
-    """Refused by name, unless it is set to its default."""
+    """Rejected, unless it is set to its default."""
 
 
 class Synonym(NamedTuple):
-    """A broker setting that gives a topic or group setting its default, times ``factor``."""
+    """A broker setting whose value, times ``factor``, is the default of a topic or group
+    setting.
+    """
 
     name: str
     factor: int = 1
@@ -72,7 +77,7 @@ class Setting(NamedTuple):
 
     Attributes:
         default: As text; ``None`` where Kafka has no default or a null one.
-        required: Kafka demands a value. Never so here, where one node can choose it.
+        required: Kafka requires a value. Never required here, where one node can choose it.
         update_mode: ``None`` except for broker settings.
         synonyms: In order of precedence.
         internal: Listed by DescribeConfigs only when set.
@@ -93,14 +98,14 @@ class Setting(NamedTuple):
 
     @property
     def accepted(self) -> str:
-        """Its type, bounds and default in words."""
+        """Its type, bounds and default as text."""
         bounds = f" {self.validator}" if str(self.validator or "") else ""
         default = f", {self.default} by default" if self.default else ""
         return f"a value of type {self.type.name.lower()}{bounds}{default}"
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value is never shown."""
+        """Whether the value is secret."""
         return self.type is ConfigType.PASSWORD
 
     @property
@@ -110,15 +115,18 @@ class Setting(NamedTuple):
 
     @property
     def fixed(self) -> bool:
-        """Whether this broker reads it at its start alone. Kafka alters listeners while it runs."""
+        """Whether this broker reads it only at its start.
+
+        Kafka can alter listeners while it runs.
+        """
         return self.read_only or self.name in _OPENED_AT_START
 
     def parse(self, text: str) -> Value:
         """Return the typed value.
 
         Raises:
-            InvalidValueError: Not of the type, or refused by the validator; the text is Kafka's
-                own.
+            InvalidValueError: It is of another type, or rejected by the validator; the text is
+                Kafka's.
         """
         value = _parse(self.name, self.type, text)
         if self.validator is not None:
@@ -130,25 +138,29 @@ class Setting(NamedTuple):
         case.
 
         Raises:
-            InvalidValueError: As `parse`.
+            InvalidValueError: See `parse`.
         """
         return to_text(self.parse(text))
 
     def usable(self, text: str) -> str | None:
-        """Return a stored value, canonical; None if it would not be taken today: it is as if it was not stored."""
+        """Return a stored value in canonical form; None if it is invalid today, and treated as not
+        stored.
+        """
         try:
             return self.canonical(text)
         except InvalidValueError:
             return None
 
     def shown(self, text: str) -> str:
-        """Return a stored value for people: canonical, or as it is if it cannot be used."""
+        """Return a stored value for people: canonical, or unchanged if it is invalid."""
         usable = self.usable(text)
         return text if usable is None else usable
 
 
 def is_too_long(text: str) -> bool:
-    """Whether a value has more than `VALUE_LENGTH_MAX` characters as Java counts them: two for one outside the BMP."""
+    """Return whether a value has more than `VALUE_LENGTH_MAX` UTF-16 characters; one outside the
+    BMP counts twice.
+    """
     if 2 * len(text) <= VALUE_LENGTH_MAX:
         return False
     return (
@@ -167,7 +179,9 @@ def to_text(value: Value) -> str:
 
 
 def _double_text(value: float) -> str:
-    """Java's ``Double.toString``: plain from 0.001 to 10,000,000, else one digit before the point."""
+    """Format like Java's ``Double.toString``: plain from 0.001 to 10,000,000, else one digit before
+    the point.
+    """
     if value == 0 or not isfinite(value) or 1e-3 <= abs(value) < 1e7:
         return str(value)
     tries = (f"{value:.{precision}e}" for precision in range(1, 17))
@@ -191,7 +205,7 @@ def _parse(name: str, type_: ConfigType, text: str) -> Value:
 
 
 def _integer(name: str, type_name: str, text: str) -> int:
-    """Java's parse: ASCII digits with an optional sign, within the type's range."""
+    """Parse like Java: ASCII digits with an optional sign, within the type's range."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if digits.isascii() and digits.isdigit() and len(digits) <= 40:
         bound = 1 << _INTEGERS[type_name]

@@ -1,4 +1,4 @@
-"""What a broker is and where it listens: the settings that only its start reads."""
+"""Roles, identity and listeners of a broker: the settings that only its start reads."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from .validation import client_listeners, controller_listeners, listed
 
 
 class Voter(NamedTuple):
-    """A node of the metadata quorum, as ``controller.quorum.voters`` names it."""
+    """A node of the metadata quorum in ``controller.quorum.voters``."""
 
     node_id: int
     host: str
@@ -16,23 +16,22 @@ class Voter(NamedTuple):
 
 
 class StartConfig(NamedTuple):
-    """One broker's identity and addresses, from settings that were found good.
+    """One broker's identity and addresses, from validated settings.
 
     Attributes:
-        node_id: ``None`` when not given: meta.properties or 1 decides.
+        node_id: ``None`` when not given: the id in meta.properties is used, or 1.
         log_dir: ``None`` when neither ``log.dirs`` nor ``log.dir`` is given.
-        listeners: Those that clients may use; controller listeners are left out. Empty when not
+        listeners: Listeners for clients, without controller listeners. Empty when not given.
+        advertised_listeners: The given ones; empty means the listeners themselves.
+        inter_broker_listener: The name of the inter-broker listener, in capitals. Empty when not
             given.
-        advertised_listeners: As given; empty means the listeners themselves.
-        inter_broker_listener: The name of the listener of brokers, in capitals. Empty when not
-            given.
-        controller_listeners: Where this node, if it is a controller, listens for other nodes.
-        advertised_controllers: Where other nodes reach these; empty means the listeners themselves.
-        controller_names: Names of listeners of controllers, this node's or others'.
-        is_broker: Whether this node serves clients and holds partitions.
-        is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
-        voters: As ``controller.quorum.voters`` names them.
-        bootstrap_servers: As ``controller.quorum.bootstrap.servers`` names them.
+        controller_listeners: This node's controller listeners, if it is a controller.
+        advertised_controllers: Their advertised addresses; empty means the listeners themselves.
+        controller_names: Names of controller listeners, of this node or of others.
+        is_broker: Whether this node serves clients and has partitions.
+        is_controller: Whether this node is, or will become, a voter of the metadata quorum.
+        voters: The nodes in ``controller.quorum.voters``.
+        bootstrap_servers: The addresses in ``controller.quorum.bootstrap.servers``.
     """
 
     node_id: int | None
@@ -51,7 +50,7 @@ class StartConfig(NamedTuple):
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "StartConfig":
-        """Read settings that `validate` found good."""
+        """Read settings that `validate` has accepted."""
         return cls(
             node_id=_node_id(given),
             rack=given["broker.rack"].strip() if "broker.rack" in given else None,

@@ -1,4 +1,4 @@
-"""The table of settings, read once from ``kafka_settings.txt`` beside this file."""
+"""The table of settings, read once from ``kafka_settings.txt`` in this folder."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""A topic's own settings: what may be set, and how they are shown."""
+"""A topic's own settings: validation and listing."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from .validators import InvalidValueError
 
 
 class TopicConfigs:
-    """Checks and shows a topic's overrides."""
+    """Validates and lists a topic's overrides."""
 
     @staticmethod
     def validate(
@@ -20,15 +20,15 @@ class TopicConfigs:
         broker: BrokerConfigs,
         existing: Mapping[str, str] | None = None,
     ) -> None:
-        """Check a topic's overrides as they would become.
+        """Check a topic's overrides as they would be after a change.
 
         Args:
             overrides: All of them, not only the changes.
-            broker: The broker's settings, for bounds that join two settings.
-            existing: What the topic has already: a stored setting that is not built stays.
+            broker: The broker's settings, for rules that combine settings.
+            existing: The topic's current overrides: a stored setting that is not supported is kept.
 
         Raises:
-            InvalidConfigError: In Kafka's words where Kafka refuses too.
+            InvalidConfigError: With Kafka's text where Kafka also rejects it.
         """
         for name, text in overrides.items():
             if existing is None or existing.get(name) != text:

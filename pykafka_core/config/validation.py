@@ -1,4 +1,4 @@
-"""Settings given at start: every problem is found before anything starts."""
+"""Validates the settings given at the start: all problems are found before anything starts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,9 @@ _QUORUM = {
 
 
 def validate(given: Mapping[str, str]) -> tuple[SettingProblem, ...]:
-    """Return every problem of settings given at start, in their order; empty when there is none."""
+    """Return every problem of settings given at the start, in their order; empty if they are
+    valid.
+    """
     problems = [problem for name in given for problem in _problems_of(name, given[name])]
     if not problems:
         problems += [*_start_problems(given), *joint_problems(Layers(given))]
@@ -47,7 +49,7 @@ def _problems_of(name: str, text: str) -> Iterator[SettingProblem]:
 
 
 def _unknown(name: str) -> SettingProblem:
-    from difflib import get_close_matches  # slow to import, needed for a typing error only
+    from difflib import get_close_matches  # slow to import, only needed for a typing error
 
     if name.startswith("listener.name."):
         return SettingProblem(name, f"{name} is not built yet", "remove it")
@@ -60,7 +62,7 @@ def _unknown(name: str) -> SettingProblem:
 
 
 def _is_default(setting: Setting, value: Value) -> bool:
-    if setting.type is ConfigType.CLASS:  # an empty class name is none, and Kafka refuses it
+    if setting.type is ConfigType.CLASS:  # an empty class name is invalid in Kafka
         return value == setting.default
     return value in ("", ()) or (
         setting.default is not None and value == setting.parse(setting.default)
@@ -90,7 +92,7 @@ def _start_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _selector_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """There is no Java here: Kafka's own classes stand for what they do."""
+    """There is no Java here: only Kafka's own classes have an equivalent."""
     name = "replica.selector.class"
     if given.get(name, "") not in ("", *_REPLICA_SELECTORS):
         text = f"{name}: {given[name]} is no class that this broker stands in for"
@@ -98,7 +100,7 @@ def _selector_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """The roles of this node, and what names the nodes of the metadata quorum."""
+    """Check the roles of this node, and the settings that list nodes of the metadata quorum."""
     for name, (pattern, form) in _QUORUM.items():
         for node in listed(given, name):
             if not _names_a_node(pattern, node):
@@ -111,7 +113,7 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _names_a_node(pattern: str, node: str) -> bool:
-    """Whether it has the form of ``pattern``, whose groups are an id, if there is one, and a port."""
+    """Return whether it matches ``pattern``, whose groups are an optional id, and a port."""
     match = re.fullmatch(pattern, node)
     if match is None:
         return False
@@ -120,7 +122,7 @@ def _names_a_node(pattern: str, node: str) -> bool:
 
 
 def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[SettingProblem]:
-    """Whether this node is one of the static voters, if it is a controller, and none of them otherwise."""
+    """Check that a controller is one of the static voters, and that another node is not."""
     name = "controller.quorum.voters"
     is_broker = roles == {"broker"}
     voters, node_id = listed(given, name), given.get("node.id", "").strip()
@@ -141,7 +143,7 @@ def _voter_problems(given: Mapping[str, str], roles: set[str]) -> Iterator[Setti
 
 
 def _controller_only_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """A controller that is no broker has no listeners for clients."""
+    """Check that a node that is only a controller has no listeners for clients."""
     names = "controller.listener.names"
     if not listed(given, names):
         text = f"{names} is missing, and process.roles is controller"
@@ -183,7 +185,7 @@ def _listener_problems(
 
 
 def _protocol_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """What names listeners elsewhere names some that there are."""
+    """Check that other settings only refer to existing listeners."""
     for entry in listed(given, _PROTOCOL_MAP):
         if ":" not in entry:
             text = f"{_PROTOCOL_MAP}: {entry!r} maps nothing"
@@ -203,7 +205,7 @@ def _protocol_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _named(given: Mapping[str, str]) -> set[str]:
-    """Listeners by name, those of controllers too."""
+    """Return the names of all listeners, including controller listeners."""
     try:
         listeners = parse_listeners(given.get("listeners", ""))
     except ListenerError:  # reported for itself
@@ -218,7 +220,7 @@ def _protocols(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...]:
-    """Return the listeners that a setting names, without those of controllers.
+    """Return the listeners in a setting, without controller listeners.
 
     Raises:
         ListenerError: One of them is malformed.
@@ -230,7 +232,7 @@ def client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...
 
 
 def controller_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...]:
-    """Return the listeners of a setting that other controllers, and brokers, use.
+    """Return the controller listeners in a setting, for other controllers and brokers.
 
     Raises:
         ListenerError: One of them is malformed.
@@ -241,5 +243,5 @@ def controller_listeners(given: Mapping[str, str], name: str) -> tuple[Listener,
 
 
 def listed(given: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Return the items of a list setting, none when it is not given."""
+    """Return the items of a list setting; empty if it is not given."""
     return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())

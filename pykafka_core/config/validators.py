@@ -1,4 +1,4 @@
-"""Bounds of settings, named as in the table; each prints itself and refuses as Kafka does."""
+"""Bounds of settings, named as in the table; their texts and errors are Kafka's."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 Value = bool | int | float | str | tuple[str, ...]
 """A typed value: lists are tuples, classes and passwords are text."""
 
-# Text, as few starts need them: `re` compiles and keeps what it is given.
+# Not compiled, because few starts need them; `re` compiles and caches them.
 _THROTTLED = r"(?a)\d+:\d+\Z"
 _DURATION = r"(?ai)-?P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?\Z"
 _ADDRESS_COUNT = r"(?:\[([^\[\]]*)\]|([^\[\]]*)):\s*(?:0*([0-9]{1,10}))\Z"
@@ -15,7 +15,7 @@ _COUNT_MAX = 2**31 - 1
 
 
 class InvalidValueError(ValueError):
-    """A value that its setting does not take; the message is what Kafka answers."""
+    """A value is invalid for its setting; the message is Kafka's."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
@@ -31,7 +31,7 @@ class Validator(Protocol):
 
 
 class Range(NamedTuple):
-    """Inclusive bounds of a number; ``extra`` is one more value that is allowed."""
+    """Inclusive bounds of a number; ``extra`` is one more allowed value."""
 
     low: str
     high: str | None = None
@@ -80,7 +80,7 @@ class OneOf(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list of some words, or of any."""
+    """A list of some words, or of any words."""
 
     words: tuple[str, ...] = ()
     may_be_empty: bool = True
@@ -99,7 +99,7 @@ class ListOf(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A bound without parameters: Kafka's text for it, a predicate, the reason of a refusal."""
+    """A bound without parameters: Kafka's text for it, a predicate, the reason of a rejection."""
 
     text: str
     holds: Callable[[Value], bool]
@@ -129,9 +129,9 @@ def _is_offset_reset(value: Value) -> bool:
 
 
 def address_counts(text: str) -> Iterator[tuple[str, int] | None]:
-    """The entries ADDRESS:COUNT, separated by commas; None for one that is none.
+    """Yield comma-separated ADDRESS:COUNT entries; None for an invalid entry.
 
-    An address of IPv6 may stand in one pair of brackets; no address is looked up. A count is an INT of Kafka's.
+    An IPv6 address may be in brackets; addresses are not looked up. A count is a Kafka INT.
     """
     for entry in filter(None, map(str.strip, text.split(","))):
         found = re.match(_ADDRESS_COUNT, entry)
@@ -142,7 +142,7 @@ def address_counts(text: str) -> Iterator[tuple[str, int] | None]:
 
 
 def _are_address_counts(value: Value) -> bool:
-    from ipaddress import ip_address  # slow to import, needed for this setting only
+    from ipaddress import ip_address  # slow to import, only needed for this setting
 
     assert isinstance(value, str)
     for entry in address_counts(value):
@@ -167,7 +167,7 @@ _RULES: dict[str, Validator] = {
     ),
     "non_null": Rule("non-null string", lambda _: True, ""),
     "non_empty": Rule("non-empty string", bool, "String must be non-empty"),
-    # Kafka's own name for it is stricter than what it refuses: empty is the default and is taken.
+    # Kafka's text is stricter than its check: empty is the default and is accepted.
     "any_quorum_list": Rule("non-empty list", lambda _: True, ""),
     "address_counts": Rule(
         "", _are_address_counts, "Value must be ADDRESS:COUNT, separated by commas"
@@ -188,7 +188,7 @@ _RULES: dict[str, Validator] = {
 
 
 def validator_from_text(text: str) -> Validator | None:
-    """Return the validator that a cell of the table names.
+    """Return the validator in a cell of the table.
 
     Raises:
         KeyError: No such validator.
