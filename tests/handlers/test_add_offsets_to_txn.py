@@ -23,7 +23,7 @@ def test_the_groups_partition_is_added() -> None:
     )
 
 
-def test_it_is_added_before_anybody_has_looked_for_the_group() -> None:
+def test_partition_is_added_before_the_group_coordinator_is_looked_up() -> None:
     broker = SimulatedBroker()
     broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
     producer = producer_of(broker)

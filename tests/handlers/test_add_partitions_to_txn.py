@@ -24,7 +24,7 @@ def test_partitions_are_added_in_every_version(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_beside_a_partition_that_does_not_exist_none_is_added(version: int) -> None:
+def test_no_partition_is_added_if_one_does_not_exist(version: int) -> None:
     broker = transactional_broker()
     assert add(broker, producer_of(broker), 0, 3, version=version) == [55, 3]
     assert describe(broker).transaction_state == "Empty"
@@ -38,14 +38,14 @@ def test_an_older_producer_is_fenced(version: int, code: int) -> None:
     assert add(broker, old, 0, version=version) == [code]
 
 
-def test_a_producer_id_of_nobody_is_refused() -> None:
+def test_unknown_producer_id_is_rejected() -> None:
     broker = transactional_broker()
     assert add(broker, (12_345, 0), 0) == [49]
     producer_of(broker)
     assert add(broker, (12_345, 0), 0) == [49]
 
 
-def test_a_broker_may_ask_which_partitions_are_in() -> None:
+def test_broker_can_verify_partitions_of_a_transaction() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 1)
@@ -53,11 +53,11 @@ def test_a_broker_may_ask_which_partitions_are_in() -> None:
     assert add(broker, producer, 3, version=5, verify_only=True) == [3]
 
 
-def test_without_a_coordinator_it_is_not_available() -> None:
+def test_without_a_coordinator_the_request_fails_with_coordinator_not_available() -> None:
     assert add(broker_with_topic(), (0, 0), 0) == [15]
 
 
-def test_the_next_transaction_begins_when_the_last_one_is_complete() -> None:
+def test_next_transaction_starts_after_the_last_one_completes() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)

@@ -5,7 +5,7 @@ from pykafka_core.protocol.messages import AddRaftVoterRequest, AddRaftVoterResp
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
-def test_a_quorum_without_a_listener_of_controllers_has_no_other_voters(
+def test_quorum_without_a_controller_listener_accepts_no_voters(
     broker: SimulatedBroker,
 ) -> None:
     request = AddRaftVoterRequest(

@@ -18,7 +18,7 @@ def allocate(world: ClusterWorld, process: Process, code: int = 0) -> tuple[int,
     return answer.error_code, answer.producer_id_start, answer.producer_id_len
 
 
-def test_brokers_get_blocks_that_follow_one_another() -> None:
+def test_brokers_get_consecutive_blocks() -> None:
     world = ClusterWorld([1, 2])
     one, two = world.processes[1], world.processes[2]
     assert allocate(world, one) == (0, 0, 1000)
@@ -29,7 +29,7 @@ def test_brokers_get_blocks_that_follow_one_another() -> None:
     assert (record.broker_id, record.broker_epoch, record.next_producer_id) == (1, one.epoch, 3000)
 
 
-def test_an_older_process_gets_none() -> None:
+def test_older_process_gets_no_block() -> None:
     world = ClusterWorld([1])
     old = world.processes[1]
     assert allocate(world, old._replace(epoch=old.epoch - 1)) == (STALE_BROKER_EPOCH, -1, 0)
@@ -37,13 +37,13 @@ def test_an_older_process_gets_none() -> None:
     assert world.image.next_producer_id == 0
 
 
-def test_a_block_that_is_not_committed_is_nobodys() -> None:
+def test_uncommitted_block_is_allocated_again() -> None:
     world = ClusterWorld([1])
     assert allocate(world, world.processes[1], code=NOT_CONTROLLER) == (NOT_CONTROLLER, -1, 0)
     assert allocate(world, world.processes[1]) == (0, 0, 1000)
 
 
-def test_ids_come_to_an_end() -> None:
+def test_allocation_fails_after_the_last_producer_id() -> None:
     world = ClusterWorld([1])
     world.commit(ProducerIdsRecord(next_producer_id=PRODUCER_ID_MAX - 1000))
     assert allocate(world, world.processes[1]) == (0, PRODUCER_ID_MAX - 1000, 1000)

@@ -26,7 +26,9 @@ def core_quotas(broker: SimulatedBroker) -> object:
     return told[-1]
 
 
-def test_limits_are_set_changed_and_removed_and_the_core_is_told(broker: SimulatedBroker) -> None:
+def test_limits_are_set_changed_and_removed_in_the_image_and_the_core(
+    broker: SimulatedBroker,
+) -> None:
     assert described(broker) == []
     limits = {"producer_byte_rate": 1024.0, "consumer_byte_rate": 2048.0}
     assert limit(broker, CLIENT, limits) == (0, None)
@@ -39,7 +41,7 @@ def test_limits_are_set_changed_and_removed_and_the_core_is_told(broker: Simulat
     assert core_quotas(broker) == []
 
 
-def test_what_is_so_already_makes_no_record(broker: SimulatedBroker) -> None:
+def test_unchanged_limit_writes_no_record(broker: SimulatedBroker) -> None:
     assert limit(broker, CLIENT, {"producer_byte_rate": 5.0}) == (0, None)
     offset = broker.image.offset
     assert limit(broker, CLIENT, {"producer_byte_rate": 5.0}) == (0, None)
@@ -99,7 +101,7 @@ def test_validation_alone_changes_nothing(broker: SimulatedBroker) -> None:
         ),
     ],
 )
-def test_what_cannot_be_limited_is_refused_by_name(
+def test_invalid_limits_are_rejected_with_a_message(
     broker: SimulatedBroker, entity: Entity, limits: Mapping[str, float | None], text: str
 ) -> None:
     assert limit(broker, entity, limits) == (INVALID_REQUEST, text)

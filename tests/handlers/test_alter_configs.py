@@ -8,7 +8,7 @@ from tests.handlers.config_world import new_context
 TOPIC, LOGGER = 2, 8
 
 
-def test_a_failed_append_is_told_to_those_that_it_held() -> None:
+def test_failed_append_fails_only_the_resources_in_it() -> None:
     asked = [("t", "5"), ("none", "5")]
     request = AlterConfigsRequest(
         resources=[
@@ -41,7 +41,7 @@ def test_alter_configs_replaces_everything_a_resource_has() -> None:
     assert changes == {"retention.ms": "25", "segment.ms": None}
 
 
-def test_alter_configs_knows_no_loggers() -> None:
+def test_alter_configs_rejects_loggers() -> None:
     request = AlterConfigsRequest(
         resources=[
             AlterConfigsRequest.AlterConfigsResource(resource_type=LOGGER, resource_name="1")

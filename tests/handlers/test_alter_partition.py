@@ -38,7 +38,7 @@ def refused(world: ClusterWorld, process: Process, code: int) -> bool:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_isr_becomes_what_the_leader_asks_for(version: int) -> None:
+def test_isr_is_set_as_the_leader_requested(version: int) -> None:
     world = three()
     result = world.alter_isr(world.processes[1], [1, 2], version=version)
     assert (result.error_code, result.leader_id, result.leader_epoch) == (0, 1, 4)
@@ -49,13 +49,13 @@ def test_the_isr_becomes_what_the_leader_asks_for(version: int) -> None:
     assert world.partition().leader_epoch == 4
 
 
-def test_the_isr_that_is_already_so_changes_nothing() -> None:
+def test_unchanged_isr_is_not_written() -> None:
     world = three()
     result = world.alter_isr(world.processes[1], [1, 2, 3])
     assert (result.error_code, result.partition_epoch, world.last_batch) == (0, 0, ())
 
 
-def test_what_a_leader_asked_for_before_it_asked_again_is_not_done() -> None:
+def test_request_older_than_the_leaders_latest_one_is_rejected() -> None:
     world = three()
     one = world.processes[1]
 
@@ -78,7 +78,7 @@ def test_what_a_leader_asked_for_before_it_asked_again_is_not_done() -> None:
     assert isr_after(2**30 + 5, [1, 2]) == (1, 2)
 
 
-def test_rule_30_only_the_registered_process_of_a_broker_is_heard() -> None:
+def test_rule_30_only_the_registered_process_of_a_broker_is_accepted() -> None:
     world = three()
     one = world.processes[1]
     assert refused(world, one._replace(epoch=one.epoch - 1), STALE_BROKER_EPOCH)
@@ -98,7 +98,9 @@ def test_rule_30_only_the_registered_process_of_a_broker_is_heard() -> None:
     ],
     ids=str,
 )
-def test_rule_30_a_change_is_of_the_committed_epochs(changes: dict[str, int], code: int) -> None:
+def test_rule_30_a_change_must_name_the_committed_epochs(
+    changes: dict[str, int], code: int
+) -> None:
     world = three()
     world.alter_isr(world.processes[1], [1, 2])
     before = world.partition()
@@ -106,7 +108,7 @@ def test_rule_30_a_change_is_of_the_committed_epochs(changes: dict[str, int], co
     assert world.partition() == before
 
 
-def test_rule_30_only_the_leader_is_heard() -> None:
+def test_rule_30_only_the_leader_is_accepted() -> None:
     world = three()
     assert world.alter_isr(world.processes[2], [2, 1]).error_code == INVALID_REQUEST
     assert world.partition().isr == (1, 2, 3)
@@ -114,14 +116,14 @@ def test_rule_30_only_the_leader_is_heard() -> None:
 
 @pytest.mark.parametrize("isr", [[1, 4], [2, 3], [], [1, 2, 2], [1, 9]], ids=str)
 @pytest.mark.parametrize("version", [2, 3])
-def test_rule_31_the_isr_is_of_replicas_and_has_the_leader(isr: list[int], version: int) -> None:
+def test_rule_31_the_isr_has_only_replicas_and_the_leader(isr: list[int], version: int) -> None:
     world = three()
     result = world.alter_isr(world.processes[1], isr, version=version)
     assert result.error_code == INVALID_REQUEST
     assert world.partition().isr == (1, 2, 3)
 
 
-def test_rule_31_a_leader_that_recovers_is_alone() -> None:
+def test_rule_31_a_recovering_leader_is_alone_in_the_isr() -> None:
     world = ClusterWorld([1, 2], min_isr=1)
     world.make_topic([1, 2])
     one = world.processes[1]
@@ -143,7 +145,7 @@ def test_rule_31_a_leader_that_recovers_is_alone() -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("state", ["fenced", "shuts down", "unregistered"])
-def test_rule_31_a_member_is_active(state: str, version: int) -> None:
+def test_rule_31_only_active_brokers_join_the_isr(state: str, version: int) -> None:
     world = three()
     world.make_topic([3, 1], topic_id=b"another topic id")
     world.alter_isr(world.processes[1], [1, 2])
@@ -156,7 +158,7 @@ def test_rule_31_a_member_is_active(state: str, version: int) -> None:
     assert world.partition().isr == (1, 2)
 
 
-def test_rule_31_a_member_is_the_process_that_caught_up() -> None:
+def test_rule_31_only_the_process_that_caught_up_joins_the_isr() -> None:
     world = three()
     world.stop_hearing_of(3)
     caught_up = world.processes[3].epoch
@@ -182,7 +184,7 @@ def test_rule_32_an_ineligible_member_leaves_the_committed_state_as_it_is() -> N
     assert world.alter_isr(world.processes[1], [1]).error_code == 0
 
 
-def test_rule_42_who_leaves_below_the_minimum_is_eligible() -> None:
+def test_rule_42_replicas_removed_below_the_minimum_become_eligible() -> None:
     world = three(min_isr=2)
     world.alter_isr(world.processes[1], [1])
     assert world.partition().elr == (2, 3)
@@ -208,7 +210,7 @@ def test_rule_44_the_last_new_replica_in_sync_ends_a_reassignment() -> None:
     assert (ended.replicas, ended.removing, ended.adding) == ((1, 2, 4), (), ())
 
 
-def test_rule_44_the_end_of_a_reassignment_may_take_the_lead_from_who_asks() -> None:
+def test_rule_44_the_end_of_a_reassignment_may_replace_the_requesting_leader() -> None:
     world = three()
     reassign(world, 4, 2, 3)
     result = world.alter_isr(world.processes[1], [1, 2, 3, 4])
@@ -218,7 +220,7 @@ def test_rule_44_the_end_of_a_reassignment_may_take_the_lead_from_who_asks() -> 
     assert ended.isr == (2, 3, 4)
 
 
-def test_a_partition_that_cannot_be_changed_does_not_hinder_the_others() -> None:
+def test_failed_partition_does_not_affect_the_others() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic([1, 2], [2, 1])
     one = world.processes[1]
@@ -242,7 +244,7 @@ def test_a_partition_that_cannot_be_changed_does_not_hinder_the_others() -> None
     assert (world.partition(0).isr, world.partition(1).isr) == ((1,), (2, 1))
 
 
-def test_what_is_not_committed_is_refused_as_a_whole() -> None:
+def test_uncommitted_change_fails_the_whole_request() -> None:
     world = three()
     wanted = AlterPartitionRequest.PartitionData(
         partition_index=0,

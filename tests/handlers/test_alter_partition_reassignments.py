@@ -66,9 +66,7 @@ def codes(broker: SimulatedBroker, *changes: Change, any_factor: bool = True) ->
 
 
 @pytest.mark.parametrize("version", range(2))
-def test_an_assignment_that_is_so_already_changes_nothing(
-    broker: SimulatedBroker, version: int
-) -> None:
+def test_unchanged_assignment_is_not_written(broker: SimulatedBroker, version: int) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     before = orders(broker)
     assert results(ask(broker, ("orders", 0, [SELF]), version=version)) == [(0, None)]
@@ -87,7 +85,7 @@ def test_an_assignment_that_is_so_already_changes_nothing(
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("any_factor", [True, False])
-def test_an_assignment_that_cannot_be_is_refused(
+def test_invalid_assignment_is_rejected(
     broker: SimulatedBroker, replicas: list[int], text: str, any_factor: bool
 ) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
@@ -96,7 +94,7 @@ def test_an_assignment_that_cannot_be_is_refused(
     assert results(answer) == [(INVALID_ASSIGNMENT, text)]
 
 
-def test_what_does_not_exist_is_said(broker: SimulatedBroker) -> None:
+def test_unknown_topics_and_partitions_are_reported(broker: SimulatedBroker) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     assert results(ask(broker, ("nobody", 0, None), ("orders", 9, [77]))) == [
         (UNKNOWN, "Unable to find a topic named nobody."),
@@ -104,7 +102,7 @@ def test_what_does_not_exist_is_said(broker: SimulatedBroker) -> None:
     ]
 
 
-def test_what_is_not_in_progress_cannot_be_cancelled(broker: SimulatedBroker) -> None:
+def test_cancelling_without_a_reassignment_fails(broker: SimulatedBroker) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     assert results(ask(broker, ("orders", 0, None))) == [(NO_REASSIGNMENT, None)]
 
@@ -114,7 +112,7 @@ def test_without_topics_the_message_is_empty(broker: SimulatedBroker) -> None:
     assert (answer.error_code, answer.error_message, answer.responses) == (0, "", [])
 
 
-def test_without_time_nothing_is_changed(broker: SimulatedBroker) -> None:
+def test_expired_timeout_changes_nothing(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[SELF, GONE], isr=[SELF], leader=SELF)
     answer = ask(broker, ("orders", 0, [SELF]), timeout_ms=0)
@@ -123,7 +121,7 @@ def test_without_time_nothing_is_changed(broker: SimulatedBroker) -> None:
     assert orders(broker).replicas == (SELF, GONE)
 
 
-def test_a_replica_that_is_gone_is_removed_at_once_and_the_leader_begins_an_epoch(
+def test_removing_a_stopped_replica_starts_a_new_leader_epoch_at_once(
     broker: SimulatedBroker,
 ) -> None:
     register_gone(broker)
@@ -142,7 +140,7 @@ def test_another_replica_leads_when_the_leader_is_removed(broker: SimulatedBroke
     assert (orders(broker).leader, orders(broker).leader_epoch) == (SELF, 5)
 
 
-def test_the_number_of_replicas_may_be_held(broker: SimulatedBroker) -> None:
+def test_change_of_the_replication_factor_can_be_forbidden(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE, SELF], isr=[SELF], leader=SELF)
     answer = ask(broker, ("orders", 0, [SELF]), any_factor=False)
@@ -167,7 +165,7 @@ def test_a_replica_that_cannot_catch_up_stays_in_progress_until_cancelled(
     assert (ended.leader, ended.directories) == (SELF, (SELF_DIRECTORY,))
 
 
-def test_the_last_change_of_a_partition_counts(broker: SimulatedBroker) -> None:
+def test_last_change_of_a_partition_wins(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[SELF, GONE], isr=[SELF, GONE], leader=SELF)
     assert codes(broker, ("orders", 0, [GONE, SELF]), ("orders", 0, [SELF, GONE])) == [0, 0]
@@ -175,7 +173,7 @@ def test_the_last_change_of_a_partition_counts(broker: SimulatedBroker) -> None:
 
 
 @pytest.mark.parametrize(("unclean", "code"), [("false", INVALID_ASSIGNMENT), ("true", 0)])
-def test_going_back_to_replicas_out_of_sync_is_an_unclean_election(
+def test_cancelling_to_out_of_sync_replicas_is_an_unclean_election(
     broker: SimulatedBroker, unclean: str, code: int
 ) -> None:
     register_gone(broker)

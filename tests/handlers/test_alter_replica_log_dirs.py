@@ -34,7 +34,7 @@ def move(broker: SimulatedBroker, *moves: Move, version: int = 2) -> dict[tuple[
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_replica_can_stay_where_it_is(broker: SimulatedBroker, version: int) -> None:
+def test_replica_may_stay_in_its_directory(broker: SimulatedBroker, version: int) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     assert move(broker, (HERE, "orders", [0, 9, -1]), version=version) == {
         ("orders", 0): 0,
@@ -45,9 +45,7 @@ def test_a_replica_can_stay_where_it_is(broker: SimulatedBroker, version: int) -
 
 @pytest.mark.parametrize("path", ["/no/such/place", "", "rel", f"{HERE}/"])
 @pytest.mark.parametrize("name", ["orders", "nobody"])
-def test_a_directory_that_is_not_the_brokers_is_not_found(
-    broker: SimulatedBroker, path: str, name: str
-) -> None:
+def test_unknown_directory_is_not_found(broker: SimulatedBroker, path: str, name: str) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     assert move(broker, (path, name, [0])) == {(name, 0): NOT_FOUND}
 
@@ -60,7 +58,7 @@ def test_a_name_whose_copy_would_have_too_long_a_file_name_is_refused(
     assert move(broker, (HERE, name, [0])) == {(name, 0): code}
 
 
-def test_the_last_directory_named_for_a_partition_counts(broker: SimulatedBroker) -> None:
+def test_last_directory_named_for_a_partition_wins(broker: SimulatedBroker) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     there, here = ("/no", "orders", [0]), (HERE, "orders", [0, 0])
     assert move(broker, here, there) == {("orders", 0): NOT_FOUND}
@@ -73,5 +71,5 @@ def test_a_partition_without_a_replica_here_is_not_available(broker: SimulatedBr
     assert move(broker, (HERE, "orders", [0])) == {("orders", 0): NOT_AVAILABLE}
 
 
-def test_nothing_asked_is_nothing_answered(broker: SimulatedBroker) -> None:
+def test_empty_request_gets_an_empty_reply(broker: SimulatedBroker) -> None:
     assert move(broker) == move(broker, ("/no", "orders", [])) == {}

@@ -56,7 +56,7 @@ def test_a_follower_that_lost_its_replica_leaves_the_isr_alone() -> None:
     assert (found.leader, found.isr, found.leader_epoch) == (1, (1, 2), 4)
 
 
-def test_a_replica_that_is_back_may_join_and_lead_again() -> None:
+def test_restored_replica_may_join_and_lead_again() -> None:
     world = world_of(1, 2, 3)
     world.assign(world.processes[1], LOST)
     world.assign(world.processes[1], directory(1))
@@ -86,7 +86,7 @@ def test_the_isr_keeps_min_insync_replicas(value: str) -> None:
 
 
 @pytest.mark.parametrize("elr", [True, False])
-def test_a_static_min_insync_replicas_of_the_controller_counts(elr: bool) -> None:
+def test_static_min_insync_replicas_of_the_controller_applies(elr: bool) -> None:
     world = ClusterWorld((1, 2, 3), elr=elr, settings={"min.insync.replicas": "3"})
     world.make_topic((1, 2, 3))
     code = code_of(world.assign(world.processes[1], LOST))
@@ -121,7 +121,7 @@ def test_reports_leave_two_and_the_minimum_and_change_few_leaders(
     assert found.leader_epoch - FIRST_EPOCH <= count - len(found.isr)
 
 
-def test_a_lost_replica_does_not_join_by_a_fetch_of_before() -> None:
+def test_lost_replica_does_not_rejoin_by_an_earlier_fetch() -> None:
     world = world_of(1, 2, 3)
     world.assign(world.processes[1], LOST)
     joined = world.alter_isr(world.processes[2], [2, 3, 1])
@@ -129,7 +129,7 @@ def test_a_lost_replica_does_not_join_by_a_fetch_of_before() -> None:
     assert world.partition().isr == (2, 3)
 
 
-def test_a_request_above_the_limit_changes_as_many_partitions_as_one_may(
+def test_request_above_the_limit_changes_partitions_up_to_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(outcome, "RECORDS_MAX", 3)
@@ -141,7 +141,7 @@ def test_a_request_above_the_limit_changes_as_many_partitions_as_one_may(
     assert len(world.last_batch) == 3
 
 
-def test_an_unchanged_directory_makes_no_record() -> None:
+def test_unchanged_directory_writes_no_record() -> None:
     world = world_of(1, 2, 3)
     assert code_of(world.assign(world.processes[1], directory(1))) == 0
     assert not world.last_batch
@@ -157,7 +157,7 @@ def test_unknown_partitions_are_refused_one_by_one() -> None:
     assert world.partition().leader == 1
 
 
-def test_another_process_and_an_older_cluster_are_refused() -> None:
+def test_another_process_and_an_older_cluster_are_rejected() -> None:
     world = world_of(1, 2)
     process = world.processes[1]
     stale = world.assign(process._replace(epoch=process.epoch - 1), LOST)

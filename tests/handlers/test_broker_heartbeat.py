@@ -29,7 +29,7 @@ def test_rule_38_a_broker_is_unfenced_when_it_has_applied_its_registration() -> 
     assert world.image.brokers[1].is_active
 
 
-def test_a_broker_that_wants_to_stay_fenced_does() -> None:
+def test_broker_that_asks_to_stay_fenced_stays_fenced() -> None:
     world = ClusterWorld()
     assert world.heartbeat(world.start(1), fence=True).is_fenced
     assert world.last_batch == ()
@@ -50,7 +50,7 @@ def test_a_heartbeat_of_an_older_process_is_refused() -> None:
     assert world.heartbeat(old._replace(node_id=9)).error_code == STALE_BROKER_EPOCH
 
 
-def test_a_broker_that_returns_leads_what_nobody_leads() -> None:
+def test_returning_broker_leads_leaderless_partitions() -> None:
     world = ClusterWorld([1, 2], min_isr=1)
     world.make_topic([1], [1, 2], [2])
     world.heartbeat(world.processes[1], fence=True)
@@ -63,7 +63,7 @@ def test_a_broker_that_returns_leads_what_nobody_leads() -> None:
     assert (change.fenced, elected.partition_id) == (-1, 0)
 
 
-def test_a_broker_that_asks_for_it_is_fenced_after_it_leads_nothing() -> None:
+def test_broker_that_asks_to_be_fenced_is_fenced_once_it_leads_nothing() -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3], [2, 1, 3])
     assert world.heartbeat(world.processes[1], fence=True).is_fenced
@@ -124,7 +124,7 @@ def test_rule_40_a_controlled_shutdown_moves_leaders_and_leaves_every_isr() -> N
         assert (world.partition(index).leader, world.partition(index).isr) == (2, (2, 3))
 
 
-def test_rule_40_a_broker_stops_when_all_active_ones_know() -> None:
+def test_rule_40_a_broker_stops_when_all_active_brokers_have_applied_the_changes() -> None:
     world = ClusterWorld([1, 2, 3, 4])
     world.make_topic([1, 2, 3])
     world.heartbeat(world.processes[4], fence=True)
@@ -141,7 +141,7 @@ def test_rule_40_a_broker_stops_when_all_active_ones_know() -> None:
     assert world.image.brokers[1].fenced
 
 
-def test_rule_40_a_new_controller_waits_for_what_the_old_one_had_moved() -> None:
+def test_rule_40_a_new_controller_waits_for_leader_changes_of_its_predecessor() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic([1, 2])
     one, two = world.processes[1], world.processes[2]
@@ -154,7 +154,7 @@ def test_rule_40_a_new_controller_waits_for_what_the_old_one_had_moved() -> None
     assert world.heartbeat(one, shut_down=True).should_shut_down
 
 
-def test_who_leads_nothing_stops_at_once() -> None:
+def test_broker_that_leads_nothing_stops_at_once() -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3])
     answer = world.heartbeat(world.processes[2], shut_down=True)
@@ -165,7 +165,7 @@ def test_who_leads_nothing_stops_at_once() -> None:
     assert world.last_batch == ()
 
 
-def test_who_shuts_down_does_not_hold_up_another_that_does() -> None:
+def test_two_shutdowns_do_not_block_each_other() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic([1, 2], [2, 1])
     for node in (1, 2):
@@ -183,7 +183,7 @@ def test_rule_39_a_heartbeat_counts_though_it_changes_nothing() -> None:
     assert world.active.sessions.deadline_ns(brokers) == world.now_ns + SESSION_NS
 
 
-def test_what_is_not_committed_is_no_answer() -> None:
+def test_uncommitted_shutdown_changes_nothing() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic([1, 2])
     assert world.heartbeat(world.processes[1], shut_down=True, code=NOT_CONTROLLER).error_code == 41
@@ -211,7 +211,7 @@ def test_one_heartbeat_changes_a_partition_once() -> None:
     assert world.partition().partition_epoch == 1
 
 
-def test_partitions_that_one_batch_does_not_hold_are_taken_in_several(
+def test_partition_changes_larger_than_one_batch_are_made_in_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pykafka_core.handlers.cluster.broker_records.RECORDS_MAX", 2)

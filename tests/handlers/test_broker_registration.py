@@ -61,9 +61,7 @@ def test_rule_36_another_process_is_a_duplicate_while_the_session_is_valid() -> 
     assert codes(world, registration(1, 7))[0] == 0
 
 
-def test_rule_36_a_controller_that_took_over_lets_the_next_process_of_the_same_directories_in() -> (
-    None
-):
+def test_rule_36_a_new_controller_accepts_the_next_process_of_the_same_directories() -> None:
     """The registered one has the time for two heartbeats, of 2 s: it may live, and this one be a copy of its disk."""
     world = ClusterWorld([1])
     world.take_over()
@@ -73,9 +71,7 @@ def test_rule_36_a_controller_that_took_over_lets_the_next_process_of_the_same_d
     assert codes(world, registration(1, 7))[0] == 0
 
 
-def test_rule_36_a_controller_that_took_over_and_heard_of_a_broker_lets_no_other_process_in() -> (
-    None
-):
+def test_rule_36_a_new_controller_that_got_a_heartbeat_accepts_no_other_process() -> None:
     world = ClusterWorld([1])
     world.take_over()
     world.heartbeat(world.processes[1])
@@ -83,7 +79,7 @@ def test_rule_36_a_controller_that_took_over_and_heard_of_a_broker_lets_no_other
     assert codes(world, registration(1, 7)) == (DUPLICATE, -1)
 
 
-def test_rule_36_a_controller_that_took_over_lets_no_process_of_other_directories_in() -> None:
+def test_rule_36_a_new_controller_accepts_no_process_of_other_directories() -> None:
     world = ClusterWorld([1])
     world.take_over()
     request = registration(1, 7)
@@ -94,7 +90,7 @@ def test_rule_36_a_controller_that_took_over_lets_no_process_of_other_directorie
     assert codes(world, request)[0] == 0
 
 
-def test_rule_36_a_process_that_starts_is_no_less_alive_than_one_that_serves() -> None:
+def test_rule_36_a_starting_process_counts_as_alive() -> None:
     world = ClusterWorld()
     world.start(1)
     assert codes(world, registration(1, 7)) == (DUPLICATE, -1)
@@ -144,7 +140,7 @@ def test_a_broker_with_too_many_listeners_is_refused() -> None:
     assert codes(ClusterWorld(), request)[0] == 0
 
 
-def test_a_broker_that_comes_from_zookeeper_is_refused() -> None:
+def test_broker_migrating_from_zookeeper_is_rejected() -> None:
     request = registration(1, 7)
     request.is_migrating_zk_broker = True
     assert codes(ClusterWorld(), request) == (NOT_REGISTERED, -1)
@@ -155,7 +151,7 @@ def test_a_broker_that_comes_from_zookeeper_is_refused() -> None:
     [[], [bytes(16)], [bytes(15) + b"\x63"], [directory(1)] * 2, [directory(1), directory(2)]],
     ids=["none", "reserved", "the last reserved", "twice", "another broker's"],
 )
-def test_directories_that_cannot_be_are_refused(directories: list[bytes]) -> None:
+def test_invalid_directories_are_rejected(directories: list[bytes]) -> None:
     world = ClusterWorld([2])
     request = registration(1, 7)
     request.log_dirs = directories
@@ -174,7 +170,7 @@ def test_directories_that_cannot_be_are_refused(directories: list[bytes]) -> Non
         ("new.version", (1, 2)),
     ],
 )
-def test_a_broker_has_to_support_every_finalized_level(
+def test_broker_must_support_every_finalized_level(
     name: str, supported: tuple[int, int] | None
 ) -> None:
     world = ClusterWorld()
@@ -223,7 +219,7 @@ def test_rule_37_the_last_replica_in_sync_that_lost_records_is_only_the_last_kno
     assert (led.isr, led.leader, led.recovering, led.last_known_elr) == ((1,), 1, True, ())
 
 
-def test_rule_37_who_was_unregistered_has_no_proof() -> None:
+def test_rule_37_an_unregistered_broker_cannot_prove_a_clean_shutdown() -> None:
     world = ClusterWorld([1, 2], min_isr=2)
     world.make_topic([2, 1])
     epoch = world.processes[1].epoch
@@ -233,7 +229,7 @@ def test_rule_37_who_was_unregistered_has_no_proof() -> None:
     assert world.partition().elr == ()
 
 
-def test_a_registration_that_is_not_committed_begins_no_session() -> None:
+def test_uncommitted_registration_starts_no_session() -> None:
     world = ClusterWorld()
     answer = world.ask(registration(1, 7), code=NOT_CONTROLLER)
     assert isinstance(answer, BrokerRegistrationResponse)
@@ -241,7 +237,7 @@ def test_a_registration_that_is_not_committed_begins_no_session() -> None:
     assert world.active.sessions.by_id == {}
 
 
-def test_partitions_that_one_batch_does_not_hold_are_taken_in_several(
+def test_partition_changes_larger_than_one_batch_are_made_in_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pykafka_core.handlers.cluster.broker_records.RECORDS_MAX", 2)

@@ -52,7 +52,7 @@ def test_a_group_is_described_with_assignment_and_target(version: int) -> None:
     assert second.assignment.topic_partitions == []
 
 
-def test_partitions_that_a_member_has_not_given_up_are_described() -> None:
+def test_partitions_that_a_member_still_has_to_revoke_are_described() -> None:
     """Apache Kafka 4.3.1 and 4.4.0 describe them; 4.2.1 leaves them out."""
     broker = broker_with_topic()
     beat(broker)
@@ -63,14 +63,14 @@ def test_partitions_that_a_member_has_not_given_up_are_described() -> None:
     assert (has.topic_name, has.partitions) == ("t", [0, 1, 2, 3])
 
 
-def test_operations_are_told_who_asks_for_them() -> None:
+def test_authorized_operations_are_returned_on_request() -> None:
     broker = broker_with_topic()
     beat(broker)
     (group,) = described(broker, "g", operations=True)
     assert group.authorized_operations > 0
 
 
-def test_groups_that_are_no_consumer_groups_are_not_found() -> None:
+def test_classic_and_missing_groups_are_not_found() -> None:
     broker = broker_with_topic()
     joined(broker, "classic")
     groups = described(broker, "classic", "missing", "")
@@ -81,7 +81,7 @@ def test_groups_that_are_no_consumer_groups_are_not_found() -> None:
     assert groups[1].error_message == "Group missing not found."
 
 
-def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None:
+def test_naming_a_group_many_times_does_not_multiply_the_reply() -> None:
     broker = broker_with_topic(4_000)
     beat(broker)
     groups = described(broker, *["g"] * 2_000)
@@ -91,7 +91,7 @@ def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None
     assert not groups[0].error_code
 
 
-def test_a_classic_description_does_not_find_it() -> None:
+def test_describe_groups_does_not_find_a_consumer_group() -> None:
     broker = broker_with_topic()
     beat(broker)
     answer = broker.ask(DescribeGroupsRequest(groups=["g"]), 6)

@@ -83,7 +83,7 @@ def partitions(answer: ConsumerGroupHeartbeatResponse) -> Sequence[int]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_member_joins_lives_and_leaves(version: int) -> None:
+def test_member_joins_stays_and_leaves(version: int) -> None:
     broker = broker_with_topic()
     first = beat(broker, version=version)
     assert (first.error_code, first.member_id, first.member_epoch) == (0, "m", FIRST)
@@ -116,7 +116,7 @@ def is_member(broker: SimulatedBroker) -> bool:
 
 
 @pytest.mark.parametrize(("interval_ms", "epoch"), [("0", FIRST + 1), ("1000", FIRST)])
-def test_a_groups_own_assignment_interval_counts(interval_ms: str, epoch: int) -> None:
+def test_assignment_interval_of_a_group_applies(interval_ms: str, epoch: int) -> None:
     broker = broker_with_topic()
     set_for_group(broker, assignment_interval_ms=interval_ms)
     beat(broker)
@@ -124,7 +124,7 @@ def test_a_groups_own_assignment_interval_counts(interval_ms: str, epoch: int) -
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_what_is_set_for_a_group_counts_for_its_members(restarts: bool) -> None:
+def test_group_settings_apply_to_members(restarts: bool) -> None:
     broker = broker_with_topic()
     set_for_group(broker, session_timeout_ms="55000", heartbeat_interval_ms="7000")
     assert beat(broker).heartbeat_interval_ms == 7_000
@@ -169,12 +169,14 @@ def test_a_member_of_version_0_may_be_given_its_id() -> None:
         (-3, {}, "MemberEpoch is invalid."),
     ],
 )
-def test_an_invalid_request_is_told_why(epoch: int, changes: dict[str, Any], message: str) -> None:
+def test_invalid_request_fails_with_a_reason(
+    epoch: int, changes: dict[str, Any], message: str
+) -> None:
     answer = beat(broker_with_topic(), epoch, **changes)
     assert (answer.error_code, answer.error_message) == (InvalidRequestError.code, message)
 
 
-def test_an_assignor_that_is_not_here_is_refused() -> None:
+def test_unknown_assignor_is_rejected() -> None:
     answer = beat(broker_with_topic(), server_assignor="mine")
     assert answer.error_code == UnsupportedAssignorError.code
     assert answer.error_message == (
@@ -182,7 +184,7 @@ def test_an_assignor_that_is_not_here_is_refused() -> None:
     )
 
 
-def test_a_regular_expression_subscribes_to_what_it_matches_as_a_whole() -> None:
+def test_regular_expression_must_match_the_whole_topic_name() -> None:
     broker = broker_with_topic()
     by_regex: dict[str, Any] = {"subscribed_topic_names": []}
     first = beat(broker, subscribed_topic_regex="T|[s-u]", **by_regex)
@@ -194,19 +196,19 @@ def test_a_regular_expression_subscribes_to_what_it_matches_as_a_whole() -> None
 
 
 @pytest.mark.parametrize("regex", ["(", "(?=t)t", "t\\1"])
-def test_an_expression_that_re2_does_not_take_is_refused(regex: str) -> None:
+def test_expression_that_re2_rejects_is_rejected(regex: str) -> None:
     answer = beat(broker_with_topic(), subscribed_topic_regex=regex)
     assert answer.error_code == InvalidRegularExpressionError.code
     assert (answer.error_message or "").startswith(f"SubscribedTopicRegex `{regex}` is not a valid")
 
 
-def test_more_topics_than_a_turn_can_take_are_refused() -> None:
+def test_more_topics_than_a_turn_can_process_are_rejected() -> None:
     names = [f"t{number}" for number in range(NAMES_MAX + 1)]
     answer = beat(broker_with_topic(), subscribed_topic_names=names)
     assert answer.error_code == InvalidRequestError.code
 
 
-def test_a_member_follows_its_topic() -> None:
+def test_new_topic_is_assigned_to_its_subscriber() -> None:
     broker = broker_with_coordinator()
     assert partitions(beat(broker)) == []
     topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
@@ -226,7 +228,7 @@ def test_a_silent_member_is_removed() -> None:
 # Where both kinds of groups meet.
 
 
-def test_a_classic_group_with_members_takes_no_consumers() -> None:
+def test_classic_group_with_members_rejects_consumers() -> None:
     broker = broker_with_topic()
     member_id = joined(broker)
     assert beat(broker).error_code == GroupIdNotFoundError.code
@@ -235,7 +237,7 @@ def test_a_classic_group_with_members_takes_no_consumers() -> None:
     assert types(broker) == {"g": ("consumer", "Stable")}
 
 
-def test_a_consumer_group_takes_classic_members_in() -> None:
+def test_consumer_group_accepts_classic_members() -> None:
     broker = broker_with_topic()
     beat(broker)
     malformed = broker.ask(join_request(), 3)
@@ -262,7 +264,7 @@ def types(broker: SimulatedBroker) -> dict[str, tuple[str, str]]:
     return {row.group_id: (row.group_type, row.group_state) for row in answer.groups}
 
 
-def test_offsets_outlive_the_change_of_a_groups_kind() -> None:
+def test_offsets_survive_a_change_of_the_group_type() -> None:
     broker = broker_with_topic()
     assert commit(broker, "", -1) == 0
     beat(broker)
@@ -283,7 +285,7 @@ def test_offsets_outlive_the_change_of_a_groups_kind() -> None:
         ("", -1, 9, UnknownMemberIdError.code),
     ],
 )
-def test_who_commits_has_to_be_a_member_in_its_epoch(
+def test_commit_needs_a_member_in_its_epoch(
     member_id: str, epoch: int, version: int, code: int
 ) -> None:
     broker = broker_with_topic()
@@ -300,7 +302,7 @@ def test_who_commits_has_to_be_a_member_in_its_epoch(
         ("other", FIRST, UnknownMemberIdError.code),
     ],
 )
-def test_who_fetches_offsets_as_a_member_has_to_be_in_its_epoch(
+def test_offset_fetch_of_a_member_needs_its_epoch(
     member_id: str | None, epoch: int, code: int
 ) -> None:
     broker = broker_with_topic()
@@ -335,7 +337,7 @@ def test_offsets_of_subscribed_topics_are_kept() -> None:
     assert answers == [86, 0]
 
 
-def test_a_group_without_members_and_offsets_goes_in_the_end() -> None:
+def test_empty_group_without_offsets_is_removed() -> None:
     broker = broker_with_topic()
     beat(broker)
     pass_ms(broker, 600_000)

@@ -28,7 +28,7 @@ def register(world: ClusterWorld, incarnation: int, code: int = 0) -> tuple[int,
     return answer.error_code, answer.error_message
 
 
-def test_a_process_takes_the_place_of_the_one_before_it() -> None:
+def test_new_process_replaces_the_previous_one() -> None:
     world = ClusterWorld()
     for incarnation in (7, 8):
         assert register(world, incarnation) == (0, None)
@@ -42,7 +42,7 @@ def test_a_process_takes_the_place_of_the_one_before_it() -> None:
         }
 
 
-def test_a_registration_that_is_not_committed_is_an_error() -> None:
+def test_uncommitted_registration_returns_an_error() -> None:
     world = ClusterWorld()
     code, text = register(world, 7, code=NOT_CONTROLLER)
     assert (code, bool(text), world.image.controllers) == (NOT_CONTROLLER, True, {})
@@ -53,7 +53,7 @@ def test_a_registration_that_is_not_committed_is_an_error() -> None:
     [(-1, ["h"]), (1, [""]), (1, ["a\nb"]), (1, ["h"] * 10_000)],
     ids=["id", "no host", "host", "listeners"],
 )
-def test_what_clients_could_not_use_is_refused(controller_id: int, hosts: list[str]) -> None:
+def test_invalid_controller_id_or_host_is_rejected(controller_id: int, hosts: list[str]) -> None:
     world = ClusterWorld()
     of = ControllerRegistrationRequest
     listeners = [of.Listener(name=f"L{at}", host=host, port=1) for at, host in enumerate(hosts)]

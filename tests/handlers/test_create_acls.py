@@ -10,7 +10,7 @@ REFUSED = (54, "No Authorizer is configured.")
 
 @pytest.mark.parametrize("version", range(1, 4))
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_without_an_authorizer_each_is_refused(
+def test_without_an_authorizer_each_acl_is_rejected(
     broker: SimulatedBroker, version: int, count: int
 ) -> None:
     creation = CreateAclsRequest.AclCreation(

@@ -72,16 +72,18 @@ def test_partitions_are_added_in_every_version(broker: SimulatedBroker, version:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused(broker: SimulatedBroker, asked: Topic, code: int) -> None:
+def test_invalid_partition_counts_and_assignments_are_rejected(
+    broker: SimulatedBroker, asked: Topic, code: int
+) -> None:
     assert grow(broker, asked) == [(asked.name, code)]
     assert len(broker.image.topics.by_name["orders"].partitions) == 2
 
 
-def test_a_manual_assignment_is_taken(broker: SimulatedBroker) -> None:
+def test_manual_assignment_is_accepted(broker: SimulatedBroker) -> None:
     assert grow(broker, topic(3, [[1]])) == [("orders", 0)]
 
 
-def test_the_same_topic_twice_is_refused_in_one_row(broker: SimulatedBroker) -> None:
+def test_duplicate_topic_is_rejected_in_one_row(broker: SimulatedBroker) -> None:
     assert grow(broker, topic(3), topic(4)) == [("orders", 42)]
 
 

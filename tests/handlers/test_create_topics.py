@@ -48,7 +48,7 @@ def create(
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_a_topic_is_made_in_every_version(broker: SimulatedBroker, version: int) -> None:
+def test_topic_is_created_in_every_version(broker: SimulatedBroker, version: int) -> None:
     result = create(broker, topic(partitions=3), version=version)["orders"]
     assert result.error_code == 0
     assert result.error_message is None
@@ -63,13 +63,13 @@ def test_a_topic_is_made_in_every_version(broker: SimulatedBroker, version: int)
         assert result.topic_id == made.topic_id
 
 
-def test_the_answer_leaves_when_the_core_has_the_topic(broker: SimulatedBroker) -> None:
+def test_topic_is_in_the_core_before_the_reply(broker: SimulatedBroker) -> None:
     create(broker, topic(configs={"retention.ms": "1000"}))
     made = broker.image.topics.by_name["orders"]
     assert broker.core.topics[made.topic_id].overrides == {"retention.ms": "1000"}
 
 
-def test_minus_one_means_the_brokers_defaults() -> None:
+def test_minus_one_means_the_broker_default() -> None:
     broker = SimulatedBroker({"num.partitions": "4"})
     result = create(broker, topic(partitions=-1, factor=-1))["orders"]
     assert (result.num_partitions, result.replication_factor) == (4, 1)
@@ -84,7 +84,7 @@ def test_settings_are_echoed_with_their_source(broker: SimulatedBroker) -> None:
     assert broker.image.configs.of(RESOURCE_TOPIC, "orders") == {"retention.ms": "1000"}
 
 
-def test_validate_only_answers_the_same_and_makes_nothing(broker: SimulatedBroker) -> None:
+def test_validate_only_gets_the_same_reply_and_creates_nothing(broker: SimulatedBroker) -> None:
     before = broker.image.offset
     result = create(broker, topic(partitions=3), validate_only=True)["orders"]
     assert (result.error_code, result.num_partitions) == (0, 3)
@@ -122,7 +122,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("asked", "code"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
-def test_what_cannot_be_is_refused_and_changes_nothing(
+def test_invalid_topic_is_rejected_and_not_created(
     broker: SimulatedBroker, asked: Topic, code: int
 ) -> None:
     result = create(broker, asked)[asked.name]
@@ -135,7 +135,7 @@ def test_a_name_of_249_characters_is_allowed(broker: SimulatedBroker) -> None:
     assert create(broker, topic("x" * 249))["x" * 249].error_code == 0
 
 
-def test_a_manual_assignment_is_taken(broker: SimulatedBroker) -> None:
+def test_manual_assignment_is_accepted(broker: SimulatedBroker) -> None:
     asked = topic(partitions=-1, factor=-1, assignments={1: [1], 0: [1]})
     assert create(broker, asked)["orders"].num_partitions == 2
 
@@ -169,7 +169,7 @@ def test_names_of_one_request_collide_too(broker: SimulatedBroker) -> None:
     assert (results["x.y"].error_code, results["x_y"].error_code) == (0, 17)
 
 
-def test_failures_do_not_hinder_the_others(broker: SimulatedBroker) -> None:
+def test_failed_topics_do_not_affect_the_others(broker: SimulatedBroker) -> None:
     results = create(broker, topic("bad", partitions=0), topic("good"))
     assert (results["bad"].error_code, results["good"].error_code) == (37, 0)
     assert list(broker.image.topics.by_name) == ["good"]

@@ -18,7 +18,7 @@ def deleted(broker: SimulatedBroker, *group_ids: str, version: int = 2) -> list[
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_groups_without_members_go(version: int) -> None:
+def test_empty_groups_are_deleted(version: int) -> None:
     broker = broker_with_coordinator()
     broker.ask(LeaveGroupRequest(group_id="left", member_id=joined(broker, "left")), 1)
     joined(broker, "used")
@@ -27,5 +27,5 @@ def test_groups_without_members_go(version: int) -> None:
     assert deleted(broker, "left", version=version) == [("left", 69)]
 
 
-def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
     assert deleted(SimulatedBroker(), "g") == [("g", 15)]

@@ -48,13 +48,13 @@ def test_minus_one_is_the_high_watermark(broker: SimulatedBroker) -> None:
     assert delete(broker, ("orders", 0, -1)) == [(10, 0)]
 
 
-def test_a_topic_that_is_deleted_meanwhile_is_unknown(broker: SimulatedBroker) -> None:
+def test_topic_deleted_during_the_request_is_unknown(broker: SimulatedBroker) -> None:
     topic_id = broker.image.topics.by_name["orders"].topic_id
     del broker.core.logs[topic_id, 0]
     assert delete(broker, ("orders", 0, 4)) == [(-1, 3)]
 
 
-def test_the_log_start_never_goes_back(broker: SimulatedBroker) -> None:
+def test_log_start_never_moves_back(broker: SimulatedBroker) -> None:
     delete(broker, ("orders", 0, 4))
     assert delete(broker, ("orders", 0, 2)) == [(4, 0)]
 
@@ -72,7 +72,7 @@ def test_the_log_start_never_goes_back(broker: SimulatedBroker) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_partition_or_offset_is_rejected(
     broker: SimulatedBroker, asked: tuple[str, int, int], code: int
 ) -> None:
     assert delete(broker, asked, ("orders", 1, 0)) == [(-1, code), (0, 0)]

@@ -49,7 +49,7 @@ def test_a_topic_is_deleted_by_id_with_its_settings(broker: SimulatedBroker) -> 
     assert topic_id not in broker.core.topics
 
 
-def test_a_topic_made_again_has_a_new_id(broker: SimulatedBroker) -> None:
+def test_recreated_topic_has_a_new_id(broker: SimulatedBroker) -> None:
     make(broker, "orders")
     old = broker.image.topics.by_name["orders"].topic_id
     delete(broker, State(name="orders"))
@@ -57,7 +57,7 @@ def test_a_topic_made_again_has_a_new_id(broker: SimulatedBroker) -> None:
     assert broker.image.topics.by_name["orders"].topic_id != old
 
 
-def test_unknown_topics_are_told_apart_by_name_and_id(broker: SimulatedBroker) -> None:
+def test_unknown_name_and_unknown_id_have_different_codes(broker: SimulatedBroker) -> None:
     results = delete(broker, State(name="nobody"), State(topic_id=b"x" * 16))
     assert [result.error_code for result in results] == [3, 100]
 

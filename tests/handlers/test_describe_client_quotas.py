@@ -40,7 +40,7 @@ ENTITIES: tuple[Entity, ...] = (
         ((("ip", SPECIFIED, None),), False, ()),
     ],
 )
-def test_a_filter_takes_the_entities_that_it_names(
+def test_filter_selects_the_entities_that_it_names(
     broker: SimulatedBroker, components: tuple[Component, ...], strict: bool, found: tuple[int, ...]
 ) -> None:
     alter(broker, *(entry(entity, {"producer_byte_rate": 1.0}) for entity in ENTITIES))
@@ -82,7 +82,7 @@ def test_a_filter_takes_the_entities_that_it_names(
         ),
     ],
 )
-def test_what_is_no_filter_is_refused(
+def test_invalid_filter_is_rejected(
     broker: SimulatedBroker, components: tuple[Component, ...], code: int, text: str
 ) -> None:
     answer = describe(broker, *components)

@@ -29,12 +29,12 @@ def test_the_cluster_is_described_in_every_version(broker: SimulatedBroker, vers
     ]
 
 
-def test_the_rack_is_told() -> None:
+def test_rack_is_returned() -> None:
     broker = SimulatedBroker({"broker.rack": "r1"})
     assert [b.rack for b in describe(broker).brokers] == ["r1"]
 
 
-def test_operations_are_told_when_asked_for(broker: SimulatedBroker) -> None:
+def test_authorized_operations_are_returned_on_request(broker: SimulatedBroker) -> None:
     assert describe(broker).cluster_authorized_operations == NO_AUTHORIZED_OPERATIONS
     operations = describe(broker, operations=True).cluster_authorized_operations
     assert operations == CLUSTER_OPERATIONS == 8096

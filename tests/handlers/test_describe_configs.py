@@ -81,7 +81,7 @@ def test_every_topic_setting_is_described() -> None:
     assert rows["segment.ms"].documentation is None
 
 
-def test_source_follows_the_broker_settings_behind_a_topics() -> None:
+def test_broker_settings_are_synonyms_of_a_topic_setting() -> None:
     configs = BrokerConfigs().with_dynamic(
         {"log.retention.ms": "7654321"}, {"log.retention.ms": "99"}
     )
@@ -120,14 +120,14 @@ def test_a_required_setting_has_no_default_among_its_synonyms() -> None:
     )
 
 
-def test_the_empty_broker_is_what_was_altered_for_all() -> None:
+def test_empty_broker_name_describes_the_defaults_altered_for_all_brokers() -> None:
     configs = BrokerConfigs().with_dynamic({"log.retention.ms": "7654321", "no.such": "1"}, {})
     rows = by_name(describe(new_context(settings=configs), BROKER, ""))
     assert set(rows) == {"log.retention.ms"}
     assert synonyms(rows["log.retention.ms"]) == [("log.retention.ms", "7654321", 3)]
 
 
-def test_groups_and_subscriptions_show_their_own_and_defaults() -> None:
+def test_groups_and_subscriptions_show_their_settings_and_the_defaults() -> None:
     context = new_context(
         {
             (GROUP, "g"): {"consumer.session.timeout.ms": "50001"},
@@ -170,13 +170,13 @@ def test_a_broker_setting_for_all_groups_is_the_source_of_each_groups_setting() 
     assert (own.value, own.config_source, synonyms(own)) == ("7000", 8, own_synonyms)
 
 
-def test_asked_keys_alone_are_described_and_none_means_all() -> None:
+def test_requested_keys_are_described_and_none_means_all() -> None:
     result = describe(new_context(), TOPIC, "t", ["retention.ms", "no.such"])
     assert list(by_name(result)) == ["retention.ms"]
     assert len(describe(new_context(), TOPIC, "t", []).configs) == 34
 
 
-def test_documentation_comes_when_asked_for() -> None:
+def test_documentation_is_returned_on_request() -> None:
     result = describe(new_context(), TOPIC, "t", ["retention.ms"], documentation=True)
     assert "Age at which" in (result.configs[0].documentation or "")
 
@@ -197,7 +197,7 @@ def test_documentation_comes_when_asked_for() -> None:
         (GROUP, "", 42, "Group name must not be empty"),
     ],
 )
-def test_what_does_not_exist_is_an_error_of_its_own(
+def test_unknown_resource_returns_an_error(
     kind: int, name: str, code: int, text: str | None
 ) -> None:
     result = describe(new_context(), kind, name)

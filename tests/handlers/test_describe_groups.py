@@ -39,7 +39,7 @@ def test_a_stable_group_is_described_with_its_members(version: int) -> None:
 @pytest.mark.parametrize(
     ("asked", "bits"), [(True, 0b110101001000), (False, NO_AUTHORIZED_OPERATIONS)]
 )
-def test_operations_are_told_when_asked_for(asked: bool, bits: int) -> None:
+def test_authorized_operations_are_returned_on_request(asked: bool, bits: int) -> None:
     broker = broker_with_coordinator()
     joined(broker)
     group, none = described(broker, 6, operations=asked)
@@ -49,5 +49,5 @@ def test_operations_are_told_when_asked_for(asked: bool, bits: int) -> None:
     )
 
 
-def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
     assert [one.error_code for one in described(SimulatedBroker(), 6)] == [15, 15]

@@ -58,7 +58,7 @@ def test_null_asks_for_every_replica_in_every_version(
     assert sizes["orders", 1] > 61
 
 
-def test_only_what_is_asked_for_and_exists_is_told(broker: SimulatedBroker) -> None:
+def test_only_requested_replicas_that_exist_are_described(broker: SimulatedBroker) -> None:
     asked = [Asked(topic="orders", partitions=[1, 9]), Asked(topic="nobody", partitions=[0])]
     assert describe(broker, asked).keys() == {("orders", 1)}
     assert describe(broker, []) == {}

@@ -39,7 +39,7 @@ def test_producers_are_described(broker: SimulatedBroker) -> None:
     assert (producer.last_timestamp, producer.current_txn_start_offset) == (77, -1)
 
 
-def test_a_partition_that_is_named_again_and_again_is_described_once(
+def test_partition_named_many_times_is_described_once(
     broker: SimulatedBroker,
 ) -> None:
     topic = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0] * 1_000)
@@ -53,7 +53,7 @@ def test_a_partition_that_is_named_again_and_again_is_described_once(
 @pytest.mark.parametrize(
     ("name", "index", "code"), [("orders", 1, 3), ("nobody", 0, 3), ("no/name", 0, 17)]
 )
-def test_what_does_not_exist_is_an_error(
+def test_unknown_topic_or_partition_returns_an_error(
     broker: SimulatedBroker, name: str, index: int, code: int
 ) -> None:
     partition = describe(broker, name, index)

@@ -38,7 +38,7 @@ def test_an_unknown_id_is_an_error() -> None:
     assert (row.transactional_id, row.error_code) == ("nobody's", 105)
 
 
-def test_a_transaction_that_is_named_many_times_does_not_multiply_the_answer(
+def test_naming_a_transaction_many_times_does_not_multiply_the_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One of 9,000 partitions, named 500 times in some kilobytes, was an answer of 18 MB."""
@@ -59,7 +59,7 @@ def test_a_transaction_that_is_named_many_times_does_not_multiply_the_answer(
     assert len(described) == 2
 
 
-def test_without_a_coordinator_it_is_not_available() -> None:
+def test_without_a_coordinator_the_request_fails_with_coordinator_not_available() -> None:
     from pykafka_core.testing.simulated_broker import SimulatedBroker
 
     assert describe(SimulatedBroker()).error_code == 15

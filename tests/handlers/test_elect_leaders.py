@@ -108,12 +108,12 @@ def test_without_time_nothing_is_elected(
 
 
 @pytest.mark.parametrize("kind", [PREFERRED, 99])
-def test_no_partitions_are_no_request(broker: SimulatedBroker, kind: int) -> None:
+def test_request_without_partitions_succeeds(broker: SimulatedBroker, kind: int) -> None:
     answer = ask(broker, [], kind, timeout_ms=0)
     assert (answer.error_code, codes(answer)) == (0, [])
 
 
-def test_a_preferred_leader_that_is_gone_is_not_available(broker: SimulatedBroker) -> None:
+def test_stopped_preferred_leader_is_not_available(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE, SELF], isr=[SELF], leader=SELF)
     assert codes(ask(broker, [("orders", [0])])) == [("orders", [(0, PREFERRED_NOT_AVAILABLE)])]
@@ -129,7 +129,7 @@ def test_the_preferred_leader_leads_when_it_is_in_sync(broker: SimulatedBroker) 
     assert (elected.leader, elected.leader_epoch, elected.isr) == (SELF, 5, (SELF, GONE))
 
 
-def test_an_unclean_election_makes_a_replica_lead_that_is_not_in_sync(
+def test_unclean_election_elects_an_out_of_sync_replica(
     broker: SimulatedBroker,
 ) -> None:
     register_gone(broker)
@@ -140,7 +140,7 @@ def test_an_unclean_election_makes_a_replica_lead_that_is_not_in_sync(
     assert (elected.leader, elected.isr, elected.recovering) == (SELF, (SELF,), True)
 
 
-def test_nobody_leads_a_partition_whose_replicas_are_gone(broker: SimulatedBroker) -> None:
+def test_partition_without_live_replicas_stays_leaderless(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
     answer = ask(broker, [("orders", [0])], UNCLEAN)
@@ -169,7 +169,7 @@ def test_preferred_leaders_are_elected_among_several_brokers() -> None:
     assert [world.partition(index).leader for index in range(3)] == [1, 2, 2]
 
 
-def test_an_unclean_election_takes_who_is_alive_and_no_partition_that_is_led() -> None:
+def test_unclean_election_elects_a_live_replica_only_for_leaderless_partitions() -> None:
     world = ClusterWorld([1, 2, 3], min_isr=1)
     world.make_topic([1, 2, 3], [2, 3], [1])
     world.alter_isr(world.processes[1], [1])

@@ -93,7 +93,7 @@ def test_the_answer_comes_with_the_decision_and_the_end_with_the_last_marker() -
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_a_marker_that_fails_is_written_again() -> None:
+def test_failed_marker_is_written_again() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)

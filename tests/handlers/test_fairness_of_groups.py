@@ -77,7 +77,7 @@ def test_a_group_with_more_offsets_than_a_batch_takes_can_be_deleted() -> None:
     assert [row.error_code for row in answer.results] == [0]
 
 
-def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None:
+def test_naming_a_group_many_times_does_not_multiply_the_reply() -> None:
     broker = broker_with_coordinator()
     for number in range(200):
         broker.send(join_request(group_instance_id=f"i{number}"), 5)
@@ -87,7 +87,7 @@ def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None
     assert len(broker.core.replies[request] or b"") < 8 * 1024 * 1024
 
 
-def test_offsets_of_a_group_that_is_named_many_times_do_not_multiply_the_answer(
+def test_naming_a_group_many_times_does_not_multiply_its_offsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(offset_fetch, "ROWS_MAX", 5)
@@ -100,7 +100,7 @@ def test_offsets_of_a_group_that_is_named_many_times_do_not_multiply_the_answer(
     assert [len(group.topics) for group in answer.groups] == [1, 1, 0, 0]
 
 
-def test_a_member_whose_metadata_no_record_takes_is_refused() -> None:
+def test_member_whose_metadata_fits_no_record_is_rejected() -> None:
     broker = broker_with_coordinator()
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=bytes(3_000_000))
     answer = broker.ask(join_request(protocols=[protocol]), 3)
@@ -108,7 +108,7 @@ def test_a_member_whose_metadata_no_record_takes_is_refused() -> None:
     assert answer.error_code != 0
 
 
-def test_a_lowered_limit_of_the_topic_refuses_what_does_not_fit_and_nothing_else() -> None:
+def test_lowered_max_message_bytes_rejects_only_larger_commits() -> None:
     broker = broker_with_topic()
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=2,

@@ -34,7 +34,7 @@ def test_every_key_of_a_batch_is_answered(broker: SimulatedBroker, version: int,
     assert found == [("a", *HERE), ("b", *HERE)]
 
 
-def test_the_first_group_makes_the_topic_of_all() -> None:
+def test_first_group_creates_the_offsets_topic() -> None:
     config = {"offsets.topic.num.partitions": "7", "offsets.topic.segment.bytes": "2097152"}
     broker = SimulatedBroker(config)
     for key in ("a", "b"):
@@ -49,7 +49,7 @@ def test_the_first_group_makes_the_topic_of_all() -> None:
     }
 
 
-def test_the_first_transactional_id_makes_the_topic_of_all() -> None:
+def test_first_transactional_id_creates_the_transaction_topic() -> None:
     config = {
         "transaction.state.log.num.partitions": "7",
         "transaction.state.log.segment.bytes": "2097152",
@@ -69,7 +69,7 @@ def test_the_first_transactional_id_makes_the_topic_of_all() -> None:
     }
 
 
-def test_a_group_whose_topic_cannot_be_made_has_no_coordinator() -> None:
+def test_group_whose_topic_cannot_be_created_has_no_coordinator() -> None:
     broker = SimulatedBroker()
     broker.core.hold_appends = True
     asked = broker.send(FindCoordinatorRequest(key="group"), 3)
@@ -94,7 +94,7 @@ def test_a_partition_without_a_leader_has_no_coordinator(broker: SimulatedBroker
     assert answer.error_code == 15
 
 
-def test_a_client_that_asks_again_and_again_causes_one_warning_a_minute(
+def test_repeated_requests_of_a_client_log_one_warning_a_minute(
     broker: SimulatedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -131,7 +131,7 @@ GOOD = "g:AAAAAAAAAAAAAAAAAAAAAg:0"
         (6, GOOD.removesuffix("0") + "2147483648", 42),
     ],
 )
-def test_a_share_groups_key_is_checked_as_kafka_checks_it(
+def test_key_of_a_share_group_is_checked_as_in_kafka(
     broker: SimulatedBroker, version: int, key: str, code: int
 ) -> None:
     keys = {"key": key} if version < 4 else {"coordinator_keys": [key]}

@@ -21,7 +21,7 @@ def test_a_member_stays_with_heartbeats_and_is_removed_without(version: int) -> 
 
 
 @pytest.mark.parametrize(("group_id", "code"), [("", 24), ("g", 25)])
-def test_strangers_are_refused(group_id: str, code: int) -> None:
+def test_unknown_members_are_rejected(group_id: str, code: int) -> None:
     request = HeartbeatRequest(group_id=group_id, generation_id=1, member_id="x")
     answer = broker_with_coordinator().ask(request)
     assert isinstance(answer, HeartbeatResponse)

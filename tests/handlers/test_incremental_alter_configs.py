@@ -73,7 +73,7 @@ def test_validate_only_proposes_nothing() -> None:
     assert alter(new_context(), ("retention.ms", SET, "99"), validate=True) == ([], 0, None)
 
 
-def test_lists_are_appended_to_and_subtracted_from() -> None:
+def test_list_settings_can_be_appended_to_and_subtracted_from() -> None:
     name = "leader.replication.throttled.replicas"
     context = new_context({(TOPIC, "t"): {name: "0:1,1:1"}})
     assert alter(context, (name, APPEND, "1:1,2:1"))[0] == [(name, "0:1,1:1,2:1")]
@@ -259,7 +259,7 @@ REFUSED: list[tuple[int, str, list[Row], int, str | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "name", "rows", "code", "text"), REFUSED)
-def test_what_cannot_be_is_refused_and_changes_nothing(
+def test_invalid_change_is_rejected_and_writes_nothing(
     kind: int, name: str, rows: list[Row], code: int, text: str | None
 ) -> None:
     records, error_code, message = alter(new_context(), *rows, kind=kind, name=name)
@@ -324,7 +324,7 @@ class NotLookedThrough(dict[str, str]):
 
 
 @pytest.mark.parametrize("name", ["", "1"])
-def test_an_alteration_of_a_broker_does_not_look_through_what_it_has(name: str) -> None:
+def test_altering_a_broker_does_not_read_all_of_its_settings(name: str) -> None:
     """Altering `log.retention.ms` took 2.7 s beside 120,000 unknown names."""
     held = NotLookedThrough({f"unknown.{n}": "v" for n in range(5_000)})
     context = new_context({(BROKER, name): held})
@@ -390,7 +390,7 @@ class Unread:
         raise AssertionError("what is asked of it is looked at")
 
 
-def test_too_many_resources_are_refused_before_their_settings_are_looked_at() -> None:
+def test_too_many_resources_are_rejected_before_their_settings_are_read() -> None:
     work = plan_all(new_context(), [Unread()] * (RECORDS_MAX + 1), Mock(), replace=False)
     assert {plan.outcome(0).error_code for plan in finish(work)} == {44}
 
@@ -427,11 +427,11 @@ def test_one_broker_written_in_two_ways_is_one_resource() -> None:
 
 
 @pytest.mark.parametrize("name", [" 1", "1_0", "١", "9" * 30, "2", "-1"])
-def test_what_is_no_number_of_this_broker_is_refused(name: str) -> None:
+def test_invalid_or_foreign_broker_id_is_rejected(name: str) -> None:
     assert altered_brokers(name) == ([], [42])
 
 
-def test_the_controller_takes_what_brokers_send_on_of_every_node_that_is_registered() -> None:
+def test_controller_accepts_forwarded_changes_for_every_registered_node() -> None:
     """Kafka's tools alter a broker's settings at that broker, which the controller refused."""
     context = new_context(settings=BrokerConfigs({"controller.listener.names": "CONTROLLER"}))
     context = context._replace(node=context.node._replace(node_id=9))
@@ -465,7 +465,7 @@ NO_SUBSET = (
         ("*", "*", True),
     ],
 )
-def test_a_client_of_the_controller_cordons_no_more_directories(
+def test_client_of_the_controller_cannot_cordon_more_directories(
     stored: str | None, value: str | None, is_subset: bool
 ) -> None:
     """As Kafka 4.4.0: only a broker can check which directories it has."""
@@ -486,7 +486,7 @@ def test_a_client_of_the_controller_cordons_no_more_directories(
 
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (BROKER, "")])
 @pytest.mark.parametrize("elr", [True, False])
-def test_rule_42_nobody_stays_eligible_under_another_minimum(
+def test_rule_42_a_change_of_the_minimum_clears_the_eligible_replicas(
     kind: int, name: str, elr: bool
 ) -> None:
     world = ClusterWorld([1, 2], min_isr=2, elr=elr)

@@ -27,7 +27,7 @@ def test_every_version_gets_a_fresh_id_of_epoch_0(broker: SimulatedBroker, versi
     ]
 
 
-def test_one_record_makes_a_thousand_ids_ours(broker: SimulatedBroker) -> None:
+def test_one_record_allocates_a_thousand_ids(broker: SimulatedBroker) -> None:
     ids = [init(broker).producer_id for _ in range(1000)]
     assert ids == list(range(1000))
     assert broker.image.next_producer_id == 1000
@@ -68,7 +68,7 @@ def test_a_rejected_block_is_lost_to_the_whole_batch() -> None:
     assert ids_of(broker, requests) == [0, 1, 2]
 
 
-def test_a_block_that_is_not_committed_gives_no_id() -> None:
+def test_uncommitted_block_gives_no_id() -> None:
     broker = SimulatedBroker()
     broker.core.hold_appends = True
     request_id = broker.send(InitProducerIdRequest(transactional_id=None))
@@ -90,7 +90,7 @@ def test_transactional_ids_need_a_coordinator(
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 15)])
-def test_a_timeout_out_of_bounds_is_told_before_all(
+def test_timeout_out_of_bounds_is_the_first_error(
     broker: SimulatedBroker, timeout_ms: int, code: int
 ) -> None:
     answer = broker.ask(
@@ -100,7 +100,7 @@ def test_a_timeout_out_of_bounds_is_told_before_all(
     assert answer.error_code == code
 
 
-def test_a_transactional_id_keeps_its_producer_and_each_start_fences_the_one_before() -> None:
+def test_transactional_id_keeps_its_producer_id_and_each_init_fences_the_previous_one() -> None:
     broker = transactional_broker()
     code, (producer_id, epoch) = init_transactional(broker)
     assert (code, epoch) == (0, 0)
@@ -121,7 +121,7 @@ def test_before_version_4_a_fenced_producer_has_an_invalid_epoch() -> None:
 
 @pytest.mark.parametrize("producer", [(5, -1), (-1, 5)])
 @pytest.mark.parametrize("transactional_id", [None, "tx"])
-def test_half_of_a_producer_is_refused(
+def test_producer_id_without_epoch_or_the_reverse_is_rejected(
     producer: tuple[int, int], transactional_id: str | None
 ) -> None:
     request = InitProducerIdRequest(
@@ -136,7 +136,7 @@ def test_half_of_a_producer_is_refused(
 
 
 @pytest.mark.parametrize("taken", range(997, 1002))
-def test_transactional_ids_draw_on_the_same_blocks(taken: int) -> None:
+def test_transactional_ids_use_the_same_blocks(taken: int) -> None:
     broker = transactional_broker()
     given = {init(broker).producer_id for _ in range(taken)}
     for number in range(5):

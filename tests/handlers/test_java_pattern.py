@@ -180,12 +180,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_what_java_compiles_is_taken(text: str) -> None:
+def test_java_pattern_is_accepted(text: str) -> None:
     assert finish(is_java_pattern(text))
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
-def test_what_java_does_not_compile_is_refused(text: str) -> None:
+def test_invalid_java_pattern_is_rejected(text: str) -> None:
     assert not finish(is_java_pattern(text))
 
 
@@ -211,5 +211,5 @@ def test_a_long_expression_is_read_in_as_many_slices_as_it_has_tokens(text: str)
 
 
 @given(st.text(st.sampled_from(r"\ab1Qk<>pLx04u{}()[]^-&|*+?!:=,# "), max_size=30))
-def test_any_text_is_taken_or_refused(text: str) -> None:
+def test_any_text_is_accepted_or_rejected(text: str) -> None:
     assert finish(is_java_pattern(text)) in (True, False)

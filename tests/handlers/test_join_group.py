@@ -44,7 +44,7 @@ def test_bad_input_is_refused(version: int, changes: dict[str, Any], code: int) 
     assert answer.protocol_name == (None if version >= 7 else "")
 
 
-def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
     answer = SimulatedBroker().ask(join_request())
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code == 15

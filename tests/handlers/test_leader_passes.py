@@ -66,7 +66,7 @@ def test_a_pass_ends_at_its_limit(limit: int) -> None:
     assert [record for record in leaderless(world.image, rules, limit) if record] == []
 
 
-def test_nobody_leads_until_an_unclean_election_is_allowed() -> None:
+def test_partition_stays_leaderless_until_an_unclean_election_is_allowed() -> None:
     world = ClusterWorld([1, 2], min_isr=1)
     world.make_topic([1, 2], [2, 1])
     world.alter_isr(world.processes[1], [1])
@@ -79,7 +79,9 @@ def test_nobody_leads_until_an_unclean_election_is_allowed() -> None:
     assert (world.partition().isr, world.partition().recovering) == ((2,), True)
 
 
-def test_what_an_unfencing_left_over_is_elected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_left_leaderless_by_an_unfencing_get_a_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = ClusterWorld([1], min_isr=1)
     world.make_topic(*[[1]] * 5)
     world.heartbeat(world.processes[1], fence=True)

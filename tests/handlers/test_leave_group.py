@@ -45,7 +45,7 @@ def test_a_group_that_does_not_exist_has_no_members(count: int) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 5])
-def test_refusals_are_of_the_whole_request(version: int) -> None:
+def test_invalid_group_id_and_missing_coordinator_fail_the_whole_request(version: int) -> None:
     nameless = broker_with_coordinator().ask(LeaveGroupRequest(group_id=""), version)
     nobody = SimulatedBroker().ask(LeaveGroupRequest(group_id="g"), version)
     codes = [one.error_code for one in (nameless, nobody) if isinstance(one, LeaveGroupResponse)]

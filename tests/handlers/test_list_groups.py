@@ -40,7 +40,7 @@ def test_groups_of_all_shards_are_listed(version: int) -> None:
     )
 
 
-def test_filters_are_without_case() -> None:
+def test_filters_ignore_case() -> None:
     broker = broker_with_coordinator()
     broker.ask(LeaveGroupRequest(group_id="left", member_id=joined(broker, "left")), 1)
     joined(broker, "stays")
@@ -51,12 +51,12 @@ def test_filters_are_without_case() -> None:
     assert listed(broker, 5, types_filter=["consumer"]) == []
 
 
-def test_without_the_coordinators_topic_there_are_no_groups() -> None:
+def test_without_the_offsets_topic_there_are_no_groups() -> None:
     assert listed(SimulatedBroker(), 5) == []
 
 
 @pytest.mark.parametrize(("code", "expected"), [(14, 14), (16, 0)])
-def test_a_shard_that_is_loaded_is_an_error_and_one_of_another_node_is_not(
+def test_loading_shard_returns_an_error_and_a_shard_of_another_node_does_not(
     code: int, expected: int
 ) -> None:
     answer = finish(_answer([Coordinated(0, ()), Coordinated(code)]))

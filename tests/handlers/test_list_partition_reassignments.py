@@ -33,7 +33,7 @@ def test_nothing_is_in_progress_on_one_node(broker: SimulatedBroker) -> None:
         assert listed(broker, topics) == []
 
 
-def test_what_waits_for_a_broker_is_listed(broker: SimulatedBroker) -> None:
+def test_reassignment_waiting_for_a_broker_is_listed(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[SELF, GONE], isr=[SELF], leader=SELF)
     commit(

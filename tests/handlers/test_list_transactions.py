@@ -54,13 +54,13 @@ def test_unknown_states_are_named_and_match_nothing() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{1000000}", "(" * 200 + ")" * 200])
-def test_what_is_no_pattern_is_refused(pattern: str) -> None:
+def test_invalid_pattern_is_rejected(pattern: str) -> None:
     answer = broker_with_two().ask(ListTransactionsRequest(transactional_id_pattern=pattern))
     assert isinstance(answer, ListTransactionsResponse)
     assert answer.error_code == 128
 
 
-def test_many_transactions_are_looked_at_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a shard were judged in one turn: 26 ms for 25,000 and a pattern."""
     broker = SimulatedBroker({"transaction.state.log.num.partitions": "1"})
     broker.ask(FindCoordinatorRequest(key="idle", key_type=1), 3)

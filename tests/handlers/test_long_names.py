@@ -478,18 +478,18 @@ def error_messages(answer: object) -> Iterator[str]:
             yield from error_messages(value)
 
 
-def test_no_string_is_longer() -> None:
+def test_longer_string_cannot_be_encoded() -> None:
     longer = FindCoordinatorRequest(coordinator_keys=["n" * (NAME_LENGTH_MAX + 1)])
     with pytest.raises(ProtocolError):
         encode_request(longer, 6)
 
 
-def test_every_api_is_asked() -> None:
+def test_every_api_has_requests() -> None:
     assert REQUESTS.keys() == {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_error_messages_are_cut(row: Row, broker: SimulatedBroker) -> None:
+def test_error_messages_are_truncated(row: Row, broker: SimulatedBroker) -> None:
     for version in range(row.versions[0], row.versions[1] + 1):
         for name in ("n" * NAME_LENGTH_MAX, "😀" * (NAME_LENGTH_MAX // 4)):
             for request in REQUESTS[row.name](name, version):

@@ -125,7 +125,7 @@ def test_markers_of_many_partitions_are_several_calls_of_the_core(
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_an_end_that_no_batch_takes_is_stored_when_one_does(
+def test_end_that_fits_into_no_batch_is_stored_when_it_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It was refused once, and the transaction stayed decided until the next start."""
@@ -144,7 +144,7 @@ def test_an_end_that_no_batch_takes_is_stored_when_one_does(
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_markers_that_fail_again_and_again_are_reported_once_a_minute(
+def test_repeated_marker_failures_are_reported_once_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each of 10,000 partitions had a line, ten times a second."""

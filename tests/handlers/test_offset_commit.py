@@ -18,7 +18,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_what_is_committed_is_fetched_again(version: int) -> None:
+def test_committed_offset_can_be_fetched(version: int) -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5, 2: 7}, version) == [0, 0]
     epoch = 4 if version >= 6 else -1
@@ -30,7 +30,7 @@ def test_what_is_committed_is_fetched_again(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_partitions_that_do_not_exist_keep_no_other_from_its_commit(version: int) -> None:
+def test_missing_partitions_do_not_block_the_commit_of_others(version: int) -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5, 3: 1, -1: 1}, version) == [0, 3, 3]
     assert fetch(broker, [0])[0][0] == 5
@@ -38,7 +38,7 @@ def test_partitions_that_do_not_exist_keep_no_other_from_its_commit(version: int
     assert commit(broker, {0: 5}, version, topic="absent") == [unknown]
 
 
-def test_metadata_may_have_as_many_characters_as_the_setting_says() -> None:
+def test_metadata_length_is_limited_by_the_setting() -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5}, metadata="m" * 4096) == [0]
     assert commit(broker, {0: 6}, metadata="m" * 4097) == [12]
@@ -81,14 +81,14 @@ def test_a_commit_that_fits_into_no_batch_changes_nothing() -> None:
     assert fetch(broker, None) == {}
 
 
-def test_without_the_topic_of_the_coordinators_nothing_is_committed() -> None:
+def test_without_the_offsets_topic_nothing_is_committed() -> None:
     broker = SimulatedBroker()
     assert commit(broker, {0: 5}) == [3]  # there is no such topic either
     assert commit(broker_with_coordinator(), {0: 5}) == [3]
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_old_clients_say_how_long_their_offsets_are_kept(version: int) -> None:
+def test_old_clients_set_the_retention_of_their_offsets(version: int) -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5}, version, retention_time_ms=DAY_MS) == [0]
     pass_time(broker, DAY_MS // 2)
@@ -97,7 +97,7 @@ def test_old_clients_say_how_long_their_offsets_are_kept(version: int) -> None:
     assert fetch(broker, [0])[0][0] == -1
 
 
-def test_offsets_of_nobody_expire_a_week_after_their_commit() -> None:
+def test_offsets_of_an_empty_group_expire_a_week_after_their_commit() -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5}) == [0]
     pass_time(broker, 6 * DAY_MS)
@@ -115,14 +115,14 @@ def pass_time(broker: SimulatedBroker, duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 9, 10])
-def test_a_known_topic_without_a_coordinator_has_15(version: int) -> None:
+def test_known_topic_without_a_coordinator_returns_coordinator_not_available(version: int) -> None:
     broker = SimulatedBroker()
     create_topic(broker)
     assert commit(broker, {0: 5, 3: 5}, version) == [15, 3]
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_a_member_without_an_assignment_yet_is_told_of_the_rebalance(version: int) -> None:
+def test_member_without_an_assignment_gets_rebalance_in_progress(version: int) -> None:
     broker = broker_with_topic()
     answer = broker.ask(join_request(), 3)
     assert isinstance(answer, JoinGroupResponse)
@@ -147,14 +147,14 @@ def test_a_static_member_that_was_replaced_is_fenced(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_the_empty_group_id_is_a_group_like_others(version: int) -> None:
+def test_empty_group_id_is_a_valid_group(version: int) -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5}, version, group_id="") == [0]
     assert commit(broker, {0: 6}, version) == [0]
     assert fetch(broker, [0], group_id="")[0][0] == 5
 
 
-def test_of_a_partition_that_is_named_twice_the_last_offset_counts() -> None:
+def test_last_offset_of_a_partition_named_twice_wins() -> None:
     broker = broker_with_topic()
     row = OffsetCommitRequest.OffsetCommitRequestPartition
     topic = OffsetCommitRequest.OffsetCommitRequestTopic(
@@ -170,7 +170,7 @@ def test_of_a_partition_that_is_named_twice_the_last_offset_counts() -> None:
     assert fetch(broker, [0])[0][0] == 4
 
 
-def test_without_metadata_it_is_fetched_as_an_empty_text() -> None:
+def test_missing_metadata_is_fetched_as_an_empty_string() -> None:
     broker = broker_with_topic()
     row = OffsetCommitRequest.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=5, committed_metadata=None
@@ -182,19 +182,19 @@ def test_without_metadata_it_is_fetched_as_an_empty_text() -> None:
     assert fetch(broker, [0]) == {0: (5, -1, "", 0)}
 
 
-def test_a_request_without_topics_has_an_answer_without_topics() -> None:
+def test_request_without_topics_gets_a_reply_without_topics() -> None:
     answer = broker_with_topic().ask(OffsetCommitRequest(group_id="g", topics=[]), 9)
     assert answer == OffsetCommitResponse(topics=[])
 
 
-def test_the_groups_error_comes_before_that_of_long_metadata() -> None:
+def test_group_error_precedes_the_error_of_long_metadata() -> None:
     broker = broker_with_topic()
     member: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
     assert commit(broker, {0: 1}, metadata="m" * 4097) == [25]
     assert commit(broker, {0: 1}, metadata="m" * 4097, **member) == [12]
 
 
-def test_who_only_commits_too_long_metadata_is_still_alive() -> None:
+def test_rejected_commit_with_long_metadata_keeps_the_session_alive() -> None:
     broker = broker_with_topic()
     member: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
     for _ in range(3):
@@ -202,7 +202,7 @@ def test_who_only_commits_too_long_metadata_is_still_alive() -> None:
         assert commit(broker, {0: 1}, metadata="m" * 4097, **member) == [12]
 
 
-def test_offsets_outlive_the_broker() -> None:
+def test_offsets_survive_a_restart() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 5, 2: 7})
     again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)

@@ -23,18 +23,18 @@ def delete(
     return answer.error_code, codes
 
 
-def test_offsets_that_are_named_go_and_others_stay() -> None:
+def test_named_offsets_are_deleted_and_others_stay() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1, 1: 2, 2: 3})
     assert delete(broker, [0, 2, 2]) == (0, [0, 0, 0])
     assert [row[0] for row in fetch(broker, [0, 1, 2]).values()] == [-1, 2, -1]
 
 
-def test_a_group_that_does_not_exist_is_told() -> None:
+def test_missing_group_returns_an_error() -> None:
     assert delete(broker_with_topic(), [0]) == (69, [])
 
 
-def test_a_topic_that_does_not_exist_is_told() -> None:
+def test_missing_topic_returns_an_error() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1})
     assert delete(broker, [0], topic="absent") == (0, [3])
@@ -62,7 +62,7 @@ def test_without_a_shard_there_is_no_coordinator(has_topic: bool) -> None:
     assert delete(broker, [0]) == (69 if has_topic else 15, [])
 
 
-def test_offsets_of_topics_that_members_do_not_read_go() -> None:
+def test_offsets_of_topics_that_members_do_not_read_are_deleted() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1})
     metadata = b"\0\0" + b"\0\0\0\1" + b"\0\5other"  # version 0, one topic
@@ -72,14 +72,14 @@ def test_offsets_of_topics_that_members_do_not_read_go() -> None:
     assert fetch(broker, [0])[0][0] == -1
 
 
-def test_a_partition_without_an_offset_is_no_error_and_one_that_does_not_exist_is() -> None:
+def test_partition_without_an_offset_succeeds_and_a_missing_one_fails() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1})
     assert delete(broker, [1, 99, -1]) == (0, [0, 3, 3])
     assert fetch(broker, [0])[0][0] == 1
 
 
-def test_the_empty_group_id_is_a_group_like_others() -> None:
+def test_empty_group_id_is_a_valid_group() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 1}, group_id="")
     commit(broker, {0: 2})

@@ -28,7 +28,9 @@ from tests.handlers.offset_requests import (
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_every_version_fetches_what_is_committed_and_minus_one_for_nothing(version: int) -> None:
+def test_every_version_fetches_committed_offsets_and_minus_one_without_a_commit(
+    version: int,
+) -> None:
     broker = broker_with_topic()
     commit(broker, {1: 8})
     epoch = 4 if version >= 5 else -1
@@ -63,7 +65,7 @@ def test_many_groups_are_fetched_at_once(version: int) -> None:
     assert found == [("g2", 2), ("g0", 0), ("g1", 1)]
 
 
-def test_an_unknown_topic_id_is_told() -> None:
+def test_unknown_topic_id_returns_an_error() -> None:
     broker = broker_with_topic()
     assert fetch(broker, [0, 1], 10, topic="absent") == {
         0: (-1, -1, "", 100),
@@ -72,7 +74,7 @@ def test_an_unknown_topic_id_is_told() -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_without_the_topic_of_the_coordinators_there_is_no_coordinator(version: int) -> None:
+def test_without_the_offsets_topic_there_is_no_coordinator(version: int) -> None:
     broker = SimulatedBroker()
     if version < 2:
         assert fetch(broker, [0], version) == {0: (-1, -1, "", 15)}
@@ -88,7 +90,7 @@ def test_without_the_topic_of_the_coordinators_there_is_no_coordinator(version: 
     assert (answer.error_code if version < 8 else answer.groups[0].error_code) == 15
 
 
-def test_offsets_of_a_deleted_topic_are_gone_and_those_of_a_new_one_of_its_name_stay() -> None:
+def test_offsets_of_a_deleted_topic_are_removed_and_those_of_its_successor_stay() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 5, 1: 6})
     broker.ask(DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=TOPIC)]))
@@ -127,7 +129,7 @@ ABORT_MARKER = of_transaction([(b"\0\0\0\0", bytes(6))], control=True)
 
 
 @pytest.mark.parametrize("version", range(7, 11))
-def test_who_wants_stable_offsets_waits_for_open_transactions(version: int) -> None:
+def test_stable_offsets_are_not_returned_during_an_open_transaction(version: int) -> None:
     broker = broker_with_topic()
     commit(broker, {0: 5, 1: 6})
     again = reloaded(broker, offset_of_transaction(9, 0), offset_of_transaction(3, 2))
@@ -189,7 +191,7 @@ def test_all_topics_of_a_group_are_fetched_each_with_its_partitions() -> None:
         assert found == {first: {0: 3, 2: 4}, second: {1: 5}}
 
 
-def test_a_batched_request_without_groups_has_an_answer_without_groups() -> None:
+def test_batched_request_without_groups_gets_a_reply_without_groups() -> None:
     answer = broker_with_topic().ask(OffsetFetchRequest(groups=[]), 9)
     assert isinstance(answer, OffsetFetchResponse)
     assert answer.groups == []

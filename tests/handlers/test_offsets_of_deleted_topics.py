@@ -47,7 +47,7 @@ def test_a_topic_deleted_while_the_coordinator_is_used_leaves_no_offsets_to_its_
     assert offset_of_new_topic(broker) == NONE_COMMITTED
 
 
-def test_offsets_that_a_failed_append_made_to_be_loaded_again_go_with_their_topic() -> None:
+def test_offsets_reloaded_after_a_failed_append_are_removed_with_their_topic() -> None:
     broker = broker_with_topic()
     commit(broker, {0: 7})
     broker.core.hold_appends = True

@@ -59,14 +59,14 @@ def test_a_fenced_broker_never_leads_and_is_the_last_of_its_rack() -> None:
     assert {nodes[0] for nodes in placed(*racks, factor=2)} == {1}
 
 
-def test_a_broker_that_shuts_down_gets_nothing() -> None:
+def test_broker_that_shuts_down_gets_no_replicas() -> None:
     stopping = broker(3, in_controlled_shutdown=True)
     assert all(3 not in nodes for nodes in placed(broker(1), broker(2), stopping, factor=2))
     with pytest.raises(InvalidReplicationFactorError, match=r"only 2 broker\(s\) are registered"):
         placed(broker(1), broker(2), stopping, factor=3)
 
 
-def test_a_cordoned_broker_gets_nothing() -> None:
+def test_cordoned_broker_gets_no_replicas() -> None:
     in_part = broker(2)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[:1])
     as_a_whole = broker(3)._replace(directories=DIRECTORIES, cordoned=DIRECTORIES[::-1])
     assert all(3 not in nodes for nodes in placed(broker(1), in_part, as_a_whole, factor=2))
@@ -76,19 +76,19 @@ def test_a_cordoned_broker_gets_nothing() -> None:
         check_assignment(image, [2, 3], None)
 
 
-def test_without_a_broker_alive_nothing_is_placed() -> None:
+def test_without_a_live_broker_nothing_is_placed() -> None:
     with pytest.raises(InvalidReplicationFactorError, match="All brokers are currently fenced"):
         placed(broker(1, fenced=True), factor=1)
 
 
-def test_topics_begin_with_different_brokers() -> None:
+def test_topics_start_with_different_brokers() -> None:
     placer = Placer(MetadataImage(brokers={node: broker(node) for node in range(3)}))
     topics = [index.to_bytes(16, "big") for index in range(30)]
     firsts = Counter(placer.replicas(topic, 0, 1) for topic in topics)
     assert firsts == {(0,): 10, (1,): 10, (2,): 10}
 
 
-def test_only_active_brokers_are_in_sync_at_first() -> None:
+def test_initial_isr_has_only_active_brokers() -> None:
     brokers = {
         1: broker(1, fenced=True),
         2: broker(2, in_controlled_shutdown=True),

@@ -71,13 +71,13 @@ ANSWERED_BY_THE_CONTROLLER = {55, 80, 81}
 """Only the leader of the quorum knows the answer, and nothing is proposed for it by the handler."""
 
 
-def test_what_is_offered_is_kafka_4_4_0_without_what_is_not_built() -> None:
+def test_offered_apis_are_those_of_kafka_4_4_0_that_are_built() -> None:
     not_built = set().union(*NOT_BUILT.values())
     expected = {key: KAFKA_4_4_0[key] for key in KAFKA_4_4_0 if key not in not_built}
     assert dict(API_VERSIONS) == expected
 
 
-def test_what_controllers_have_is_kafka_4_4_0_without_what_is_not_built() -> None:
+def test_controller_apis_are_those_of_kafka_4_4_0_that_are_built() -> None:
     not_built = set().union(*NOT_BUILT_ON_CONTROLLERS.values())
     expected = ON_BOTH | ON_CONTROLLERS_ALONE.keys()
     built = {row.api_key: row.versions for row in (*CONTROLLER_ROWS, *QUORUM_ROWS)}
@@ -88,7 +88,7 @@ def test_what_controllers_have_is_kafka_4_4_0_without_what_is_not_built() -> Non
         assert versions == WITH_DIRECTORY_IDS.get(key, expected_versions)
 
 
-def test_no_client_is_offered_what_brokers_ask_controllers() -> None:
+def test_clients_are_not_offered_apis_between_brokers_and_controllers() -> None:
     assert not API_VERSIONS.keys() & ON_CONTROLLERS_ALONE.keys()
     for row in ROWS:
         assert CONTROLLER_BY_KEY.get(row.api_key, row) is row
@@ -105,7 +105,7 @@ def test_every_row_has_a_handler_and_a_test(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)
-def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row) -> None:
+def test_handler_returns_only_results_that_its_owner_supports(row: Row) -> None:
     handler = handler_of(row.api_key)
     may_return = get_type_hints(handler, vars(import_module(handler.__module__)))["return"]
     names = str(may_return)
@@ -117,7 +117,7 @@ def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)
-def test_every_offered_version_can_be_coded(row: Row) -> None:
+def test_every_offered_version_can_be_encoded(row: Row) -> None:
     codable = api_versions(row.api_key)
     assert codable is not None
     assert codable[0] <= row.versions[0] <= row.versions[1] <= codable[1]

@@ -19,7 +19,7 @@ def names(version: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_the_leader_brings_its_own_assignment(version: int) -> None:
+def test_leader_gets_the_assignment_it_sent(version: int) -> None:
     broker = broker_with_coordinator()
     joined = broker.ask(join_request(), 3)
     assert isinstance(joined, JoinGroupResponse)
@@ -42,14 +42,14 @@ def test_the_leader_brings_its_own_assignment(version: int) -> None:
 
 @pytest.mark.parametrize(("group_id", "code"), [("", 24), ("g", 25)])
 @pytest.mark.parametrize("version", range(6))
-def test_strangers_are_refused(version: int, group_id: str, code: int) -> None:
+def test_unknown_members_are_rejected(version: int, group_id: str, code: int) -> None:
     request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="x", **names(version))
     answer = broker_with_coordinator().ask(request, version)
     assert isinstance(answer, SyncGroupResponse)
     assert answer.error_code == code
 
 
-def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
     answer = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"), 4)
     assert isinstance(answer, SyncGroupResponse)
     assert answer.error_code == 15

@@ -10,7 +10,7 @@ INCONSISTENT_GROUP_PROTOCOL = 23
 
 @pytest.mark.parametrize(("version", "code"), [(3, 0), (4, 0), (5, INCONSISTENT_GROUP_PROTOCOL)])
 @pytest.mark.parametrize("named", [{}, {"protocol_type": "consumer"}, {"protocol_name": "range"}])
-def test_from_version_5_on_a_sync_without_its_protocol_is_refused(
+def test_from_version_5_on_a_sync_without_its_protocol_is_rejected(
     version: int, code: int, named: dict[str, str]
 ) -> None:
     broker = broker_with_coordinator()

@@ -35,7 +35,7 @@ def test_the_groups_partition_must_be_in_the_transaction(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [5, 6])
-def test_from_version_5_on_it_is_added(version: int) -> None:
+def test_from_version_5_on_the_group_partition_is_added(version: int) -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     assert commit_offsets(broker, producer, {0: 5}, version) == [0]
@@ -44,7 +44,7 @@ def test_from_version_5_on_it_is_added(version: int) -> None:
     assert fetch(broker, [0])[0][0] == 5
 
 
-def test_aborted_offsets_are_forgotten() -> None:
+def test_aborted_offsets_are_not_fetched() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     commit_offsets(broker, producer, {0: 5}, 5)
@@ -62,7 +62,7 @@ def test_a_fenced_producer_commits_nothing() -> None:
 
 
 @pytest.mark.parametrize(("version", "unknown_topic"), [(5, 3), (6, 100)])
-def test_partitions_that_do_not_exist_keep_no_other_from_its_commit(
+def test_missing_partitions_do_not_block_the_commit_of_others(
     version: int, unknown_topic: int
 ) -> None:
     broker = transactional_broker()
@@ -108,7 +108,7 @@ def test_a_stale_member_epoch_is_an_illegal_generation_up_to_version_5(
     assert codes == [[25], [stale], [0]]
 
 
-def test_without_a_group_coordinator_it_is_not_available() -> None:
+def test_without_a_group_coordinator_the_request_fails_with_coordinator_not_available() -> None:
     from pykafka_core.testing.simulated_broker import SimulatedBroker
     from tests.handlers.offset_requests import create_topic
 

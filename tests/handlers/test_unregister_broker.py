@@ -17,19 +17,19 @@ def unregister(broker: SimulatedBroker, broker_id: int) -> tuple[int, str | None
 
 
 @pytest.mark.parametrize("broker_id", [77, -1, GONE])
-def test_who_is_not_registered_cannot_be_unregistered(
+def test_unregistered_broker_cannot_be_unregistered(
     broker: SimulatedBroker, broker_id: int
 ) -> None:
     text = f"Broker ID {broker_id} is not currently registered"
     assert unregister(broker, broker_id) == (NOT_REGISTERED, text)
 
 
-def test_the_only_broker_that_is_alive_stays(broker: SimulatedBroker) -> None:
+def test_only_live_broker_cannot_be_unregistered(broker: SimulatedBroker) -> None:
     assert unregister(broker, SELF)[0] == INVALID_REQUEST
     assert SELF in broker.image.brokers
 
 
-def test_a_broker_that_is_gone_is_forgotten(broker: SimulatedBroker) -> None:
+def test_stopped_broker_is_unregistered(broker: SimulatedBroker) -> None:
     register_gone(broker)
     assert unregister(broker, GONE) == (0, None)
     assert broker.image.brokers.keys() == {SELF}
@@ -47,7 +47,7 @@ def test_a_broker_that_is_gone_is_forgotten(broker: SimulatedBroker) -> None:
     ],
     ids=["no replica", "in sync", "leads", "leads alone", "alone"],
 )
-def test_what_is_gone_is_not_in_sync_and_leads_nothing(
+def test_unregistered_broker_leaves_every_isr_and_leads_nothing(
     broker: SimulatedBroker,
     replicas: list[int],
     isr: list[int],

@@ -83,9 +83,7 @@ NEGATIVE = "A feature version cannot be less than 0."
     ],
     ids=str,
 )
-def test_a_change_that_cannot_be_is_refused(
-    broker: SimulatedBroker, update: Update, reason: str
-) -> None:
+def test_invalid_change_is_rejected(broker: SimulatedBroker, update: Update, reason: str) -> None:
     name, level, _ = update
     assert refusal(broker, update) == invalid(name, level, reason)
 
@@ -117,12 +115,12 @@ def test_results_are_named_before_version_2(broker: SimulatedBroker, version: in
     assert named == ([(TRANSACTION, 0, "NONE")] * 2 if version < 2 else [])
 
 
-def test_one_that_cannot_be_hinders_all(broker: SimulatedBroker) -> None:
+def test_invalid_change_of_one_feature_rejects_all(broker: SimulatedBroker) -> None:
     refused = refusal(broker, (TRANSACTION, 1, SAFE), ("no.such", 1, UPGRADE))
     assert refused == invalid("no.such", 1, "Local controller 1 does not support this feature.")
 
 
-def test_the_last_change_of_a_feature_counts(broker: SimulatedBroker) -> None:
+def test_last_change_of_a_feature_wins(broker: SimulatedBroker) -> None:
     ask(broker, (TRANSACTION, 99, UPGRADE), (TRANSACTION, 1, SAFE))
     assert broker.image.features[TRANSACTION] == 1
 
@@ -168,14 +166,14 @@ def test_the_metadata_version_does_not_return_below_a_change_of_kafka_4_3_or_4_4
     ],
     ids=["safe", "unsafe"],
 )
-def test_the_metadata_version_does_not_go_down_behind_its_last_change(
+def test_metadata_version_cannot_go_below_its_last_change(
     broker: SimulatedBroker, level: int, kind: int, reason: str
 ) -> None:
     refused = refusal(broker, (METADATA, level, kind))
     assert refused == f"Unsupported metadata.version downgrade from 29 to {level}. {reason}"
 
 
-def test_a_level_needs_another_features_level(broker: SimulatedBroker) -> None:
+def test_feature_level_can_require_a_level_of_another_feature(broker: SimulatedBroker) -> None:
     commit(
         broker,
         FeatureLevelRecord(name=METADATA, feature_level=22),
@@ -235,7 +233,7 @@ def test_a_release_without_the_features_that_are_not_built_is_finalized(
     assert offered(broker) == release
 
 
-def test_with_eligible_leader_replicas_the_least_isr_is_the_clusters() -> None:
+def test_enabling_eligible_leader_replicas_sets_min_insync_replicas_for_the_cluster() -> None:
     broker = SimulatedBroker({"min.insync.replicas": "3"})
 
     def least(name: str, value: str | None) -> ConfigRecord:
@@ -255,7 +253,7 @@ def test_with_eligible_leader_replicas_the_least_isr_is_the_clusters() -> None:
         assert "min.insync.replicas" not in configs.of(RESOURCE_BROKER, name)
 
 
-def test_what_the_cluster_has_as_its_least_isr_stays(broker: SimulatedBroker) -> None:
+def test_min_insync_replicas_of_the_cluster_is_kept(broker: SimulatedBroker) -> None:
     ask(broker, (ELR, 0, SAFE))
     record = ConfigRecord(
         resource_type=RESOURCE_BROKER, resource_name="", name="min.insync.replicas", value="2"

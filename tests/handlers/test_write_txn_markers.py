@@ -53,7 +53,7 @@ def test_a_commit_is_refused(version: int) -> None:
     assert broker.core.logs[topic_id(broker), 0].end == before
 
 
-def test_an_abort_of_what_is_not_open_is_refused() -> None:
+def test_abort_without_an_open_transaction_is_rejected() -> None:
     broker = transactional_broker()
     before = broker.core.logs[topic_id(broker), 0].end
     assert mark(broker, producer_of(broker), 0) == 31
@@ -67,7 +67,7 @@ def test_partitions_that_do_not_exist_are_unknown() -> None:
     assert mark(broker, (77, 0), 0, topic="absent") == 3
 
 
-def test_offsets_of_a_transaction_that_hangs_are_aborted() -> None:
+def test_offsets_of_a_hanging_transaction_are_aborted() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     assert commit_offsets(broker, producer, {0: 5}, 5) == [0]
@@ -80,7 +80,7 @@ def test_offsets_of_a_transaction_that_hangs_are_aborted() -> None:
     ("epoch", "coordinator_epoch", "transaction_version", "code"),
     [(0, 0, 0, 47), (-1, 0, 0, 47), (1, 0, 2, 47), (1, -1, 0, 52), (2, 0, 2, 0), (1, 0, 0, 0)],
 )
-def test_an_abort_that_the_log_refuses_leaves_the_groups_alone(
+def test_abort_that_the_log_rejects_does_not_affect_the_groups(
     epoch: int, coordinator_epoch: int, transaction_version: int, code: int
 ) -> None:
     """One with an old epoch was appended, refused, and the groups of the whole partition were loaded again."""
@@ -119,7 +119,7 @@ def broker_in_cluster() -> SimulatedBroker:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_brokers_marker_is_written_whether_anything_is_open_or_not(version: int) -> None:
+def test_marker_of_a_broker_is_written_without_an_open_transaction(version: int) -> None:
     broker = broker_in_cluster()
     producer = producer_of(broker)
     before = broker.core.logs[topic_id(broker), 0].end
@@ -128,12 +128,12 @@ def test_a_brokers_marker_is_written_whether_anything_is_open_or_not(version: in
     assert broker.core.logs[topic_id(broker), 0].end == before + 2
 
 
-def test_without_another_broker_none_can_have_sent_it() -> None:
+def test_commit_marker_is_rejected_in_a_cluster_of_one_broker() -> None:
     broker = transactional_broker(FOR_BROKERS)
     assert mark(broker, producer_of(broker), 0, commit=True) == 31
 
 
-def test_a_brokers_marker_makes_a_groups_offsets_count() -> None:
+def test_marker_of_a_broker_commits_the_offsets_of_a_group() -> None:
     broker = broker_in_cluster()
     producer = producer_of(broker)
     assert commit_offsets(broker, producer, {0: 5}, 5) == [0]
@@ -153,7 +153,7 @@ def test_a_marker_of_a_coordinator_that_was_replaced_is_refused(topic: str) -> N
     assert mark(broker, (producer[0], -1), 0, topic=topic, coordinator_epoch=7) == 47
 
 
-def test_a_broker_is_told_what_a_coordinator_of_kafka_expects(
+def test_broker_gets_error_codes_that_a_kafka_coordinator_expects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With a code that it does not know its transaction never ends."""

@@ -55,7 +55,7 @@ def is_cordoned(broker: SimulatedBroker) -> bool:
     return bool(answer.results[0].is_cordoned)
 
 
-def test_a_cordoned_directory_takes_no_new_partitions() -> None:
+def test_cordoned_directory_gets_no_new_partitions() -> None:
     broker = upgraded()
     assert alter(broker, "*") == (0, None)
     assert is_cordoned(broker)

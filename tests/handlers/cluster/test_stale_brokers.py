@@ -67,7 +67,7 @@ def test_a_broker_that_shuts_down_and_is_not_heard_of_is_fenced_too() -> None:
     assert world.heartbeat(world.processes[1], shut_down=True).should_shut_down
 
 
-def test_a_fencing_that_is_not_committed_is_made_again() -> None:
+def test_uncommitted_fencing_is_retried() -> None:
     world = ClusterWorld([1, 2])
     world.stop_hearing_of(1)
     assert not fence(world, code=NotControllerError.code)
@@ -81,7 +81,7 @@ def test_only_the_active_controller_fences() -> None:
         finish(fence_one(context))
 
 
-def test_partitions_that_one_batch_does_not_hold_are_taken_in_several(
+def test_partition_changes_larger_than_one_batch_are_made_in_several(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pykafka_core.handlers.cluster.broker_records.RECORDS_MAX", 2)
@@ -99,7 +99,9 @@ def test_partitions_that_one_batch_does_not_hold_are_taken_in_several(
 
 @pytest.mark.parametrize("unclean", ["false", "true"])
 @pytest.mark.parametrize("elr", [False, True])
-def test_who_is_not_in_sync_leads_only_where_that_is_allowed(unclean: str, elr: bool) -> None:
+def test_out_of_sync_replica_leads_only_after_an_allowed_unclean_election(
+    unclean: str, elr: bool
+) -> None:
     world = ClusterWorld([1, 2], min_isr=1, elr=elr)
     world.make_topic([1, 2])
     world.set_topic("unclean.leader.election.enable", unclean)

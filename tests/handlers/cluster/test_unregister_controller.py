@@ -29,27 +29,27 @@ def world() -> ClusterWorld:
     return world
 
 
-def test_a_controller_that_is_gone_is_forgotten(world: ClusterWorld) -> None:
+def test_stopped_controller_is_unregistered(world: ClusterWorld) -> None:
     assert unregister(world, GONE) == (0, None)
     assert world.image.controllers.keys() == {CONTROLLER}
     text = "Controller ID 2 is not currently registered."
     assert unregister(world, GONE) == (136, text)
 
 
-def test_the_active_controller_stays(world: ClusterWorld) -> None:
+def test_active_controller_cannot_be_unregistered(world: ClusterWorld) -> None:
     text = "Controller cannot unregister itself while it is active."
     assert unregister(world, CONTROLLER) == (42, text)
     assert CONTROLLER in world.image.controllers
 
 
-def test_an_older_metadata_version_has_no_record_for_it(world: ClusterWorld) -> None:
+def test_unregistration_fails_at_an_older_metadata_version(world: ClusterWorld) -> None:
     world.commit(FeatureLevelRecord(name="metadata.version", feature_level=32))
     text = "The current MetadataVersion is too old to support controller unregistration."
     assert unregister(world, GONE) == (35, text)
     assert GONE in world.image.controllers
 
 
-def test_a_removal_that_is_not_committed_is_an_error(world: ClusterWorld) -> None:
+def test_uncommitted_unregistration_returns_an_error(world: ClusterWorld) -> None:
     code, text = unregister(world, GONE, code=NOT_CONTROLLER)
     assert (code, bool(text)) == (NOT_CONTROLLER, True)
     assert GONE in world.image.controllers

@@ -60,7 +60,7 @@ def test_credentials_are_replaced_and_deleted(broker: SimulatedBroker) -> None:
         (upsertion("u", salt=b"s" * 1_025), POLICY_VIOLATION, None),
     ],
 )
-def test_a_change_that_cannot_be_made_is_refused(
+def test_invalid_change_is_rejected(
     broker: SimulatedBroker, change: Deletion | Upsertion, code: int, text: str | None
 ) -> None:
     found = alter(broker, change, upsertion("other"))
@@ -71,7 +71,7 @@ def test_a_change_that_cannot_be_made_is_refused(
     assert describe(broker).keys() == {"other"}
 
 
-def test_a_user_that_is_named_twice_stays_as_it_was(broker: SimulatedBroker) -> None:
+def test_user_named_twice_stays_unchanged(broker: SimulatedBroker) -> None:
     alter(broker, upsertion("u"))
     deletion = Deletion(name="u", mechanism=SHA_256)
     for changes in (
@@ -86,7 +86,7 @@ def test_a_user_that_is_named_twice_stays_as_it_was(broker: SimulatedBroker) -> 
     assert describe(broker)["u"][2] == [(SHA_256, 8_192)]
 
 
-def test_there_is_a_bound_which_replacements_and_deletions_pass(
+def test_limit_of_credentials_allows_replacements_and_deletions(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alter_user_scram_credentials, "CREDENTIALS_MAX", 2)

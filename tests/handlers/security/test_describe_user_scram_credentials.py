@@ -24,7 +24,7 @@ def test_users_have_their_mechanisms_in_order(broker: SimulatedBroker) -> None:
     assert describe(broker, "u") == {"u": of_u}
 
 
-def test_users_that_cannot_be_described_do_not_hinder_others(broker: SimulatedBroker) -> None:
+def test_invalid_users_do_not_affect_others(broker: SimulatedBroker) -> None:
     alter(broker, upsertion("u"))
     twice = "Cannot describe SCRAM credentials for the same user twice in a single request: w"
     missing = "Attempt to describe a user credential that does not exist: "
