@@ -39,7 +39,7 @@ def check(deadlines: Deadlines, model: dict[Hashable, int]) -> None:
 
 
 @given(histories)
-def test_each_deadline_is_given_out_once_in_their_order(
+def test_each_deadline_is_returned_once_in_order(
     history: list[tuple[str, str, int]],
 ) -> None:
     deadlines, model = Deadlines(), dict[Hashable, int]()
@@ -51,7 +51,7 @@ def test_each_deadline_is_given_out_once_in_their_order(
 
 
 @given(histories, st.lists(st.one_of(sets, cancels), max_size=20))
-def test_deadlines_may_change_while_they_are_given_out(
+def test_deadlines_may_change_during_iteration(
     history: list[tuple[str, str, int]], changes: list[tuple[str, str, int]]
 ) -> None:
     deadlines, model = Deadlines(), dict[Hashable, int]()
@@ -67,7 +67,7 @@ def test_deadlines_may_change_while_they_are_given_out(
     assert all(due > 15 for due in model.values())
 
 
-def test_a_deadline_is_past_at_its_time() -> None:
+def test_deadline_is_due_at_its_time() -> None:
     deadlines = Deadlines()
     deadlines.set("a", 5)
     assert list(deadlines.take_due(4)) == []
@@ -82,7 +82,7 @@ def test_a_deadline_that_moves_later_is_queued_once() -> None:
     assert len(deadlines._heap) == 1
 
 
-def test_cancelled_deadlines_do_not_pile_up() -> None:
+def test_cancelled_deadlines_do_not_accumulate() -> None:
     deadlines = Deadlines()
     for number in range(1_000):
         deadlines.set(number, number)
@@ -90,7 +90,7 @@ def test_cancelled_deadlines_do_not_pile_up() -> None:
     assert len(deadlines._heap) <= _STALE_MIN + 1
 
 
-def test_deadlines_that_move_earlier_again_and_again_leave_nothing_behind() -> None:
+def test_deadlines_that_move_earlier_repeatedly_leave_no_old_entries() -> None:
     deadlines = Deadlines()
     for step in range(10_000):
         deadlines.set("key", 10**9 - step)

@@ -30,18 +30,18 @@ MANY = 2**31 - 1
         ("\ud83d", 0xD83D),  # half a character
     ],
 )
-def test_the_hash_is_that_of_java(key: str, number: int) -> None:
+def test_hash_equals_that_of_java(key: str, number: int) -> None:
     assert coordinator_partition(key, MANY) == number
 
 
-def test_a_negative_hash_counts_without_its_sign() -> None:
+def test_negative_hash_counts_without_its_sign() -> None:
     # Its hashCode() is -609428141.
     key = "The quick brown fox jumps over the lazy dog"
     assert coordinator_partition(key, MANY) == 609428141
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 50, MANY])
-def test_the_least_hash_has_no_absolute_value_and_is_0(count: int) -> None:
+def test_smallest_hash_has_no_absolute_value_and_counts_as_0(count: int) -> None:
     # Its hashCode() is Integer.MIN_VALUE. 2 ** 31 would be another partition of all but the first count.
     assert coordinator_partition("polygenelubricants", count) == 0
 
@@ -56,7 +56,7 @@ def units(key: str) -> list[int]:
 
 
 @given(st.text(), st.integers(1, 1_000))
-def test_any_key_has_the_partition_of_its_polynomial(key: str, count: int) -> None:
+def test_partition_of_any_key_follows_from_its_polynomial(key: str, count: int) -> None:
     codes = units(key)
     total = sum(unit * 31**power for power, unit in enumerate(reversed(codes)))
     signed = (total + 2**31) % 2**32 - 2**31

@@ -20,14 +20,14 @@ def test_records_that_just_fit_are_appended_in_order() -> None:
     assert turn.bytes_left == 0
 
 
-def test_of_records_that_do_not_fit_none_is_appended() -> None:
+def test_records_that_do_not_fit_together_are_all_rejected() -> None:
     turn = turn_of(2 * SIZE - 1)
     with pytest.raises(TurnFullError):
         turn.append([RECORD, RECORD])
     assert (turn.records, turn.bytes_left) == ([], 2 * SIZE - 1)
 
 
-def test_a_second_append_has_what_the_first_left() -> None:
+def test_second_append_can_use_the_remaining_bytes() -> None:
     turn = turn_of(2 * SIZE)
     turn.append([RECORD])
     with pytest.raises(TurnFullError):
@@ -36,13 +36,13 @@ def test_a_second_append_has_what_the_first_left() -> None:
     assert turn.records == [RECORD, RECORD]
 
 
-def test_a_record_without_value_takes_its_key_and_its_framing() -> None:
+def test_size_of_a_tombstone_is_its_key_and_its_framing() -> None:
     with pytest.raises(TurnFullError):
         turn_of(_RECORD_OVERHEAD + 2).append([TOMBSTONE])
     turn_of(_RECORD_OVERHEAD + 3).append([TOMBSTONE])
 
 
-def test_nothing_fits_always() -> None:
+def test_empty_append_always_fits() -> None:
     turn = turn_of(0)
     turn.append([])
     assert turn.append_some([]) == 0
@@ -50,7 +50,7 @@ def test_nothing_fits_always() -> None:
 
 
 @pytest.mark.parametrize("room", range(5))
-def test_as_many_as_fit_are_the_first_ones(room: int) -> None:
+def test_append_some_appends_the_first_records_that_fit(room: int) -> None:
     records: list[KeyValue] = [(b"%03d" % number, b"value") for number in range(3)]
     turn = turn_of(room * SIZE + SIZE - 1)
     fitting = min(room, 3)
@@ -58,13 +58,13 @@ def test_as_many_as_fit_are_the_first_ones(room: int) -> None:
     assert turn.records == records[:fitting]
 
 
-def test_the_first_that_does_not_fit_ends_it_though_a_later_one_would() -> None:
+def test_append_some_stops_at_the_first_record_that_does_not_fit() -> None:
     turn = turn_of(2 * SIZE)
     assert turn.append_some([RECORD, (b"key", b"v" * SIZE), TOMBSTONE]) == 1
     assert turn.records == [RECORD]
 
 
-def test_answers_are_kept_in_their_order() -> None:
+def test_answers_are_kept_in_order() -> None:
     turn = turn_of(0)
     turn.answer("first", 25)
     turn.answer("second", None)

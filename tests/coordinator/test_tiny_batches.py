@@ -70,7 +70,7 @@ def deleted(broker: SimulatedBroker, group_id: str) -> int:
 
 
 @pytest.mark.parametrize("api", ASKED)
-def test_a_record_that_fits_into_no_batch_is_an_unknown_server_error(api: str) -> None:
+def test_record_that_fits_into_no_batch_is_an_unknown_server_error(api: str) -> None:
     broker = transactional_broker()
     producer_of(broker)
     broker.ask(LeaveGroupRequest(group_id="left", member_id=joined(broker, "left")), 1)

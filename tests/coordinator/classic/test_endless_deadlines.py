@@ -37,7 +37,7 @@ def turns_at_once(world: World) -> int:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
-def test_static_members_who_did_not_join_again_are_not_waited_for_without_end_at_one_instant(
+def test_static_members_without_a_rejoin_do_not_loop_at_one_instant(
     timeout_ms: int,
 ) -> None:
     world = World()

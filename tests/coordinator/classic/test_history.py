@@ -65,13 +65,13 @@ def test_a_first_generation_is_remembered_step_by_step() -> None:
     assert leader in texts(world).splitlines()[-1]
 
 
-def test_a_reason_that_was_not_given_leaves_no_colon() -> None:
+def test_missing_reason_leaves_no_colon() -> None:
     world = World()
     world.stable("A")
     assert not any(event.text.endswith((":", " ")) for event in world.group.history)
 
 
-def test_who_has_not_joined_again_is_waited_for_until_the_rebalance_timeout() -> None:
+def test_rebalance_waits_for_old_members_until_the_rebalance_timeout() -> None:
     world = World()
     (old,) = world.stable("A")
     world.submit(join(client_id="B"))
@@ -83,7 +83,7 @@ def test_who_has_not_joined_again_is_waited_for_until_the_rebalance_timeout() ->
     assert "goes on without them in 56.0 s" in said(world)
 
 
-def test_who_did_not_join_in_time_is_remembered_as_removed() -> None:
+def test_member_that_did_not_rejoin_in_time_is_recorded_as_removed() -> None:
     world = World()
     (old,) = world.stable("A")
     world.submit(join(client_id="B", session_timeout_ms=REBALANCE_MS * 3))
@@ -97,7 +97,7 @@ def test_who_did_not_join_in_time_is_remembered_as_removed() -> None:
     assert "max.poll.interval.ms" in said(world)
 
 
-def test_without_an_assignment_the_leader_is_waited_for() -> None:
+def test_without_an_assignment_the_group_waits_for_the_leader() -> None:
     world = World()
     leader, follower = world.joined("A", "B")
     world.submit(sync(follower, world.group.generation_id))
@@ -105,7 +105,7 @@ def test_without_an_assignment_the_leader_is_waited_for() -> None:
     assert f"The leader {leader} (127.0.0.1) makes the assignment" in said(world)
 
 
-def test_who_did_not_sync_in_time_is_remembered_as_removed() -> None:
+def test_member_that_did_not_sync_in_time_is_recorded_as_removed() -> None:
     world = World()
     leader, follower = world.joined(
         "A", "B", session_timeout_ms=REBALANCE_MS * 3, rebalance_timeout_ms=SESSION_MS
@@ -115,7 +115,7 @@ def test_who_did_not_sync_in_time_is_remembered_as_removed() -> None:
     assert f"member {leader} did not sync in time" in texts(world)
 
 
-def test_a_session_that_ended_is_remembered_and_explained() -> None:
+def test_expired_session_is_recorded_and_explained() -> None:
     world = World()
     (gone,) = world.stable("A")
     world.pass_ms(SESSION_MS)
@@ -123,7 +123,7 @@ def test_a_session_that_ended_is_remembered_and_explained() -> None:
     assert "session.timeout.ms" in said(world)
 
 
-def test_a_session_that_ends_during_a_rebalance_is_remembered_too() -> None:
+def test_session_that_expires_during_a_rebalance_is_recorded() -> None:
     world = World()
     (gone,) = world.stable("A")
     world.submit(join(client_id="B"))
@@ -131,14 +131,14 @@ def test_a_session_that_ends_during_a_rebalance_is_remembered_too() -> None:
     assert f"the session of member {gone} ended" in texts(world)
 
 
-def test_a_member_that_left_is_remembered_with_its_reason() -> None:
+def test_leaving_member_is_recorded_with_its_reason() -> None:
     world = World()
     first, _ = world.stable("A", "B")
     world.submit(leave(first))
     assert f"{first} left" in texts(world)
 
 
-def test_a_member_that_leaves_during_a_rebalance_is_remembered_too() -> None:
+def test_member_that_leaves_during_a_rebalance_is_recorded() -> None:
     world = World()
     first, _ = world.stable("A", "B")
     world.submit(join(client_id="C"))
@@ -148,7 +148,7 @@ def test_a_member_that_leaves_during_a_rebalance_is_remembered_too() -> None:
     assert (event.what, event.text) == (What.MEMBER, f"{first} left")
 
 
-def test_a_consumer_that_did_not_poll_is_told_what_to_set() -> None:
+def test_view_names_the_setting_for_a_consumer_that_did_not_poll() -> None:
     world = World()
     world.stable("A")
     world.submit(join(client_id="B", reason="consumer poll timeout has expired."))
@@ -156,7 +156,7 @@ def test_a_consumer_that_did_not_poll_is_told_what_to_set() -> None:
 
 
 @pytest.mark.parametrize("protocols", [CHANGED, RANGE])
-def test_a_fenced_member_is_remembered(protocols: Protocols) -> None:
+def test_fenced_member_is_recorded(protocols: Protocols) -> None:
     """Also when the generation goes on with who took its place."""
     world = World()
     (old,) = world.stable("A", instance="one")
@@ -166,7 +166,7 @@ def test_a_fenced_member_is_remembered(protocols: Protocols) -> None:
     assert "group.instance.id" in said(world)
 
 
-def test_a_first_rebalance_says_that_it_waits_for_more() -> None:
+def test_first_rebalance_reports_that_it_waits_for_more_members() -> None:
     world = World(SETTINGS._replace(initial_rebalance_delay_ms=3_000))
     world.submit(join(client_id="A"))
     world.pass_ms(1_000)
@@ -174,7 +174,7 @@ def test_a_first_rebalance_says_that_it_waits_for_more() -> None:
     assert "group.initial.rebalance.delay.ms" in said(world)
 
 
-def test_a_client_that_was_given_a_member_id_and_did_not_come_back_is_waited_for() -> None:
+def test_view_counts_clients_that_did_not_return_with_their_member_id() -> None:
     world = World()
     world.stable("A")
     world.submit(join(client_id="B", api_version=9))
@@ -183,7 +183,7 @@ def test_a_client_that_was_given_a_member_id_and_did_not_come_back_is_waited_for
     assert "did not come back" in said(world)
 
 
-def test_a_group_that_rebalances_often_says_how_often() -> None:
+def test_view_reports_how_often_a_group_rebalances() -> None:
     world = World()
     (leader,) = world.stable("A")
     for _ in range(3):
@@ -212,13 +212,13 @@ def test_history_is_bounded_in_events_and_in_text() -> None:
     assert {len(event.text) for event in history} == {TEXT_LENGTH_MAX}
 
 
-def test_a_loaded_group_begins_a_new_history() -> None:
+def test_loaded_group_starts_a_new_history() -> None:
     world = World()
     world.stable("A")
     assert list(world.reload().group.history) == []
 
 
-def test_an_empty_group_and_an_unknown_one_are_told_apart() -> None:
+def test_empty_group_has_a_view_and_an_unknown_group_has_none() -> None:
     world = World()
     (leader,) = world.stable("A")
     world.submit(leave(leader))
@@ -229,7 +229,7 @@ def test_an_empty_group_and_an_unknown_one_are_told_apart() -> None:
     assert view_group(world.state, "none", 0, 0) is None
 
 
-def test_a_view_is_bounded_and_says_so() -> None:
+def test_view_is_bounded_and_says_if_it_is_not_whole() -> None:
     world = World()
     world.stable("A")
     assert view(world).is_whole

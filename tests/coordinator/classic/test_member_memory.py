@@ -56,7 +56,7 @@ def full_world() -> tuple[World, str]:
 
 
 @given(steps)
-def test_the_count_is_the_sum_over_all_members_after_any_history(
+def test_count_is_the_sum_over_all_members_after_any_history(
     history: list[tuple[str, *tuple[object, ...]]],
 ) -> None:
     life = Life(0, 5)
@@ -67,7 +67,7 @@ def test_the_count_is_the_sum_over_all_members_after_any_history(
         assert other.state.member_memory.held == of_members(other.state)
 
 
-def test_a_group_that_is_loaded_over_is_counted_once() -> None:
+def test_group_that_is_loaded_again_is_counted_once() -> None:
     world = World()
     world.stable("a", protocols=LARGE)
     world.records *= 3
@@ -75,7 +75,7 @@ def test_a_group_that_is_loaded_over_is_counted_once() -> None:
     assert other.state.member_memory.held == of_members(other.state) > 50_000
 
 
-def test_a_shard_that_is_forgotten_gives_back_what_it_held() -> None:
+def test_dropped_shard_releases_its_memory() -> None:
     memory = MemberMemory()
     world = World()
     world.state.member_memory = memory
@@ -94,7 +94,7 @@ def test_wide_characters_are_counted_as_wide() -> None:
     assert growth > 90_000
 
 
-def test_member_ids_that_nobody_has_joined_with_are_counted() -> None:
+def test_member_ids_that_were_never_used_are_counted() -> None:
     """They stay until the session timeouts of those who asked: 6,000 of them held 195 MB."""
     world = World()
     memory = world.state.member_memory
@@ -112,7 +112,7 @@ def test_member_ids_that_nobody_has_joined_with_are_counted() -> None:
 
 
 @pytest.mark.parametrize("goes", [leave, lambda one: join(one, group_id="g", api_version=9)])
-def test_a_member_id_that_is_used_or_given_up_is_counted_no_more(
+def test_used_or_abandoned_member_id_is_no_longer_counted(
     goes: Callable[[str], Operation],
 ) -> None:
     world = World()
@@ -124,7 +124,7 @@ def test_a_member_id_that_is_used_or_given_up_is_counted_no_more(
     assert world.state.member_memory.held == of_members(world.state)
 
 
-def test_a_deleted_group_gives_back_what_it_held() -> None:
+def test_deleted_group_releases_its_memory() -> None:
     world = World()
     world.stable("a")
     world.pass_ms(REBALANCE_MS)
@@ -133,20 +133,20 @@ def test_a_deleted_group_gives_back_what_it_held() -> None:
     assert world.state.member_memory.held == 0
 
 
-def test_a_member_for_which_there_is_no_room_is_told_to_come_again() -> None:
+def test_new_member_above_the_memory_limit_gets_coordinator_not_available() -> None:
     world, _ = full_world()
     assert code_of(world.ask(join(group_id="h"))) == NOT_AVAILABLE
     assert code_of(world.ask(join(group_id="h", api_version=9))) == NOT_AVAILABLE
     assert "h" not in world.state.groups
 
 
-def test_it_joins_when_others_have_gone() -> None:
+def test_new_member_joins_after_others_have_left() -> None:
     world, _ = full_world()
     world.pass_ms(REBALANCE_MS)
     joined_as(world.ask(join(group_id="h")))
 
 
-def test_members_that_there_are_go_on_while_there_is_no_room() -> None:
+def test_members_rejoin_and_sync_while_memory_is_full() -> None:
     world, member_id = full_world()
     for generation_id in (2, 3):
         assert joined_as(world.ask(join(member_id, protocols=LARGE))).generation_id == generation_id
@@ -155,14 +155,14 @@ def test_members_that_there_are_go_on_while_there_is_no_room() -> None:
         assert world.group.state.value == "Stable"
 
 
-def test_a_static_member_takes_its_place_back_while_there_is_no_room() -> None:
+def test_static_member_returns_while_memory_is_full() -> None:
     world = World()
     world.stable("a", instance="i", protocols=LARGE)
     world.state.member_memory.bytes_max = world.state.member_memory.held
     joined_as(world.ask(join(instance="i", client_id="a", protocols=LARGE, api_version=9)))
 
 
-def test_a_member_that_grows_beyond_the_bound_stays_what_it_was() -> None:
+def test_member_that_would_exceed_the_memory_limit_is_unchanged() -> None:
     world, member_id = full_world()
     grown = (*LARGE, ("sticky", b""))
     assert code_of(world.ask(join(member_id, protocols=grown))) == NOT_AVAILABLE
@@ -170,7 +170,7 @@ def test_a_member_that_grows_beyond_the_bound_stays_what_it_was() -> None:
     assert world.group.state.value == "Stable"
 
 
-def test_an_assignment_for_which_there_is_no_room_is_not_kept() -> None:
+def test_assignment_above_the_memory_limit_is_not_kept() -> None:
     world, member_id = full_world()
     joined_as(world.ask(join(member_id, protocols=LARGE)))
     answer = world.ask(sync(member_id, 2, {member_id: bytes(1_000)}))
@@ -179,7 +179,7 @@ def test_an_assignment_for_which_there_is_no_room_is_not_kept() -> None:
     assert world.group.state.value == "PreparingRebalance"
 
 
-def test_what_joins_may_not_use_is_left_for_assignments() -> None:
+def test_memory_reserved_for_assignments_is_not_used_by_joins() -> None:
     world, member_id = full_world()
     memory = world.state.member_memory
     memory.bytes_max = memory.held + 2_000

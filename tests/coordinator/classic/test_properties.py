@@ -108,7 +108,7 @@ class Life(World):
 
 
 @given(steps, st.sampled_from([0, 3_000]), st.sampled_from([2, 1_000]))
-def test_generations_grow_by_one_and_nobody_is_left_waiting(
+def test_generations_grow_by_one_and_every_request_is_answered(
     history: list[tuple[str, *tuple[object, ...]]], delay_ms: int, size_max: int
 ) -> None:
     life = Life(delay_ms, size_max)
@@ -125,7 +125,7 @@ def test_generations_grow_by_one_and_nobody_is_left_waiting(
 
 
 @given(steps)
-def test_what_was_stored_is_the_last_stable_or_empty_group(
+def test_stored_group_is_the_last_stable_or_empty_one(
     history: list[tuple[str, *tuple[object, ...]]],
 ) -> None:
     life = Life(0, 1_000)

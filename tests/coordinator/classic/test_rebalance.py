@@ -35,7 +35,7 @@ def protocols(*names: str) -> tuple[tuple[str, bytes], ...]:
     return tuple((name, name.encode()) for name in names)
 
 
-def test_the_leader_alone_gets_the_metadata_of_all() -> None:
+def test_only_the_leader_gets_the_metadata_of_all_members() -> None:
     world = World()
     world.stable("A")
     new = world.submit(join(client_id="B", protocols=CHANGED))
@@ -48,7 +48,7 @@ def test_the_leader_alone_gets_the_metadata_of_all() -> None:
     assert metadata == [RANGE[0][1], CHANGED[0][1]]
 
 
-def test_the_protocol_is_the_one_that_all_support_and_most_like_best() -> None:
+def test_elected_protocol_is_supported_by_all_and_preferred_by_most() -> None:
     world = World(DELAYED)
     wishes = [("a", "b", "c"), ("b", "a", "x"), ("b", "c", "a")]
     waiters = [world.submit(join(protocols=protocols(*wish))) for wish in wishes]
@@ -57,7 +57,7 @@ def test_the_protocol_is_the_one_that_all_support_and_most_like_best() -> None:
     assert code_of(world.ask(join(protocols=protocols("c")))) == 23, "not all support it"
 
 
-def test_a_protocol_that_is_named_twice_counts_once() -> None:
+def test_protocol_named_twice_counts_once() -> None:
     world = World()
     (leader,) = world.stable("A")
     new = world.submit(join(protocols=protocols("range", "range")))
@@ -65,7 +65,7 @@ def test_a_protocol_that_is_named_twice_counts_once() -> None:
     assert joined_as(world.answers[new]).protocol_name == "range"
 
 
-def test_a_first_rebalance_waits_for_more_members_and_longer_when_they_come() -> None:
+def test_first_rebalance_waits_for_more_members_and_is_extended_when_they_join() -> None:
     world = World(DELAYED)
     first = world.submit(join())
     world.pass_ms(2_000)
@@ -87,7 +87,7 @@ def test_a_first_rebalance_is_extended_up_to_the_rebalance_timeout() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [-1, -(2**31), 0])
-def test_a_rebalance_timeout_below_zero_is_none(timeout_ms: int) -> None:
+def test_negative_rebalance_timeout_is_zero(timeout_ms: int) -> None:
     world = World()
     (leader,) = world.stable("A", rebalance_timeout_ms=timeout_ms)
     new = world.submit(join(rebalance_timeout_ms=timeout_ms))
@@ -95,9 +95,7 @@ def test_a_rebalance_timeout_below_zero_is_none(timeout_ms: int) -> None:
     assert joined_as(world.answers[new]).leader != leader
 
 
-def test_a_member_that_does_not_join_again_is_not_waited_for_longer_than_the_rebalance_timeout() -> (
-    None
-):
+def test_rebalance_waits_for_a_member_no_longer_than_the_rebalance_timeout() -> None:
     world = World()
     late, punctual = world.stable("A", "B")
     waiter = world.submit(join(punctual, protocols=CHANGED))
@@ -122,7 +120,7 @@ def test_members_that_do_not_sync_are_removed_after_the_rebalance_timeout() -> N
     assert list(world.group.members) == [follower]
 
 
-def test_a_rebalance_refuses_who_waits_for_an_assignment() -> None:
+def test_rebalance_fails_pending_syncs() -> None:
     world = World()
     _, follower = world.joined("A", "B")
     waiter = world.submit(sync(follower, 2))
@@ -130,7 +128,7 @@ def test_a_rebalance_refuses_who_waits_for_an_assignment() -> None:
     assert code_of(world.answers[waiter]) == 27
 
 
-def test_a_second_request_of_a_member_takes_the_place_of_the_first() -> None:
+def test_second_request_of_a_member_replaces_the_first() -> None:
     world = World()
     leader, follower = world.joined("A", "B")
     syncs = [world.submit(sync(follower, 2)) for _ in range(2)]
@@ -143,7 +141,7 @@ def test_a_second_request_of_a_member_takes_the_place_of_the_first() -> None:
     assert joined_as(world.answers[joins[1]]).generation_id == 3
 
 
-def test_every_member_gets_its_part_of_the_assignment_and_strangers_none() -> None:
+def test_every_member_gets_its_part_of_the_assignment_and_unknown_ids_are_ignored() -> None:
     world = World()
     leader, follower, idle = world.joined("A", "B", "C")
     waiters = [world.submit(sync(one, 3)) for one in (follower, idle)]
@@ -154,7 +152,7 @@ def test_every_member_gets_its_part_of_the_assignment_and_strangers_none() -> No
     assert world.group.members[follower].assignment == b"2"
 
 
-def test_an_assignment_that_cannot_be_stored_is_refused_and_the_group_rebalances() -> None:
+def test_assignment_that_cannot_be_stored_fails_and_the_group_rebalances() -> None:
     world = World(bytes_max=2_000)
     leader, follower = world.joined("A", "B")
     waiters = [
@@ -194,7 +192,7 @@ def test_a_commit_keeps_a_member_alive() -> None:
     assert code_of(world.ask(beat(member, 1))) == 0
 
 
-def test_who_waits_for_others_needs_no_heartbeats() -> None:
+def test_waiting_member_needs_no_heartbeats() -> None:
     world = World()
     leader, follower = world.joined("A", "B")
     world.submit(sync(follower, 2))
@@ -207,7 +205,7 @@ def test_who_waits_for_others_needs_no_heartbeats() -> None:
     assert not world.group.has_members, "its session began again with the answer"
 
 
-def test_a_new_member_that_waits_is_given_up_after_five_minutes() -> None:
+def test_new_member_that_waits_is_removed_after_five_minutes() -> None:
     world = World()
     (old,) = world.stable("A", rebalance_timeout_ms=NEW_MEMBER_TIMEOUT_MS * 2)
     waiter = world.submit(join())
@@ -240,7 +238,7 @@ def test_a_member_joins_with_the_id_that_it_was_given() -> None:
     assert joined_as(world.ask(join(given.member_id, api_version=9))).member_id == given.member_id
 
 
-def test_a_rebalance_waits_for_who_was_given_an_id_up_to_its_session_timeout() -> None:
+def test_rebalance_waits_for_an_issued_member_id_up_to_its_session_timeout() -> None:
     world = World()
     (leader,) = world.stable("A", session_timeout_ms=REBALANCE_MS)
     world.submit(join(api_version=4))
@@ -252,7 +250,7 @@ def test_a_rebalance_waits_for_who_was_given_an_id_up_to_its_session_timeout() -
     assert not world.group.pending_members
 
 
-def test_who_was_given_an_id_may_leave_with_it() -> None:
+def test_client_can_leave_with_an_issued_member_id() -> None:
     world = World()
     given = world.ask(join(api_version=4))
     assert isinstance(given, JoinGroupResponse)
@@ -261,7 +259,7 @@ def test_who_was_given_an_id_may_leave_with_it() -> None:
     assert code_of(world.ask(join(given.member_id, api_version=4))) == 25
 
 
-def test_ids_that_are_given_are_bounded() -> None:
+def test_number_of_issued_member_ids_is_bounded() -> None:
     world = World()
     world.submit(join(api_version=4))
     share = Share(world.state.member_memory)
@@ -270,7 +268,7 @@ def test_ids_that_are_given_are_bounded() -> None:
     assert code_of(world.ask(join(api_version=3))) == 0
 
 
-def test_the_longest_client_id_makes_a_member_id_that_a_string_of_the_protocol_holds() -> None:
+def test_longest_client_id_makes_a_member_id_that_fits_into_a_string() -> None:
     world = World()
     answer = joined_as(world.ask(join(client_id="\N{GRINNING FACE}" * 8_191)))
     assert len(answer.member_id.encode()) < 2**15
@@ -279,7 +277,7 @@ def test_the_longest_client_id_makes_a_member_id_that_a_string_of_the_protocol_h
 # group.max.size.
 
 
-def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
+def test_full_group_rejects_new_members_and_keeps_its_members() -> None:
     world = World(SETTINGS._replace(max_size=2))
     leader, _ = world.stable("A", "B")
     assert code_of(world.ask(join())) == 81
@@ -288,7 +286,7 @@ def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
     assert waiter not in world.answers
 
 
-def test_a_loaded_group_that_is_too_large_loses_who_joins_last() -> None:
+def test_loaded_group_that_is_too_large_rejects_the_last_to_join() -> None:
     world = World()
     ids = world.stable("A", "B", "C")
     loaded = World(SETTINGS._replace(max_size=2))
@@ -303,7 +301,7 @@ def test_a_loaded_group_that_is_too_large_loses_who_joins_last() -> None:
 # Leaving.
 
 
-def test_who_leaves_while_it_waits_is_answered() -> None:
+def test_pending_requests_of_a_leaving_member_fail() -> None:
     world = World()
     leader, follower = world.joined("A", "B")
     syncing = world.submit(sync(follower, 2))
@@ -316,13 +314,13 @@ def test_who_leaves_while_it_waits_is_answered() -> None:
     assert list(world.group.members) == [leader]
 
 
-def test_of_many_who_leave_each_has_its_answer() -> None:
+def test_each_of_many_leaving_members_gets_its_result() -> None:
     world = World()
     first, second, _ = world.stable("A", "B", "C")
     assert world.ask(leave(first, "stranger", second, first)) == (0, 25, 0, 25)
 
 
-def test_a_group_that_nobody_is_left_in_is_stored_empty() -> None:
+def test_group_without_members_is_stored_as_empty() -> None:
     world = World()
     ids = world.stable("A", "B")
     world.submit(leave(*ids))
@@ -341,7 +339,7 @@ def test_a_new_group_is_stored_before_its_first_member_is_answered() -> None:
     assert world.reload().group.state.value == "Empty"
 
 
-def test_a_reason_is_kept_up_to_a_length() -> None:
+def test_reason_is_truncated() -> None:
     world = World()
     (member,) = world.stable("A", reason="x" * 1_000)
     assert world.group.members[member].reason == "x" * 255
@@ -356,7 +354,7 @@ def test_time_is_in_milliseconds_to_clients_and_in_nanoseconds_to_deadlines() ->
     assert world.state.deadlines.get(key) == (world.now_ms + SESSION_MS) * MS
 
 
-def test_the_last_generation_that_a_record_can_hold_is_followed_by_the_first() -> None:
+def test_generation_wraps_around_after_the_last_one_that_a_record_can_hold() -> None:
     world = World()
     (leader,) = world.stable("A")
     world.group.generation_id = GENERATION_MAX

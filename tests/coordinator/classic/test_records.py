@@ -26,12 +26,12 @@ STORED = [
 ]
 
 
-def test_there_are_groups_that_kafka_stored() -> None:
+def test_kafka_stored_some_groups() -> None:
     assert len(STORED) >= 2
 
 
 @pytest.mark.parametrize(("key", "value"), STORED)
-def test_a_group_that_kafka_stored_is_stored_again_alike(key: bytes, value: bytes) -> None:
+def test_group_stored_by_kafka_is_stored_again_unchanged(key: bytes, value: bytes) -> None:
     world = World()
     replay_group(world.state, key, value)
     (group,) = world.state.groups.values()
@@ -68,7 +68,7 @@ def test_a_tombstone_removes_the_group() -> None:
     replay_group(world.state, *group_tombstone("another"))
 
 
-def test_damaged_bytes_are_no_group() -> None:
+def test_damaged_bytes_raise_a_protocol_error() -> None:
     world = World()
     world.stable("A")
     key, value = world.records[-1]
@@ -78,7 +78,7 @@ def test_damaged_bytes_are_no_group() -> None:
             replay_group(world.state, key, damaged)
 
 
-def test_sessions_of_loaded_members_begin_with_the_load() -> None:
+def test_sessions_of_loaded_members_start_with_the_load() -> None:
     world = World()
     ids = world.stable("A", "B")
     loaded = world.reload()
@@ -89,7 +89,7 @@ def test_sessions_of_loaded_members_begin_with_the_load() -> None:
 # Topics that members subscribe to.
 
 
-def test_a_consumer_group_reads_what_its_members_subscribe_to() -> None:
+def test_consumer_group_is_subscribed_to_topics_in_member_metadata() -> None:
     world = World()
     world.stable("A", protocols=CHANGED)
     for group in (world.group, world.reload().group):
@@ -111,13 +111,15 @@ def test_a_consumer_group_reads_what_its_members_subscribe_to() -> None:
         b"\0\0\0\0\0\1\0\1\xff",
     ],
 )
-def test_metadata_that_nobody_understands_may_be_of_every_topic(metadata: bytes) -> None:
+def test_metadata_that_cannot_be_parsed_counts_as_a_subscription_to_every_topic(
+    metadata: bytes,
+) -> None:
     world = World()
     world.stable("A", protocols=(("range", metadata),))
     assert world.group.subscribed_among(["t"])
 
 
-def test_a_group_of_another_protocol_may_read_every_topic() -> None:
+def test_group_of_another_protocol_type_counts_as_subscribed_to_every_topic() -> None:
     world = World()
     world.stable("A", protocol_type="connect", protocols=CHANGED)
     assert world.group.subscribed_among(["u"])

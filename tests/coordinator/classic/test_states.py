@@ -228,7 +228,7 @@ def test_every_event_in_every_state(state: ClassicGroupState, event: str) -> Non
         (partial(describe_group, "g"), 69),
     ],
 )
-def test_a_group_that_does_not_exist_knows_nobody(operation: Operation, code: int) -> None:
+def test_operations_on_a_missing_group_fail(operation: Operation, code: int) -> None:
     world = World()
     assert world.ask(operation) == code
     assert not world.state.groups

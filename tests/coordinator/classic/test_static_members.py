@@ -31,13 +31,13 @@ def static_group() -> tuple[World, str, str]:
     return world, leader, follower
 
 
-def test_a_static_member_joins_at_once_with_an_id_of_its_instance() -> None:
+def test_static_member_joins_at_once_with_an_id_that_starts_with_its_instance_id() -> None:
     answer = joined_as(World().ask(join(instance="node-7", api_version=9)))
     assert answer.member_id == "node-7-uuid1"
 
 
 @pytest.mark.parametrize("version", [5, 9])
-def test_a_follower_that_comes_back_takes_its_place_without_a_rebalance(version: int) -> None:
+def test_returning_static_follower_is_replaced_without_a_rebalance(version: int) -> None:
     world, leader, old = static_group()
     answer = joined_as(world.ask(join(instance="b", api_version=version)))
     assert (answer.generation_id, answer.leader, answer.members) == (2, leader, [])
@@ -47,7 +47,7 @@ def test_a_follower_that_comes_back_takes_its_place_without_a_rebalance(version:
     assert code_of(world.ask(beat(old, 2, "b"))) == 82
 
 
-def test_a_leader_that_comes_back_leads_but_does_not_assign() -> None:
+def test_returning_static_leader_leads_but_does_not_assign() -> None:
     world, _, _ = static_group()
     answer = joined_as(world.ask(join(instance="a", api_version=9)))
     assert answer.skip_assignment
@@ -55,14 +55,14 @@ def test_a_leader_that_comes_back_leads_but_does_not_assign() -> None:
     assert len(answer.members) == 2
 
 
-def test_an_old_client_that_comes_back_is_told_that_its_old_id_leads() -> None:
+def test_old_client_gets_the_former_member_id_as_leader_when_it_returns() -> None:
     world, old, _ = static_group()
     answer = joined_as(world.ask(join(instance="a", api_version=8)))
     assert (answer.leader, answer.members, answer.skip_assignment) == (old, [], False)
     assert world.group.leader_id == answer.member_id
 
 
-def test_who_came_back_is_stored() -> None:
+def test_returning_static_member_is_stored() -> None:
     world, leader, _ = static_group()
     new = joined_as(world.ask(join(instance="b"))).member_id
     loaded = world.reload()
@@ -71,14 +71,14 @@ def test_who_came_back_is_stored() -> None:
     assert code_of(loaded.ask(beat(new, 2, "b"))) == 0
 
 
-def test_who_cannot_be_stored_does_not_come_back() -> None:
+def test_static_member_that_cannot_be_stored_does_not_return() -> None:
     world, _, old = static_group()
     world.bytes_max = 10
     assert code_of(world.ask(join(instance="b"))) == -1
     assert code_of(world.ask(beat(old, 2, "b"))) == 0
 
 
-def test_who_comes_back_with_another_wish_causes_a_rebalance() -> None:
+def test_static_member_that_returns_with_another_protocol_preference_causes_a_rebalance() -> None:
     world = World()
     both = (("x", b""), ("y", b""))
     leader = joined_as(world.ask(join(instance="a", protocols=both))).member_id
@@ -88,12 +88,12 @@ def test_who_comes_back_with_another_wish_causes_a_rebalance() -> None:
     assert (answer.generation_id, answer.protocol_name) == (2, "y")
 
 
-def test_who_comes_back_with_other_metadata_does_not_cause_a_rebalance() -> None:
+def test_static_member_that_returns_with_other_metadata_causes_no_rebalance() -> None:
     world, _, _ = static_group()
     assert joined_as(world.ask(join(instance="b", protocols=CHANGED))).generation_id == 2
 
 
-def test_who_comes_back_before_the_assignment_causes_a_rebalance() -> None:
+def test_static_member_that_returns_before_the_assignment_causes_a_rebalance() -> None:
     world = World()
     old = joined_as(world.ask(join(instance="a"))).member_id
     waiter = world.submit(sync(old, 1, instance="a"))
@@ -129,7 +129,7 @@ def test_a_rebalance_keeps_static_members_that_have_not_joined() -> None:
     assert len(joined_as(world.answers[waiter]).members) == 2
 
 
-def test_a_rebalance_that_no_static_member_joins_waits_for_their_sessions() -> None:
+def test_rebalance_that_no_static_member_joins_lasts_until_their_sessions_expire() -> None:
     world, leader, follower = static_group()
     world.submit(join())
     new = next(reversed(world.group.members))
@@ -152,7 +152,7 @@ def test_an_administrator_removes_a_member_by_its_instance_id() -> None:
 
 
 @pytest.mark.parametrize("operation", ["join", "sync", "beat", "leave"])
-def test_a_member_id_that_has_not_the_instance_id_is_fenced(operation: str) -> None:
+def test_member_id_without_the_instance_id_is_fenced(operation: str) -> None:
     world, _, _ = static_group()
     asked = {
         "join": join("other", "b"),
@@ -164,14 +164,14 @@ def test_a_member_id_that_has_not_the_instance_id_is_fenced(operation: str) -> N
     assert answer == ((82,) if operation == "leave" else 82)
 
 
-def test_who_was_given_an_id_cannot_become_static_with_it() -> None:
+def test_issued_member_id_cannot_be_used_by_a_static_member() -> None:
     world = World()
     given = world.ask(join(api_version=4))
     assert isinstance(given, JoinGroupResponse)
     assert code_of(world.ask(join(given.member_id, "a", api_version=5))) == -1
 
 
-def test_who_comes_back_before_it_synced_still_has_to_sync() -> None:
+def test_static_member_that_returns_before_its_sync_still_has_to_sync() -> None:
     world = World()
     leader = joined_as(world.ask(join(instance="a"))).member_id
     waiter = world.submit(join(instance="b"))
@@ -186,7 +186,7 @@ def test_who_comes_back_before_it_synced_still_has_to_sync() -> None:
     assert list(world.group.members) == [leader]
 
 
-def test_the_session_of_who_waited_for_an_assignment_begins_again_with_its_refusal() -> None:
+def test_session_of_a_pending_sync_restarts_when_the_sync_fails() -> None:
     world = World()
     leader = joined_as(world.ask(join(instance="a"))).member_id
     world.submit(join(instance="b"))

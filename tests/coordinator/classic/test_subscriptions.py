@@ -26,7 +26,7 @@ def holders(metadata: bytes) -> int:
 
 
 @pytest.mark.parametrize("goes", ["it leaves", "it says something else"])
-def test_nothing_is_held_of_what_a_member_does_not_say_any_more(goes: str) -> None:
+def test_metadata_that_no_member_has_any_longer_is_released(goes: str) -> None:
     world = World()
     metadata = metadata_of("t")
     before = holders(metadata)
@@ -40,7 +40,7 @@ def test_nothing_is_held_of_what_a_member_does_not_say_any_more(goes: str) -> No
     assert holders(metadata) == before
 
 
-def test_names_that_all_members_have_are_read_once() -> None:
+def test_names_that_all_members_share_are_parsed_once() -> None:
     names = [f"topic-{number}" for number in range(100)]
     members = [metadata_of(*names) + bytes([number % 256]) for number in range(COUNT)]
     with counting_calls() as calls:
@@ -54,23 +54,23 @@ def test_different_names_are_all_found() -> None:
     assert topics_of(members) == frozenset(["t", *(f"t{number}" for number in range(20))])
 
 
-def test_a_beginning_of_another_list_is_not_taken_for_it() -> None:
+def test_prefix_of_another_list_is_not_mistaken_for_it() -> None:
     assert topics_of([metadata_of("a", "b"), metadata_of("a"), metadata_of()]) == frozenset("ab")
     assert topics_of([metadata_of(), metadata_of("a")]) == frozenset("a")
 
 
-def test_a_negative_version_is_no_subscription() -> None:
+def test_negative_version_is_not_a_subscription() -> None:
     assert topics_of([metadata_of("a"), b"\xff\xff" + metadata_of("a")[2:]]) is None
 
 
-def test_more_names_than_are_read_may_be_of_every_topic() -> None:
+def test_more_names_than_the_limit_count_as_every_topic() -> None:
     names = [str(number) for number in range(NAMES_MAX + 1)]
     assert topics_of([metadata_of(*names[:-1])]) == frozenset(names[:-1])
     assert topics_of([metadata_of(*names)]) is None
     assert topics_of([metadata_of(*names[:-1]), metadata_of(names[-1])]) is None
 
 
-def test_a_group_asks_for_its_members_as_they_are() -> None:
+def test_subscription_follows_the_current_members() -> None:
     world = World()
     first, _ = world.stable("A", "B", protocols=(("range", metadata_of("t")),))
     assert world.group.subscribed_among(["t", "u"]) == {"t"}

@@ -19,7 +19,7 @@ ALL: dict[str, Any] = {
 }
 
 
-def test_it_holds_what_it_was_given() -> None:
+def test_fields_hold_the_given_values() -> None:
     made: Any = Committed(**ALL)
     assert {name: getattr(made, name) for name in ALL} == ALL
     short = Committed(5, 3, "m", 1_000)
@@ -27,7 +27,7 @@ def test_it_holds_what_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_each_field_tells_two_apart(name: str) -> None:
+def test_values_that_differ_in_one_field_are_unequal(name: str) -> None:
     other: Any = ALL | {name: {"metadata": "n", "topic_id": bytes(16)}.get(name, 9)}
     one, same, differs = Committed(**ALL), Committed(**ALL), Committed(**other)
     assert (one == same, hash(one) == hash(same)) == (True, True)
@@ -35,7 +35,7 @@ def test_each_field_tells_two_apart(name: str) -> None:
     assert f"{name}={ALL[name]!r}" in repr(one)
 
 
-def test_it_equals_its_copies_and_no_tuple() -> None:
+def test_copies_are_equal_and_tuples_are_not() -> None:
     one: Any = Committed(**ALL)
     assert one != tuple(ALL.values())
     assert copy(one) == one
@@ -53,17 +53,17 @@ def test_it_equals_its_copies_and_no_tuple() -> None:
         ("topic_id", bytes(17), ValueError),
     ],
 )
-def test_what_cannot_be_stored_is_refused(name: str, value: Any, error: type[Exception]) -> None:
+def test_invalid_value_is_rejected(name: str, value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         Committed(**ALL | {name: value})
 
 
-def test_it_cannot_be_changed() -> None:
+def test_fields_are_read_only() -> None:
     with pytest.raises(AttributeError):
         Committed(5, 3, "m", 1_000).offset = 6
 
 
-def test_a_million_are_small_and_cost_the_collector_nothing() -> None:
+def test_object_is_small_and_not_tracked_by_the_collector() -> None:
     one = Committed(5, 3, "m", 1_000)
     assert sys.getsizeof(one) <= 80
     assert not gc.is_tracked(one)

@@ -25,7 +25,7 @@ def _deleted(world: ShardWorld) -> None:
 
 
 @pytest.mark.parametrize("go", [_expired, _deleted])
-def test_many_offsets_go_in_many_turns(go: Callable[[ShardWorld], None]) -> None:
+def test_many_offsets_are_removed_in_many_turns(go: Callable[[ShardWorld], None]) -> None:
     world = ShardWorld(bytes_max=1_000_000)
     assert world.ask(commit(*(at(5, partition=number) for number in range(COUNT)))) is None
     go(world)
@@ -43,7 +43,7 @@ def test_many_offsets_go_in_many_turns(go: Callable[[ShardWorld], None]) -> None
     assert world.reload().rows() == world.rows() == {}
 
 
-def test_each_turn_of_expiry_looks_at_some_topics() -> None:
+def test_each_turn_of_expiry_checks_some_topics() -> None:
     world = ShardWorld(bytes_max=1_000_000)
     offsets = (at(5, topic=f"t{number}") for number in range(COUNT))
     assert world.ask(commit(*offsets)) is None
@@ -94,7 +94,7 @@ def test_deletions_do_not_delay_expiry() -> None:
     raise AssertionError("the search for expired offsets does not end")
 
 
-def test_a_transaction_that_commits_during_a_search_brings_nothing_of_a_deleted_topic() -> None:
+def test_transaction_that_commits_during_a_search_adds_no_offsets_of_a_deleted_topic() -> None:
     world = ShardWorld(bytes_max=120, topic_id=NEW_ID)
     for partition in range(4):
         world.write(1, ("g", "t", partition), stored(5, OLD_ID))

@@ -39,7 +39,7 @@ def shards() -> list[GroupShard]:
     return [loaded(partition) for partition in range(PARTITIONS)]
 
 
-def test_the_offsets_are_those_that_kafka_said(shards: list[GroupShard]) -> None:
+def test_offsets_equal_those_that_kafka_listed(shards: list[GroupShard]) -> None:
     ours = {
         (group_id, topic, partition, one.offset, one.leader_epoch, one.metadata)
         for shard in shards
@@ -60,7 +60,7 @@ def test_no_transaction_is_open(shards: list[GroupShard]) -> None:
     )
 
 
-def test_the_classic_groups_are_those_that_kafka_said(shards: list[GroupShard]) -> None:
+def test_classic_groups_equal_those_that_kafka_listed(shards: list[GroupShard]) -> None:
     groups = {name: group for shard in shards for name, group in shard.groups.items()}
     said = {row["GroupId"]: row for row in expected("cluster")["groups"]}
     classic = {name: row for name, row in said.items() if row["GroupType"] == "classic"}
@@ -72,7 +72,7 @@ def test_the_classic_groups_are_those_that_kafka_said(shards: list[GroupShard]) 
     assert groups.keys() == classic.keys()
 
 
-def test_the_consumer_groups_are_those_that_kafka_said(shards: list[GroupShard]) -> None:
+def test_consumer_groups_equal_those_that_kafka_listed(shards: list[GroupShard]) -> None:
     groups = {name: group for shard in shards for name, group in shard.consumer_groups.items()}
     assert {name: group.state.value for name, group in groups.items()} == {
         row["GroupId"]: row["GroupState"]

@@ -99,7 +99,7 @@ class Life:
 
 
 @given(steps)
-def test_offsets_are_those_of_the_dictionary(history: list[Step]) -> None:
+def test_offsets_equal_those_of_the_dictionary(history: list[Step]) -> None:
     life = Life()
     for step in history:
         life.step(*step)
@@ -107,7 +107,7 @@ def test_offsets_are_those_of_the_dictionary(history: list[Step]) -> None:
 
 
 @given(steps, st.booleans())
-def test_what_was_stored_replays_to_the_same_offsets(history: list[Step], committed: bool) -> None:
+def test_stored_records_replay_to_the_same_offsets(history: list[Step], committed: bool) -> None:
     life = Life()
     for step in history:
         life.step(*step)
@@ -122,7 +122,7 @@ def test_what_was_stored_replays_to_the_same_offsets(history: list[Step], commit
 
 
 @given(steps)
-def test_what_is_fetched_does_not_change_with_later_commits(history: list[Step]) -> None:
+def test_fetched_offsets_do_not_change_with_later_commits(history: list[Step]) -> None:
     life = Life()
     kept: list[tuple[object, dict[str, dict[int, Committed]]]] = []
     for step in history:

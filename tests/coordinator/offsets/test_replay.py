@@ -21,7 +21,7 @@ def replayed(*records: tuple[bytes, bytes | None]) -> dict[tuple[str, str, int],
 
 
 @given(st.lists(st.tuples(PLACES, st.integers(0, 99)), max_size=20))
-def test_each_offset_is_read_for_its_own_place(
+def test_each_offset_is_replayed_for_its_group_and_partition(
     commits: list[tuple[tuple[str, str, int], int]],
 ) -> None:
     records = [
@@ -31,13 +31,13 @@ def test_each_offset_is_read_for_its_own_place(
     assert replayed(*records) == {place: stored(offset) for place, offset in commits}
 
 
-def test_bytes_behind_a_key_are_no_partition() -> None:
+def test_trailing_bytes_of_a_key_are_ignored() -> None:
     key, value = OffsetRecords("g", "t").of(3, stored(5))
     assert replayed((key + b"\0\0\0\7", value)) == {("g", "t", 3): stored(5)}
 
 
 @pytest.mark.parametrize("length", [2, 3, 5, 8, 11])
-def test_a_key_that_ends_early_is_refused(length: int) -> None:
+def test_truncated_key_is_rejected(length: int) -> None:
     key, value = OffsetRecords("g", "t").of(3, stored(5))
     assert length < len(key)
     with pytest.raises(ProtocolError):

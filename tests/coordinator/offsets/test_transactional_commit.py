@@ -82,7 +82,7 @@ def offset(world: ShardWorld) -> int | None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_an_offset_counts_when_its_transaction_is_committed(committed: bool) -> None:
+def test_offset_is_visible_after_its_transaction_commits(committed: bool) -> None:
     world = ShardWorld()
     assert commit(world, asked()) is None
     for one in (world, world.reload()):
@@ -106,13 +106,13 @@ def test_a_commit_of_another_epoch_is_verified() -> None:
     guard_of(world, asked(producer_epoch=EPOCH - 1))
 
 
-def test_what_was_open_before_a_load_is_verified_again() -> None:
+def test_pending_offset_of_before_a_load_is_verified_again() -> None:
     world = ShardWorld()
     commit(world, asked())
     guard_of(world.reload(), asked())
 
 
-def test_a_commit_that_its_marker_has_overtaken_is_refused() -> None:
+def test_commit_after_the_marker_of_its_transaction_is_rejected() -> None:
     world = ShardWorld()
     guard = guard_of(world, asked())
     end(world, committed=False)
@@ -120,7 +120,7 @@ def test_a_commit_that_its_marker_has_overtaken_is_refused() -> None:
     assert not world.pending()
 
 
-def test_the_marker_of_another_producer_overtakes_nothing() -> None:
+def test_marker_of_another_producer_rejects_no_commit() -> None:
     world = ShardWorld()
     guard = guard_of(world, asked())
     end(world, committed=True, producer_id=PRODUCER + 1)
@@ -138,7 +138,7 @@ def test_the_marker_of_another_producer_overtakes_nothing() -> None:
         (TV1, EPOCH + 1, InvalidTxnStateError.code),
     ],
 )
-def test_the_marker_of_the_transaction_before_overtakes_nothing(
+def test_marker_of_the_previous_transaction_rejects_no_commit(
     version: int, marker_epoch: int, expected: int | None
 ) -> None:
     """A client of TV2 begins the next transaction when the last one is decided: its markers may still be on their way.
@@ -151,7 +151,7 @@ def test_the_marker_of_the_transaction_before_overtakes_nothing(
     assert world.ask(partial(commit_in_transaction, asked(), guard)) == expected
 
 
-def test_who_asked_another_life_of_the_shard_asks_again() -> None:
+def test_guard_of_a_reloaded_shard_fails_with_load_in_progress() -> None:
     world = ShardWorld()
     guard = guard_of(world, asked())
     again = world.reload()
@@ -160,7 +160,7 @@ def test_who_asked_another_life_of_the_shard_asks_again() -> None:
     assert not again.pending()
 
 
-def test_guards_are_known_as_long_as_the_ends_since_are() -> None:
+def test_guard_is_valid_as_long_as_later_ends_are_kept() -> None:
     table = OpenTransactions()
     first = table.guard()
     for producer_id in range(ENDS_KEPT):

@@ -10,7 +10,7 @@ def offset(world: ShardWorld) -> int | None:
     return None if committed is None else committed.offset
 
 
-def test_a_commit_overtakes_an_open_transaction() -> None:
+def test_commit_replaces_the_offset_of_an_open_transaction() -> None:
     world = ShardWorld()
     world.write(7, ROW, stored(1))
     world.ask(commit(at(5)))
@@ -19,7 +19,7 @@ def test_a_commit_overtakes_an_open_transaction() -> None:
     assert not world.pending()
 
 
-def test_a_later_transaction_that_ends_first_counts() -> None:
+def test_offset_written_last_wins_if_its_transaction_ends_first() -> None:
     world = ShardWorld()
     world.write(7, ROW, stored(6))
     world.write(8, ROW, stored(9))
@@ -28,7 +28,7 @@ def test_a_later_transaction_that_ends_first_counts() -> None:
     assert offset(world) == 9
 
 
-def test_an_aborted_transaction_overtakes_nothing() -> None:
+def test_aborted_transaction_replaces_nothing() -> None:
     world = ShardWorld()
     world.write(7, ROW, stored(6))
     world.write(8, ROW, stored(9))
@@ -37,7 +37,7 @@ def test_an_aborted_transaction_overtakes_nothing() -> None:
     assert offset(world) == 6
 
 
-def test_an_offset_that_is_deleted_does_not_come_back_with_its_marker() -> None:
+def test_deleted_offset_does_not_return_with_its_marker() -> None:
     world = ShardWorld()
     world.write(7, ROW, stored(6))
     assert world.ask(delete("g", ("t", 0))) == frozenset()
@@ -56,7 +56,7 @@ def loaded_again(world: ShardWorld) -> ShardWorld:
     return again
 
 
-def test_a_pending_offset_of_a_new_topic_survives_what_the_log_has_of_the_old_one() -> None:
+def test_pending_offset_of_a_new_topic_survives_records_of_the_old_topic() -> None:
     """The search for offsets of deleted topics took all pending ones of that name.
 
     The log still had a record of the old topic, so that each load began such a search.
@@ -79,7 +79,7 @@ def test_a_pending_offset_of_a_deleted_topic_is_removed() -> None:
     assert offset(again) is None
 
 
-def test_a_pending_offset_of_a_new_topic_keeps_its_place_from_the_old_ones_tombstone() -> None:
+def test_tombstone_of_the_old_topic_keeps_the_pending_offset_of_the_new_one() -> None:
     world = ShardWorld()
     world.ask(commit(at(5, topic_id=OLD_ID)))
     world.write(7, ROW, stored(9, NEW_ID))
@@ -88,7 +88,7 @@ def test_a_pending_offset_of_a_new_topic_keeps_its_place_from_the_old_ones_tombs
     assert offset(again) == offset(again.reload(topic_id=NEW_ID)) == 9
 
 
-def test_the_offset_of_a_deleted_topic_goes_once_no_pending_one_is_in_its_place() -> None:
+def test_offset_of_a_deleted_topic_is_removed_once_no_pending_offset_replaces_it() -> None:
     world = ShardWorld()
     world.ask(commit(at(5, topic_id=OLD_ID)))
     world.write(7, ROW, stored(9, NEW_ID))

@@ -33,7 +33,7 @@ def test_a_second_producer_fences_the_first() -> None:
     assert world.ask(verify(100, 0, T0)) == 90
 
 
-def test_a_repeated_init_gets_the_same_answer_until_the_epoch_is_used() -> None:
+def test_repeated_init_gets_the_same_answer_until_the_epoch_is_used() -> None:
     world = World(transaction(epoch=5))
     for _ in range(3):
         assert producer(world.ask(init(7, 5))) == (7, 6)
@@ -50,7 +50,7 @@ def test_a_repeated_init_is_fenced_by_a_new_client() -> None:
     assert world.ask(init(7, 6)) == 90
 
 
-def test_a_repeated_init_is_fenced_after_a_load_as_by_kafka() -> None:
+def test_repeated_init_is_fenced_after_a_load_as_in_kafka() -> None:
     world = World(transaction(epoch=5))
     world.ask(init(7, 5))
     world = world.reload()
@@ -58,7 +58,7 @@ def test_a_repeated_init_is_fenced_after_a_load_as_by_kafka() -> None:
     assert producer(world.ask(init(7, 6))) == (7, 7)
 
 
-def test_an_init_after_the_end_of_a_transaction_goes_on_with_its_epoch() -> None:
+def test_init_after_a_lost_end_response_continues_with_the_new_epoch() -> None:
     # The client did not get the answer of EndTxn, and begins again with the epoch that it knows.
     world = World(transaction(ONGOING))
     assert producer(world.ask(commit(7, 5))) == (7, 6)
@@ -73,7 +73,7 @@ def test_a_client_whose_id_expired_gets_a_new_producer_id() -> None:
 
 
 @pytest.mark.parametrize("version", [TV1, TV2])
-def test_a_new_producer_aborts_what_the_old_one_left_open(version: int) -> None:
+def test_new_producer_aborts_the_open_transaction_of_the_old_one(version: int) -> None:
     world = World(transaction(ONGOING, version=version))
     assert world.ask(init()) == 51
     # The epoch rises for the fence, and once more for the new producer: it is never both's.
@@ -87,7 +87,7 @@ def test_a_new_producer_aborts_what_the_old_one_left_open(version: int) -> None:
     assert world.ask(commit(7, 5, version=TV1)) == 90
 
 
-def test_who_was_timed_out_may_go_on_with_tv2() -> None:
+def test_timed_out_producer_can_continue_with_tv2() -> None:
     world = World(transaction(ONGOING))
     world.pass_ms(TIMEOUT_MS + 1)
     assert world.ask(abort(7, 5)) == 51
@@ -97,7 +97,7 @@ def test_who_was_timed_out_may_go_on_with_tv2() -> None:
     assert producer(world.ask(add(7, 6, T0))) == 0
 
 
-def test_who_was_timed_out_is_fenced_with_tv1() -> None:
+def test_timed_out_producer_is_fenced_with_tv1() -> None:
     world = World(transaction(ONGOING, version=TV1))
     world.pass_ms(TIMEOUT_MS + 1)
     world.write_markers()
@@ -106,7 +106,7 @@ def test_who_was_timed_out_is_fenced_with_tv1() -> None:
     assert producer(world.ask(init(7, 5))) == (7, 6)
 
 
-def test_repeated_ends_of_tv2_name_the_epoch_that_the_first_gave() -> None:
+def test_repeated_ends_of_tv2_return_the_epoch_of_the_first() -> None:
     world = World(transaction(ONGOING))
     assert producer(world.ask(commit(7, 5))) == (7, 6)
     assert world.ask(commit(7, 5)) == 51
@@ -136,7 +136,7 @@ def test_a_late_end_of_tv2_does_not_decide_the_next_transaction() -> None:
     assert shape(world.one()) == (ONGOING, 7, 6)
 
 
-def test_a_client_of_tv1_after_one_of_tv2_and_back() -> None:
+def test_client_of_tv1_after_one_of_tv2_and_back() -> None:
     world = World()
     world.ask(init())
     world.ask(add(100, 0, T0))
@@ -155,7 +155,7 @@ def test_a_client_of_tv1_after_one_of_tv2_and_back() -> None:
     assert world.effects[0].transaction_version == TV2
 
 
-def test_a_fenced_producer_does_not_get_the_epoch_of_who_fenced_it() -> None:
+def test_fenced_producer_does_not_get_the_epoch_of_its_successor() -> None:
     for end in (commit, abort):
         world = World(transaction(epoch=4))
         assert producer(world.ask(init())) == (7, 5)

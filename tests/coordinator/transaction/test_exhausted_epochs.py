@@ -53,14 +53,14 @@ def test_the_last_epoch_ends_with_a_new_producer_id(end: Callable[[int, int], Op
     assert world.ask(end(7, LAST)) == 49
 
 
-def test_the_epoch_before_the_last_is_followed_by_the_last() -> None:
+def test_last_epoch_follows_the_one_before_it() -> None:
     world = World(transaction(ONGOING, epoch=LAST - 1))
     assert producer(world.ask(commit(7, LAST - 1))) == (7, LAST)
     world.write_markers()
     assert shape(world.one()) == (COMPLETE_COMMIT, 7, LAST)
 
 
-def test_an_init_after_the_end_with_a_new_producer_id_gets_that() -> None:
+def test_init_after_the_end_with_a_new_producer_id_gets_that_id() -> None:
     world = exchanged()
     for _ in range(2):
         assert producer(world.ask(init(7, LAST))) == (100, 0)
@@ -76,7 +76,7 @@ def exchanged() -> World:
     return world
 
 
-def test_only_the_last_epoch_of_the_old_producer_id_is_known() -> None:
+def test_only_the_last_epoch_of_the_old_producer_id_is_accepted() -> None:
     world = exchanged()
     for epoch in (0, LAST - 1, MAX):
         assert world.ask(init(7, epoch)) == 90
@@ -106,7 +106,7 @@ def test_tv1_ends_transactions_of_the_last_epoch_in_place() -> None:
 
 @pytest.mark.parametrize("state", [EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT])
 @pytest.mark.parametrize("epoch", [LAST, MAX])
-def test_an_exhausted_producer_id_is_exchanged_by_init(state: TransactionState, epoch: int) -> None:
+def test_init_replaces_an_exhausted_producer_id(state: TransactionState, epoch: int) -> None:
     world = World(transaction(state, epoch=epoch))
     for _ in range(2):
         assert producer(world.ask(init(7, epoch))) == (100, 0)
@@ -115,20 +115,20 @@ def test_an_exhausted_producer_id_is_exchanged_by_init(state: TransactionState, 
     assert world.ask(init(7, epoch)) == 90
 
 
-def test_a_new_client_fences_who_exhausted_the_producer_id() -> None:
+def test_new_client_fences_the_producer_that_exhausted_its_id() -> None:
     world = World(transaction(epoch=LAST))
     assert producer(world.ask(init())) == (100, 0)
     assert world.ask(init(7, LAST)) == 90
 
 
-def test_the_last_epoch_can_be_asked_for_again() -> None:
+def test_init_that_returned_the_last_epoch_can_be_repeated() -> None:
     world = World(transaction(epoch=LAST - 1))
     for _ in range(2):
         assert producer(world.ask(init(7, LAST - 1))) == (7, LAST)
 
 
 @pytest.mark.parametrize("by_timeout", [True, False])
-def test_a_fence_at_the_last_epoch_gives_no_client_the_highest(by_timeout: bool) -> None:
+def test_fence_at_the_last_epoch_gives_no_client_the_highest_epoch(by_timeout: bool) -> None:
     world = World(transaction(ONGOING, epoch=LAST))
     if by_timeout:
         world.pass_ms(TIMEOUT_MS + 1)
@@ -149,7 +149,9 @@ def test_a_fence_raises_the_epoch_once() -> None:
 
 
 @pytest.mark.parametrize("state", [ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_ABORT])
-def test_the_highest_epoch_is_lived_with_where_kafka_stored_it(state: TransactionState) -> None:
+def test_transaction_stored_by_kafka_with_the_highest_epoch_can_end(
+    state: TransactionState,
+) -> None:
     world = World(transaction(state, epoch=MAX))
     assert world.ask(add(7, MAX, T0)) in (90, 51)
     assert world.ask(commit(7, MAX)) in (90, 51)
@@ -161,7 +163,7 @@ def test_the_highest_epoch_is_lived_with_where_kafka_stored_it(state: Transactio
     assert answer[0] >= 100
 
 
-def test_without_a_new_producer_id_at_hand_nothing_changes() -> None:
+def test_without_a_free_producer_id_nothing_changes() -> None:
     world = World(transaction(epoch=LAST), transaction(ONGOING, transactional_id="y", epoch=LAST))
     world.ids_at_hand = False
     assert world.ask(init(name="z")) == 14

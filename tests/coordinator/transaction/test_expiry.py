@@ -44,7 +44,7 @@ def test_an_id_with_a_transaction_never_expires(state: TransactionState) -> None
     assert world.one().state is state
 
 
-def test_whatever_is_stored_of_an_id_keeps_it() -> None:
+def test_any_stored_change_delays_the_expiry_of_an_id() -> None:
     world = World(transaction())
     world.pass_ms(EXPIRATION_MS - INTERVAL_MS // 2)
     world.ask(add(7, 5, T0))
@@ -56,14 +56,14 @@ def test_whatever_is_stored_of_an_id_keeps_it() -> None:
     assert not world.shard.by_id
 
 
-def test_an_id_that_expired_begins_with_a_new_producer_id() -> None:
+def test_expired_id_starts_with_a_new_producer_id() -> None:
     world = World(transaction())
     world.pass_ms(EXPIRATION_MS + INTERVAL_MS)
     assert world.ask(commit(7, 5)) == 49
     assert producer(world.ask(init(7, 5))) == (100, 0)
 
 
-def test_a_search_goes_on_in_the_next_turn() -> None:
+def test_search_continues_in_the_next_turn() -> None:
     count = 2 * SEARCHED_MAX + 1
     world = World(*[transaction(transactional_id=f"x{one}") for one in range(count)])
     world.now_ms += EXPIRATION_MS
@@ -95,7 +95,7 @@ def test_a_tombstone_that_fits_into_no_batch_does_not_end_the_search() -> None:
     assert list(world.shard.by_id) == [names[1]]
 
 
-def test_ids_that_come_and_go_during_a_search_do_not_disturb_it() -> None:
+def test_ids_added_and_removed_during_a_search_do_not_disturb_it() -> None:
     world = World(*[transaction(transactional_id=f"x{one}") for one in range(SEARCHED_MAX + 1)])
     world.now_ms += EXPIRATION_MS
     world.shard.run_due(world.turn())

@@ -48,7 +48,7 @@ def test_a_transaction_that_fits_into_a_batch_can_always_be_ended(
     assert world.is_quiet
 
 
-def test_ids_are_refused_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_are_rejected_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "BYTES_MAX", 100_000)
     world, count = World(), 0
     while isinstance(producer(world.ask(init(name=f"x{count}"))), tuple):
@@ -61,7 +61,7 @@ def test_ids_are_refused_when_they_fill_the_memory(monkeypatch: pytest.MonkeyPat
     assert world.ask(add(100, 1, *many(10), name="x0")) == REFUSED
 
 
-def test_long_ids_count_as_much_as_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_ids_count_with_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "BYTES_MAX", 100_000)
     world = World()
     answers = [world.ask(init(name=f"{one}{'ü' * 16_000}")) for one in range(10)]
@@ -69,7 +69,7 @@ def test_long_ids_count_as_much_as_they_take(monkeypatch: pytest.MonkeyPatch) ->
     assert len(world.shard.by_id) < 7
 
 
-def test_all_that_was_taken_is_given_back() -> None:
+def test_all_memory_is_released() -> None:
     world = World(transaction(ONGOING))
     empty = World(transaction()).shard.bytes_used
     assert world.shard.bytes_used > empty
@@ -78,7 +78,7 @@ def test_all_that_was_taken_is_given_back() -> None:
     assert world.shard.bytes_used == empty
 
 
-def test_a_full_shard_is_loaded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_shard_can_still_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_module, "BYTES_MAX", 1_000)
     world = World(*[transaction(ONGOING, transactional_id=f"x{one}") for one in range(10)])
     assert len(world.shard.by_id) == 10
@@ -93,7 +93,7 @@ def test_topic_names_are_shared() -> None:
     assert len(names) == 1
 
 
-def test_nothing_is_stored_for_partitions_that_are_in() -> None:
+def test_nothing_is_stored_for_partitions_already_in_the_transaction() -> None:
     world = World(transaction())
     world.ask(add(7, 5, T0))
     records = len(world.records)

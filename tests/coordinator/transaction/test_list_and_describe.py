@@ -67,7 +67,7 @@ ALL = ["empty", "old", "new", "ended"]
         (TransactionFilters({ONGOING}, {4}), []),
     ],
 )
-def test_only_what_passes_all_filters_is_listed(
+def test_only_transactions_that_pass_all_filters_are_listed(
     filters: TransactionFilters, names: list[str]
 ) -> None:
     answer = World(*STORED).ask(list_transactions)

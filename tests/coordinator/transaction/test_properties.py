@@ -219,7 +219,7 @@ class Life:
 
 
 @given(st.sampled_from([0, 5, LAST - 3, LAST - 1, LAST]), steps)
-def test_a_random_life(epoch: int, script: list[tuple[object, ...]]) -> None:
+def test_random_history_keeps_the_invariants(epoch: int, script: list[tuple[object, ...]]) -> None:
     life = Life(epoch)
     for kind, *arguments in script:
         life.step(str(kind), *arguments)

@@ -62,7 +62,7 @@ def kafkas() -> list[tuple[str, int, KeyValue]]:
     return list(stored_by_kafka())
 
 
-def test_kafkas_records_are_written_again_as_they_are(
+def test_records_of_kafka_are_written_again_unchanged(
     kafkas: list[tuple[str, int, KeyValue]],
 ) -> None:
     values = [(key, value) for _, _, (key, value) in kafkas if value is not None]
@@ -76,7 +76,7 @@ def test_kafkas_records_are_written_again_as_they_are(
         assert again[1] == value or not is_ordered
 
 
-def test_the_same_requests_at_the_same_times_are_stored_as_kafka_stored_them(
+def test_same_requests_at_the_same_times_are_stored_as_in_kafka(
     kafkas: list[tuple[str, int, KeyValue]],
 ) -> None:
     """The requests are taken from what Kafka stored; all that follows from them is the shard's."""
@@ -114,7 +114,7 @@ def _request_of(after: Transaction, world: World) -> Operation:
             return written(world.effects.pop())
 
 
-def test_kafkas_records_come_to_the_transactions_that_kafka_said(
+def test_records_of_kafka_replay_to_the_transactions_that_kafka_listed(
     kafkas: list[tuple[str, int, KeyValue]],
 ) -> None:
     shard = TransactionShard(SETTINGS, lambda: None)
@@ -137,7 +137,7 @@ def test_each_id_is_in_the_shard_of_its_partition(
 
 
 @pytest.mark.parametrize("state", list(TransactionState)[:6])
-def test_what_is_stored_is_read_again(state: TransactionState) -> None:
+def test_stored_transaction_can_be_read(state: TransactionState) -> None:
     full = transaction(state, epoch=32767, previous_id=9, next_id=11, version=TV2)
     for one in (transaction(state), full):
         key, value = transaction_record(one)
@@ -154,7 +154,7 @@ def test_partitions_are_stored_by_topic_and_in_order() -> None:
     assert value.count(b"t") == 1
 
 
-def test_a_tombstone_removes_an_id_once_and_again() -> None:
+def test_tombstone_can_be_replayed_twice() -> None:
     world = World(transaction(), transaction(transactional_id="y"))
     for _ in range(2):
         world.shard.replay(-1, *transaction_tombstone("x"))
@@ -178,7 +178,7 @@ def test_values_of_the_first_version_are_read() -> None:
     assert (read.previous_producer_id, read.next_producer_id) == (-1, -1)
 
 
-def test_a_previous_producer_id_that_is_the_present_one_is_none() -> None:
+def test_previous_producer_id_that_equals_the_current_one_is_read_as_none() -> None:
     value = TransactionLogValue(producer_id=7, previous_producer_id=7, transaction_status=4)
     assert read_transaction("x", encode_record_value(value, 1)).previous_producer_id == -1
 
@@ -190,13 +190,13 @@ def test_partitions_may_be_missing() -> None:
 
 
 @pytest.mark.parametrize("status", [-1, 6, 7, 8, 127])
-def test_a_state_that_nobody_stores_is_refused(status: int) -> None:
+def test_invalid_state_in_a_record_is_rejected(status: int) -> None:
     value = TransactionLogValue(producer_id=7, transaction_status=status)
     with pytest.raises(ValueError, match=r"stored as|not a valid"):
         read_transaction("x", encode_record_value(value, 1))
 
 
-def test_a_kind_of_record_that_is_not_known_is_skipped() -> None:
+def test_unknown_kind_of_record_is_skipped() -> None:
     world = World()
     world.shard.replay(-1, b"\0\1whatever", b"value")
     assert not world.shard.by_id
@@ -214,9 +214,7 @@ def test_a_kind_of_record_that_is_not_known_is_skipped() -> None:
         (transaction_record(transaction())[0], (transaction_record(transaction())[1] or b"")[:-4]),
     ],
 )
-def test_bytes_that_are_no_record_are_refused_and_change_nothing(
-    key: bytes, value: bytes | None
-) -> None:
+def test_invalid_record_is_rejected_and_changes_nothing(key: bytes, value: bytes | None) -> None:
     world = World(transaction(EMPTY, epoch=3))
     before = world.dump()
     with pytest.raises(ProtocolError):

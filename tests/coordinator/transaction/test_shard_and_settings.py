@@ -7,7 +7,7 @@ from pykafka_core.coordinator.transaction.states import TransactionState
 from tests.coordinator.transaction.world import World, transaction
 
 
-def test_defaults_are_those_of_kafka() -> None:
+def test_defaults_equal_those_of_kafka() -> None:
     assert TransactionSettings.of(BrokerConfigs()) == TransactionSettings(
         max_timeout_ms=900_000,
         id_expiration_ms=604_800_000,
@@ -16,7 +16,7 @@ def test_defaults_are_those_of_kafka() -> None:
     )
 
 
-def test_each_is_read_by_its_name() -> None:
+def test_each_setting_is_read_by_its_name() -> None:
     names = (
         "transaction.max.timeout.ms",
         "transactional.id.expiration.ms",
@@ -27,7 +27,7 @@ def test_each_is_read_by_its_name() -> None:
     assert TransactionSettings.of(given) == (1, 2, 3, 4)
 
 
-def test_the_machine_is_a_shard_that_takes_nothing_from_markers_and_deleted_topics() -> None:
+def test_markers_and_deleted_topics_do_not_change_a_transaction_shard() -> None:
     world = World(transaction(TransactionState.ONGOING))
     shard: Shard = world.shard
     before, turn = world.dump(), world.turn()

@@ -201,7 +201,7 @@ def test_every_event_in_every_state(state: TransactionState, event: str) -> None
 
 
 @pytest.mark.parametrize("state", COLUMNS)
-def test_a_decided_transaction_alone_has_its_markers_written_after_a_load(
+def test_only_decided_transactions_write_markers_after_a_load(
     state: TransactionState,
 ) -> None:
     world = World(transaction(state))
@@ -254,7 +254,7 @@ def test_an_empty_id_is_refused(operation: Operation) -> None:
     assert World(transaction()).ask(operation) == 42
 
 
-def test_an_unknown_id_cannot_be_described() -> None:
+def test_unknown_id_cannot_be_described() -> None:
     assert World().ask(partial(describe_transaction, "x")) == 105
 
 
@@ -264,7 +264,7 @@ def test_markers_of_an_unknown_id_are_ignored() -> None:
     assert not world.records
 
 
-def test_states_have_the_names_that_clients_know() -> None:
+def test_states_have_the_names_of_kafka() -> None:
     assert list(BY_NAME) == [
         "Empty",
         "Ongoing",
@@ -277,7 +277,7 @@ def test_states_have_the_names_that_clients_know() -> None:
     ]
 
 
-def test_a_whole_transaction_of_each_version() -> None:
+def test_complete_transaction_of_each_version() -> None:
     world = World()
     assert producer(world.ask(init())) == (100, 0)
     assert producer(world.ask(add(100, 0, T0, version=TV1))) == 0

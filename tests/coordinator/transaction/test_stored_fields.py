@@ -20,7 +20,7 @@ from tests.coordinator.transaction.world import (
 )
 
 
-def test_each_record_says_when_it_happened_and_when_its_transaction_began() -> None:
+def test_each_record_contains_its_time_and_the_start_of_its_transaction() -> None:
     world = World(transaction(version=TV1))
 
     def times(operation: Operation) -> tuple[int, int]:
@@ -41,7 +41,7 @@ def test_each_record_says_when_it_happened_and_when_its_transaction_began() -> N
     assert times(init()) == (-1 - NOW_MS, 100)
 
 
-def test_an_init_sets_the_timeout_but_not_while_it_is_refused() -> None:
+def test_init_sets_the_timeout_unless_it_is_rejected() -> None:
     world = World(transaction())
     world.ask(init(timeout_ms=11))
     assert world.one().timeout_ms == 11
@@ -55,7 +55,9 @@ def test_an_init_sets_the_timeout_but_not_while_it_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [TV1, TV2])
 @pytest.mark.parametrize("before", [TV1, TV2])
-def test_each_change_says_by_which_protocol_it_was_made(before: int, version: int) -> None:
+def test_each_change_stores_the_transaction_version_of_its_client(
+    before: int, version: int
+) -> None:
     world = World(transaction(version=before))
     world.ask(init())
     assert world.one().client_version == before

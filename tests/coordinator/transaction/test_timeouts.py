@@ -42,7 +42,7 @@ def test_a_transaction_is_aborted_one_millisecond_after_its_timeout(timeout_ms: 
     assert world.is_quiet
 
 
-def test_the_time_counts_from_the_first_partition() -> None:
+def test_timeout_counts_from_the_first_partition() -> None:
     world = begun()
     world.pass_ms(TIMEOUT_MS - 1)
     world.ask(add(100, 0, T1))
@@ -50,7 +50,7 @@ def test_the_time_counts_from_the_first_partition() -> None:
     assert world.one().state is PREPARE_ABORT
 
 
-def test_each_transaction_of_an_id_has_its_whole_time() -> None:
+def test_each_transaction_of_an_id_has_the_whole_timeout() -> None:
     world = begun()
     world.pass_ms(TIMEOUT_MS - 1)
     world.ask(commit(100, 0))
@@ -72,7 +72,7 @@ def test_a_decided_transaction_waits_for_its_markers_forever() -> None:
     assert world.one().state is COMPLETE_COMMIT
 
 
-def test_a_load_does_not_give_more_time() -> None:
+def test_load_does_not_extend_the_timeout() -> None:
     world = begun()
     world.pass_ms(TIMEOUT_MS - 1)
     world = world.reload()
@@ -82,13 +82,13 @@ def test_a_load_does_not_give_more_time() -> None:
     assert world.one().state is PREPARE_ABORT
 
 
-def test_what_timed_out_before_a_load_is_aborted_soon_after_it() -> None:
+def test_transaction_that_timed_out_before_a_load_is_aborted_soon_after_it() -> None:
     world = World(transaction(ONGOING, start_ms=NOW_MS - 10 * TIMEOUT_MS, version=TV1))
     world.pass_ms(1)
     assert shape(world.one()) == (PREPARE_ABORT, 7, 6)
 
 
-def test_a_clock_that_was_set_back_makes_no_timeout_longer() -> None:
+def test_clock_that_moves_back_extends_no_timeout() -> None:
     world = World(transaction(ONGOING, start_ms=NOW_MS + HOUR_MS))
     world.pass_ms(TIMEOUT_MS)
     assert world.one().state is ONGOING
@@ -96,7 +96,7 @@ def test_a_clock_that_was_set_back_makes_no_timeout_longer() -> None:
     assert world.one().state is PREPARE_ABORT
 
 
-def test_a_clock_that_is_set_forward_ends_no_open_transaction() -> None:
+def test_clock_that_moves_forward_ends_no_open_transaction() -> None:
     world = begun()
     world.now_ms += HOUR_MS
     world.began_ms += HOUR_MS
@@ -114,7 +114,7 @@ def test_a_transaction_of_two_phase_commit_has_no_timeout(timeout_ms: int) -> No
     assert world.one().state is ONGOING
 
 
-def test_without_a_new_producer_id_at_hand_it_is_tried_again() -> None:
+def test_without_a_free_producer_id_the_abort_is_retried() -> None:
     world = World(transaction(ONGOING, epoch=32766))
     world.ids_at_hand = False
     world.pass_ms(TIMEOUT_MS + 1 + 3 * SETTINGS.abort_timed_out_interval_ms)
@@ -124,7 +124,7 @@ def test_without_a_new_producer_id_at_hand_it_is_tried_again() -> None:
     assert world.one().state is PREPARE_ABORT
 
 
-def test_a_record_that_does_not_fit_is_tried_again() -> None:
+def test_record_that_does_not_fit_is_retried() -> None:
     world = World(transaction(ONGOING))
     world.bytes_max = 10
     world.pass_ms(2 * TIMEOUT_MS)
@@ -134,7 +134,7 @@ def test_a_record_that_does_not_fit_is_tried_again() -> None:
     assert world.one().state is PREPARE_ABORT
 
 
-def test_many_timeouts_take_a_turn_each() -> None:
+def test_many_timeouts_are_spread_over_turns() -> None:
     world = World(*[transaction(ONGOING, transactional_id=f"x{one}") for one in range(50)])
     world.pass_ms(TIMEOUT_MS + 1)
     assert len(world.effects) == 50

@@ -63,7 +63,7 @@ SPECS = st.lists(st.frozensets(st.sampled_from(TOPICS)), min_size=1, max_size=7)
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(specs=SPECS, later=SPECS, counts=COUNTS, grown=COUNTS)
-def test_each_partition_goes_to_one_of_its_subscribers(
+def test_each_partition_is_assigned_to_one_of_its_subscribers(
     name: str,
     specs: list[MemberSpec],
     later: list[MemberSpec],
@@ -76,7 +76,7 @@ def test_each_partition_goes_to_one_of_its_subscribers(
 
 
 @given(specs=SPECS, counts=COUNTS)
-def test_uniform_leaves_nobody_more_than_one_partition_that_another_could_have(
+def test_uniform_differs_by_at_most_one_movable_partition(
     specs: list[MemberSpec], counts: dict[bytes, int]
 ) -> None:
     made = assign_uniform(specs, counts)
@@ -89,13 +89,17 @@ def test_uniform_leaves_nobody_more_than_one_partition_that_another_could_have(
 
 
 @given(specs=SPECS, counts=COUNTS)
-def test_uniform_keeps_what_is_balanced(specs: list[MemberSpec], counts: dict[bytes, int]) -> None:
+def test_uniform_keeps_a_balanced_assignment(
+    specs: list[MemberSpec], counts: dict[bytes, int]
+) -> None:
     made = assign_uniform(specs, counts)
     assert assign_uniform(again(specs, made), counts) == made
 
 
 @given(before=st.integers(1, 9), after=st.integers(1, 9), partitions=st.integers(1, 40))
-def test_uniform_moves_no_more_than_it_must(before: int, after: int, partitions: int) -> None:
+def test_uniform_moves_as_few_partitions_as_possible(
+    before: int, after: int, partitions: int
+) -> None:
     counts = {T: partitions, U: partitions}
     first = assign_uniform(members(before, T, U), counts)
     second = assign_uniform(again(members(after, T, U), first), counts)
@@ -108,13 +112,13 @@ def test_uniform_moves_no_more_than_it_must(before: int, after: int, partitions:
     assert moved(first, second) - lost == surplus
 
 
-def test_uniform_gives_a_topic_to_its_only_subscriber() -> None:
+def test_uniform_assigns_a_topic_to_its_only_subscriber() -> None:
     specs = [MemberSpec("a", None, frozenset((T,))), MemberSpec("b", None, frozenset((T, U)))]
     made = assign_uniform(specs, {T: 4, U: 4})
     assert made == {"a": {T: frozenset(range(4))}, "b": {U: frozenset(range(4))}}
 
 
-def test_range_gives_runs_and_the_first_ones_one_more() -> None:
+def test_range_assigns_ranges_and_one_more_to_the_first_members() -> None:
     made = assign_range(members(3, T, U), {T: 5, U: 2})
     assert made == {
         "m00": {T: frozenset((0, 1)), U: frozenset((0,))},
@@ -133,7 +137,7 @@ def test_range_orders_static_members_first_and_by_instance_id() -> None:
     assert made == {"c": {T: frozenset((0,))}, "b": {T: frozenset((1,))}, "a": {T: frozenset((2,))}}
 
 
-def test_subscribers_of_equal_and_of_different_subscriptions() -> None:
+def test_subscribers_of_equal_and_different_subscriptions() -> None:
     both, one, none = frozenset((T, U)), frozenset((T,)), frozenset[bytes]()
     found = subscribers_of([both, one, none, frozenset((U, T))])
     assert {topic_id: sorted(places) for topic_id, places in found.items()} == {
@@ -142,21 +146,21 @@ def test_subscribers_of_equal_and_of_different_subscriptions() -> None:
     }
 
 
-def test_many_members_and_partitions_are_assigned_in_a_turn() -> None:
+def test_many_members_and_partitions_are_assigned_in_one_turn() -> None:
     counts = {number.to_bytes(16, "big"): 100 for number in range(50)}
     specs = members(200, *counts)
     made = assign_uniform(specs, counts)
     assert sizes(made) == [25] * 200
 
 
-def test_a_member_that_joins_takes_something_of_every_topic() -> None:
+def test_joining_member_takes_partitions_of_every_topic() -> None:
     counts = dict.fromkeys(TOPICS, 8)
     alone = again(members(2, *TOPICS), ASSIGNORS["uniform"](members(1, *TOPICS), counts))
     made = ASSIGNORS["uniform"](alone, counts)
     assert [len(numbers) for numbers in made["m01"].values()] == [4, 4, 4, 4]
 
 
-def test_who_keeps_all_it_had_is_not_looked_at_partition_by_partition() -> None:
+def test_unchanged_assignment_is_reused_as_an_object() -> None:
     """Its assignment is the object that it was, which needs no comparing."""
     counts = {T: 7, U: 7}
     specs = again(members(3, T, U), assign_uniform(members(3, T, U), counts))
@@ -164,7 +168,7 @@ def test_who_keeps_all_it_had_is_not_looked_at_partition_by_partition() -> None:
     assert all(made[spec.member_id] is spec.target for spec in specs)
 
 
-def test_a_partition_of_two_members_stays_with_one() -> None:
+def test_partition_of_two_members_stays_with_one_of_them() -> None:
     """Damaged records may say so."""
     specs = [spec._replace(target={T: frozenset({0, 1, 99})}) for spec in members(2)]
     made = assign_uniform(specs, {T: 4})

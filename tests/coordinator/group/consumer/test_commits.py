@@ -80,7 +80,7 @@ def committed_in_transaction(world: World, who: Who, partitions: Iterable[int] =
         (("a", None, -1), StaleMemberEpochError.code, StaleMemberEpochError.code),
     ],
 )
-def test_a_group_with_members_judges_who_commits(
+def test_commit_to_a_group_with_members_is_checked(
     who: Who, code: int, transactional_code: int
 ) -> None:
     world = World()
@@ -89,7 +89,7 @@ def test_a_group_with_members_judges_who_commits(
     assert committed_in_transaction(world, who) == transactional_code
 
 
-def test_a_version_without_member_epochs_is_for_groups_without_members() -> None:
+def test_version_without_member_epochs_commits_only_to_groups_without_members() -> None:
     world = World()
     world.join("a")
     assert committed(world, MEMBER, api_version=8) == UnsupportedVersionError.code
@@ -113,7 +113,7 @@ def shared() -> tuple[World, list[int], list[int]]:
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_an_older_epoch_commits_partitions_that_were_assigned_in_it(is_loaded: bool) -> None:
+def test_older_epoch_can_commit_partitions_that_were_assigned_in_it(is_loaded: bool) -> None:
     world, kept, moved = shared()
     if is_loaded:
         world.shard = world.reloaded()
@@ -129,7 +129,7 @@ def test_an_older_epoch_commits_partitions_that_were_assigned_in_it(is_loaded: b
         assert commit(("a", None, FIRST + 2), partitions=kept) == stale
 
 
-def test_partitions_that_a_member_gives_up_are_committed_by_it() -> None:
+def test_member_can_commit_partitions_that_it_is_revoking() -> None:
     world = World()
     a, b = Client(world, "a"), Client(world, "b")
     told = world.beat("a", a.epoch, owned=a.owned)
@@ -140,7 +140,7 @@ def test_partitions_that_a_member_gives_up_are_committed_by_it() -> None:
     assert committed(world, ("a", None, FIRST), partitions=given_up) == StaleMemberEpochError.code
 
 
-def test_a_static_member_commits_after_its_return_in_any_epoch() -> None:
+def test_static_member_can_commit_in_any_epoch_after_its_return() -> None:
     world = World()
     Client(world, "a", instance_id="i")
     world.leave("a", -2, "i")
@@ -150,7 +150,7 @@ def test_a_static_member_commits_after_its_return_in_any_epoch() -> None:
     assert committed(world, ("b", None, -1), partitions=everything) == StaleMemberEpochError.code
 
 
-def test_records_without_epochs_count_for_the_members_epoch() -> None:
+def test_records_without_epochs_are_read_with_the_epoch_of_the_member() -> None:
     """Those of Kafka before 4.3."""
     world, kept, _ = shared()
     world.records = [without_epochs(key, value) for key, value in world.records]

@@ -46,18 +46,18 @@ from tests.coordinator.group.consumer.world import (
 T = topic_id("t")
 
 
-def test_the_first_member_gets_everything_in_the_first_epoch() -> None:
+def test_first_member_gets_every_partition_in_the_first_epoch() -> None:
     answer = World().join("a")
     assert (answer.member_id, answer.member_epoch) == ("a", FIRST)
     assert answer.heartbeat_interval_ms == INTERVAL_MS
     assert assigned(answer) == {T: frozenset(range(6))}
 
 
-def test_a_member_without_an_id_is_given_one() -> None:
+def test_member_without_an_id_gets_one() -> None:
     assert World().join("").member_id == "uuid1"
 
 
-def test_an_assignment_is_told_once_and_to_who_says_everything() -> None:
+def test_assignment_is_sent_once_and_again_after_a_full_heartbeat() -> None:
     world = World()
     world.join("a")
     owned = {T: frozenset(range(6))}
@@ -69,7 +69,7 @@ def test_an_assignment_is_told_once_and_to_who_says_everything() -> None:
     assert assigned(full) == owned
 
 
-def test_partitions_are_given_up_before_another_member_has_them() -> None:
+def test_partitions_are_revoked_before_another_member_gets_them() -> None:
     world = World()
     a = Client(world, "a")
     b = Client(world, "b")
@@ -89,7 +89,7 @@ def test_partitions_are_given_up_before_another_member_has_them() -> None:
     assert world.group.state.value == "Stable"
 
 
-def test_who_has_to_give_up_more_keeps_the_epoch_of_its_commits() -> None:
+def test_member_that_must_revoke_more_keeps_its_epoch() -> None:
     world = World()
     world.join("a")
     world.join("b")
@@ -101,7 +101,7 @@ def test_who_has_to_give_up_more_keeps_the_epoch_of_its_commits() -> None:
     assert world.beat("a", FIRST, owned=assigned(second)).member_epoch == world.group.epoch
 
 
-def test_the_states_of_a_group_are_those_that_kafka_names() -> None:
+def test_states_of_a_group_have_the_names_of_kafka() -> None:
     world, states = World(), []
     for step in (
         partial(world.join, "a"),
@@ -114,7 +114,7 @@ def test_the_states_of_a_group_are_those_that_kafka_names() -> None:
     assert states == ["Stable", "Reconciling", "Assigning", "Empty"]
 
 
-def test_a_lost_answer_is_told_again() -> None:
+def test_heartbeat_after_a_lost_response_gets_the_new_epoch() -> None:
     world = World()
     world.join("a")
     world.join("b")
@@ -134,7 +134,7 @@ def test_a_member_of_another_epoch_is_fenced(epoch: int, owned: Any) -> None:
     assert world.beat("a", epoch, owned=owned) == FencedMemberEpochError.code
 
 
-def test_the_epoch_before_is_fenced_with_partitions_that_are_not_assigned() -> None:
+def test_previous_epoch_is_fenced_with_partitions_that_are_not_assigned() -> None:
     world = World()
     world.join("a")
     world.join("b")
@@ -145,7 +145,7 @@ def test_the_epoch_before_is_fenced_with_partitions_that_are_not_assigned() -> N
     assert world.beat("a", FIRST, owned=None) == FencedMemberEpochError.code
 
 
-def test_who_was_fenced_joins_again_and_keeps_its_partitions() -> None:
+def test_fenced_member_rejoins_and_keeps_its_partitions() -> None:
     world = World()
     world.join("a")
     assert world.beat("a", 7) == FencedMemberEpochError.code
@@ -163,7 +163,7 @@ def test_a_heartbeat_needs_a_group_and_a_member() -> None:
     assert world.leave("b") == UnknownMemberIdError.code
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_full_group_rejects_new_members() -> None:
     world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=2)))
     world.join("a")
     world.join("b")
@@ -173,7 +173,7 @@ def test_a_full_group_takes_nobody_else() -> None:
     assert world.join("c").error_code == 0
 
 
-def test_who_leaves_frees_its_partitions() -> None:
+def test_leaving_member_releases_its_partitions() -> None:
     world = World()
     a, b = Client(world, "a"), Client(world, "b")
     settle([a, b])
@@ -185,7 +185,7 @@ def test_who_leaves_frees_its_partitions() -> None:
     assert a.epoch == FIRST + 2
 
 
-def test_another_subscription_brings_another_epoch() -> None:
+def test_changed_subscription_starts_a_new_epoch() -> None:
     world = World({"t": 2, "u": 2})
     a = Client(world, "a", "t")
     a.beat(topic_names=frozenset(("u",)))
@@ -197,7 +197,7 @@ def test_another_subscription_brings_another_epoch() -> None:
 @pytest.mark.parametrize(
     "said", [{"rack_id": "r"}, {"client_id": "other"}, {"server_assignor": "uniform"}]
 )
-def test_what_does_not_concern_the_subscription_brings_no_epoch(said: dict[str, str]) -> None:
+def test_changes_outside_the_subscription_start_no_epoch(said: dict[str, str]) -> None:
     world = World()
     a = Client(world, "a")
     stored = len(world.records)
@@ -205,7 +205,7 @@ def test_what_does_not_concern_the_subscription_brings_no_epoch(said: dict[str, 
     assert len(world.records) == stored + 1
 
 
-def test_an_assignor_that_most_prefer_now_brings_another_epoch() -> None:
+def test_assignor_that_becomes_the_most_preferred_starts_a_new_epoch() -> None:
     """KAFKA-20434, in 4.4: before it the group kept the assignment of the former assignor."""
     world = World({"t": 2, "u": 2})
     clients = [Client(world, name, "t", "u", server_assignor="uniform") for name in "abc"]
@@ -220,7 +220,7 @@ def test_an_assignor_that_most_prefer_now_brings_another_epoch() -> None:
     assert [sum(map(len, client.owned.values())) for client in clients] == [2, 2, 0]
 
 
-def test_a_heartbeat_with_nothing_new_stores_nothing() -> None:
+def test_unchanged_heartbeat_stores_nothing() -> None:
     world = World()
     a, b = Client(world, "a"), Client(world, "b")
     settle([a, b])
@@ -229,7 +229,7 @@ def test_a_heartbeat_with_nothing_new_stores_nothing() -> None:
     assert len(world.records) == stored
 
 
-def test_members_follow_their_topics() -> None:
+def test_new_and_deleted_topics_change_the_assignment() -> None:
     world = World({"t": 2})
     a = Client(world, "a", "t", "later")
     world.topics.set("t", 4)
@@ -244,20 +244,20 @@ def test_members_follow_their_topics() -> None:
     assert a.epoch == FIRST + 3
 
 
-def test_topics_of_others_bring_no_epoch() -> None:
+def test_other_topics_start_no_epoch() -> None:
     world = World()
     a = Client(world, "a")
     world.topics.set("other", 3)
     assert not a.beat()
 
 
-def test_a_member_without_topics_gets_an_epoch_and_nothing_else() -> None:
+def test_member_without_topics_gets_only_an_epoch() -> None:
     answer = World({}).join("a")
     assert answer.member_epoch == FIRST
     assert assigned(answer) == {}
 
 
-def test_the_assignor_that_most_like_is_asked() -> None:
+def test_most_preferred_assignor_is_used() -> None:
     world = World({"t": 2, "u": 2})
     names = ("t", "u")
     a = Client(world, "a", *names, server_assignor="range")
@@ -276,7 +276,7 @@ def test_the_assignor_that_most_like_is_asked() -> None:
 # Sessions and rebalance timeouts.
 
 
-def test_who_is_silent_is_removed_when_its_session_ends() -> None:
+def test_silent_member_is_removed_when_its_session_expires() -> None:
     world = World()
     a, b = Client(world, "a"), Client(world, "b")
     settle([a, b])
@@ -288,7 +288,7 @@ def test_who_is_silent_is_removed_when_its_session_ends() -> None:
     assert a.owned == {T: frozenset(range(6))}
 
 
-def test_who_does_not_give_partitions_up_is_removed_in_the_end() -> None:
+def test_member_that_does_not_revoke_is_removed_after_the_rebalance_timeout() -> None:
     world = World()
     a = Client(world, "a", rebalance_timeout_ms=30_000)
     b = Client(world, "b")
@@ -304,7 +304,7 @@ def test_who_does_not_give_partitions_up_is_removed_in_the_end() -> None:
     assert a.epoch == FIRST
 
 
-def test_who_gave_its_partitions_up_is_not_removed() -> None:
+def test_member_that_revoked_its_partitions_is_not_removed() -> None:
     world = World()
     a = Client(world, "a", rebalance_timeout_ms=30_000)
     b = Client(world, "b")
@@ -317,7 +317,7 @@ def test_who_gave_its_partitions_up_is_not_removed() -> None:
 
 
 @pytest.mark.parametrize("due_ms", [SESSION_MS, 30_000])
-def test_a_removal_whose_records_do_not_fit_is_tried_again(due_ms: int) -> None:
+def test_removal_whose_records_do_not_fit_is_retried(due_ms: int) -> None:
     world = World()
     everything = {T: frozenset(range(6))}
     Client(world, "a", rebalance_timeout_ms=due_ms)
@@ -331,7 +331,7 @@ def test_a_removal_whose_records_do_not_fit_is_tried_again(due_ms: int) -> None:
     assert "a" not in world.group.members
 
 
-def test_sessions_of_loaded_members_begin_again() -> None:
+def test_sessions_of_loaded_members_restart() -> None:
     world = World()
     world.join("a")
     world.shard = world.reloaded()
@@ -346,7 +346,7 @@ def test_sessions_of_loaded_members_begin_again() -> None:
 # Static members.
 
 
-def test_a_static_member_that_comes_back_has_its_partitions_at_once() -> None:
+def test_returning_static_member_gets_its_partitions_at_once() -> None:
     world = World()
     a, b = Client(world, "a", instance_id="i"), Client(world, "b")
     settle([a, b])
@@ -360,7 +360,7 @@ def test_a_static_member_that_comes_back_has_its_partitions_at_once() -> None:
     assert not b.beat()
 
 
-def test_a_static_member_that_stays_away_is_removed() -> None:
+def test_static_member_that_does_not_return_is_removed() -> None:
     world = World()
     Client(world, "a", instance_id="i")
     world.leave("a", -2, "i")
@@ -370,7 +370,7 @@ def test_a_static_member_that_stays_away_is_removed() -> None:
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_a_static_member_that_is_away_has_given_its_partitions_up(is_loaded: bool) -> None:
+def test_absent_static_member_has_revoked_its_partitions(is_loaded: bool) -> None:
     world = World()
     Client(world, "a", instance_id="i", rebalance_timeout_ms=1_000)
     Client(world, "b")
@@ -384,7 +384,7 @@ def test_a_static_member_that_is_away_has_given_its_partitions_up(is_loaded: boo
     assert world.join("a2", instance_id="i").member_epoch == world.group.epoch
 
 
-def test_an_instance_id_has_one_member() -> None:
+def test_instance_id_belongs_to_one_member() -> None:
     world = World()
     world.join("a", instance_id="i")
     assert world.join("b", instance_id="i") == UnreleasedInstanceIdError.code
@@ -405,7 +405,7 @@ def test_a_static_member_returns_to_a_full_group() -> None:
     assert set(world.group.members) == {"b"}
 
 
-def test_a_replaced_member_cannot_go_on() -> None:
+def test_replaced_static_member_is_fenced() -> None:
     world = World()
     world.join("a", instance_id="i")
     world.leave("a", -2, "i")
@@ -440,7 +440,7 @@ def in_the_last_epoch() -> World:
     return world
 
 
-def test_what_needs_an_epoch_after_the_last_one_is_refused() -> None:
+def test_request_that_needs_an_epoch_above_the_maximum_fails() -> None:
     world = in_the_last_epoch()
     assert world.join("c") == UnknownServerError.code
     assert world.beat("a", EPOCH_MAX, topic_names=frozenset("u")) == UnknownServerError.code
@@ -456,7 +456,7 @@ def test_members_can_be_removed_in_the_last_epoch() -> None:
     assert world.group.epoch == EPOCH_MAX
 
 
-def test_tombstones_come_in_the_order_of_kafka() -> None:
+def test_tombstones_are_in_the_order_of_kafka() -> None:
     """Then the group's epoch, and the target's: an empty group needs none (KAFKA-20442)."""
     world = World()
     world.join("a")
@@ -468,7 +468,7 @@ def test_tombstones_come_in_the_order_of_kafka() -> None:
     assert is_tombstone == [True, True, True, False, False]
 
 
-def test_the_record_of_an_assignment_has_its_time() -> None:
+def test_assignment_record_contains_its_time() -> None:
     """KIP-1263: a coordinator of Kafka waits from there; an empty group has 0, so none waits."""
     world = World()
     world.join("a")
@@ -487,7 +487,7 @@ def test_the_record_of_an_assignment_has_its_time() -> None:
     ]
 
 
-def test_a_group_is_assigned_again_after_the_assignment_interval() -> None:
+def test_group_is_reassigned_after_the_assignment_interval() -> None:
     """KIP-1263; until then who joins has nothing, in the epoch of the last assignment."""
     world = with_interval(1_000)
     world.join("a")
@@ -503,7 +503,7 @@ def test_a_group_is_assigned_again_after_the_assignment_interval() -> None:
     assert set(world.group.targets) == {"a", "b"}
 
 
-def test_an_interval_of_0_and_a_clock_that_goes_back_delay_no_assignment() -> None:
+def test_interval_of_0_and_a_clock_that_moves_back_delay_no_assignment() -> None:
     for interval_ms in (0, 1_000):
         world = with_interval(interval_ms)
         world.join("a")

@@ -31,7 +31,7 @@ def test_members_are_removed_by_either_id() -> None:
     assert rest.owned == {topic_id("t"): frozenset(range(6))}
 
 
-def test_who_is_no_member_has_a_code_of_its_own() -> None:
+def test_each_invalid_identity_gets_its_error_code() -> None:
     world = World()
     world.join("a", instance_id="i")
     codes = left(
@@ -48,7 +48,7 @@ def test_who_is_no_member_has_a_code_of_its_own() -> None:
     assert not world.group.has_members
 
 
-def test_who_is_no_member_changes_nothing() -> None:
+def test_unknown_member_changes_nothing() -> None:
     world = World()
     world.join("a")
     stored = len(world.records)
@@ -56,7 +56,7 @@ def test_who_is_no_member_changes_nothing() -> None:
     assert len(world.records) == stored
 
 
-def test_tombstones_that_do_not_fit_remove_nobody() -> None:
+def test_tombstones_that_do_not_fit_remove_no_member() -> None:
     world = World()
     world.join("a")
     world.bytes_max = 10

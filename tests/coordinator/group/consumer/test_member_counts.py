@@ -71,7 +71,7 @@ def assert_as_by_members(group: ConsumerGroup) -> None:
 
 
 @given(STEPS)
-def test_counts_are_those_of_a_look_at_each_member(
+def test_counts_equal_those_over_all_members(
     steps: "list[ConsumerMember | str | tuple[int, int] | None]",
 ) -> None:
     group = new_group()
@@ -98,7 +98,7 @@ def test_counts_are_those_of_a_look_at_each_member(
     ],
     ids=["state", "common protocols", "supports"],
 )
-def test_a_question_does_not_cost_more_in_a_larger_group(
+def test_cost_of_a_query_does_not_grow_with_the_group(
     ask: Callable[[ConsumerGroup], object],
 ) -> None:
     def calls(count: int) -> int:

@@ -49,26 +49,26 @@ def full_world() -> World:
     return world
 
 
-def test_who_joins_while_there_is_no_room_is_told_to_come_again() -> None:
+def test_new_member_above_the_memory_limit_gets_coordinator_not_available() -> None:
     world = full_world()
     assert world.join("b") == NOT_AVAILABLE
     assert set(world.group.members) == {"a"}
 
 
-def test_it_joins_when_others_have_gone() -> None:
+def test_new_member_joins_after_others_have_left() -> None:
     world = full_world()
     world.leave("a")
     assert world.join("b").error_code == 0
 
 
-def test_a_member_goes_on_and_may_say_less_while_there_is_no_room() -> None:
+def test_member_can_heartbeat_and_shrink_its_subscription_while_memory_is_full() -> None:
     world = full_world()
     epoch = world.group.members["a"].epoch
     assert world.beat("a", epoch).error_code == 0
     assert world.beat("a", epoch, topic_names=frozenset(MANY[:9])).error_code == 0
 
 
-def test_a_member_that_grows_beyond_the_bound_stays_what_it_was() -> None:
+def test_member_that_would_exceed_the_memory_limit_is_unchanged() -> None:
     world = full_world()
     epoch = world.group.members["a"].epoch
     held = world.shard.member_memory.held

@@ -88,7 +88,7 @@ def is_free(_: bytes, number: int) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_member_takes_the_next_step(case: Case) -> None:
+def test_member_moves_to_its_next_state(case: Case) -> None:
     before = member(case.state)
     after = reconciled(before, Target(TARGET_EPOCH, case.target), case.owned, is_free)
     assert (after.state, after.epoch) == (case.after, case.epoch)
@@ -97,7 +97,7 @@ def test_a_member_takes_the_next_step(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_partition_keeps_the_epoch_in_which_the_member_got_it(case: Case) -> None:
+def test_partition_keeps_the_epoch_in_which_it_was_assigned(case: Case) -> None:
     before = member(case.state)
     after = reconciled(before, Target(TARGET_EPOCH, case.target), case.owned, is_free)
     for held in (after.assigned, after.revoking):
@@ -111,13 +111,13 @@ def test_every_state_has_its_cases() -> None:
     assert {case.after for case in CASES} == set(MemberState) - {UNKNOWN}
 
 
-def test_a_stable_member_in_its_targets_epoch_stays_as_it_is() -> None:
+def test_stable_member_in_the_epoch_of_its_target_is_unchanged() -> None:
     before = member(STABLE)
     assert reconciled(before, Target(EPOCH, some(1)), some(1, 2), is_free) is before
 
 
 @pytest.mark.parametrize("owned", [None, some(1)])
-def test_a_member_of_an_unknown_state_must_come_without_partitions(
+def test_member_in_an_unknown_state_must_own_no_partitions(
     owned: Assignment | None,
 ) -> None:
     with pytest.raises(FencedMemberEpochError):

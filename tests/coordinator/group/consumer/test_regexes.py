@@ -13,7 +13,7 @@ def owned(client: Client) -> dict[bytes, int]:
     return {topic: len(numbers) for topic, numbers in client.owned.items()}
 
 
-def test_a_member_has_the_topics_that_match_and_those_that_it_names() -> None:
+def test_member_is_subscribed_to_matching_and_named_topics() -> None:
     a = Client(World(TOPICS), "a", "u", topic_regex="t.*")
     assert owned(a) == {topic_id("ta"): 1, topic_id("tb"): 2, topic_id("u"): 1}
 
@@ -30,7 +30,7 @@ def test_a_new_topic_that_matches_is_found_after_the_interval() -> None:
     assert a.epoch == FIRST + 1
 
 
-def test_a_topic_that_is_gone_is_given_up() -> None:
+def test_deleted_topic_is_removed_from_the_assignment() -> None:
     world = World(TOPICS)
     a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
     world.topics.set("ta", 0)
@@ -38,7 +38,7 @@ def test_a_topic_that_is_gone_is_given_up() -> None:
     assert owned(a) == {topic_id("tb"): 2}
 
 
-def test_another_expression_takes_the_place_of_the_first() -> None:
+def test_new_expression_replaces_the_old_one() -> None:
     world = World(TOPICS)
     a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
     a.beat(topic_regex="u.*")
@@ -51,7 +51,7 @@ def test_another_expression_takes_the_place_of_the_first() -> None:
     assert world.group.regexes == {}
 
 
-def test_an_expression_goes_with_the_last_member_that_has_it() -> None:
+def test_expression_is_removed_with_its_last_member() -> None:
     world = World(TOPICS)
     a, b = (Client(world, name, topic_names=EMPTY, topic_regex="t.*") for name in "ab")
     settle([a, b])
@@ -63,7 +63,7 @@ def test_an_expression_goes_with_the_last_member_that_has_it() -> None:
     assert world.group.regexes == {}
 
 
-def test_an_expression_that_another_member_has_brings_what_it_matched() -> None:
+def test_expression_of_another_member_is_not_resolved_again() -> None:
     world = World(TOPICS)
     a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
     stored = len(world.records)
@@ -74,7 +74,7 @@ def test_an_expression_that_another_member_has_brings_what_it_matched() -> None:
     assert b.owned
 
 
-def test_a_group_has_only_so_many_expressions() -> None:
+def test_number_of_expressions_in_a_group_is_limited() -> None:
     world = World(TOPICS)
     for number in range(REGEXES_MAX):
         Client(world, f"m{number}", topic_names=EMPTY, topic_regex=f"t{number}.*")
@@ -83,7 +83,7 @@ def test_a_group_has_only_so_many_expressions() -> None:
     assert world.join("more", topic_regex="t0.*").error_code == 0
 
 
-def test_a_member_of_a_full_group_may_change_an_expression_that_is_its_own() -> None:
+def test_sole_owner_of_an_expression_may_replace_it_in_a_full_group() -> None:
     world = World(TOPICS)
     for number in range(REGEXES_MAX):
         Client(world, f"m{number}", topic_names=EMPTY, topic_regex=f"t{number}.*")

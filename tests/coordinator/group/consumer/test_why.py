@@ -21,7 +21,7 @@ def told(world: World) -> list[str]:
     return explain(view)
 
 
-def test_who_has_to_give_partitions_up_is_named() -> None:
+def test_member_that_must_revoke_partitions_is_named() -> None:
     world = World()
     epoch = world.join("slow").member_epoch
     assert told(world) == [f"It has been stable, generation {FIRST}, 1 member."]
@@ -32,14 +32,14 @@ def test_who_has_to_give_partitions_up_is_named() -> None:
     ]
 
 
-def test_a_group_that_all_have_left_is_empty() -> None:
+def test_group_that_all_members_left_is_empty() -> None:
     world = World()
     world.join("only")
     world.leave("only")
     assert told(world) == ["Nobody has been a member: nothing consumes in this group."]
 
 
-def test_both_kinds_of_groups_are_on_the_pages() -> None:
+def test_summaries_include_consumer_groups() -> None:
     world = World()
     world.join("a")
     (group,) = summarize(world.shard, 0, 100).groups
@@ -53,7 +53,7 @@ def history(world: World) -> list[tuple[What, str]]:
     return [(one.what, one.text) for one in view.history]
 
 
-def test_a_stable_group_names_the_topics_that_do_not_exist() -> None:
+def test_view_of_a_stable_group_names_missing_topics() -> None:
     """Its members wait for records that no producer can write; the state reports no problem."""
     world = World()
     world.join("a", "t", "ordres", topic_regex="pay.*")
@@ -70,7 +70,7 @@ def test_a_stable_group_names_the_topics_that_do_not_exist() -> None:
     assert "what does not exist" not in " ".join(told(world))
 
 
-def test_joins_and_new_topics_are_remembered_with_the_epochs_they_began() -> None:
+def test_joins_and_new_topics_are_recorded_with_the_epochs_they_started() -> None:
     world = World()
     epoch = world.join("a").member_epoch
     world.topics.set("t", 7)
@@ -89,7 +89,7 @@ def test_joins_and_new_topics_are_remembered_with_the_epochs_they_began() -> Non
     ]
 
 
-def test_a_heartbeat_that_changes_nothing_leaves_no_event() -> None:
+def test_unchanged_heartbeat_leaves_no_event() -> None:
     world = World()
     epoch = world.join("a").member_epoch
     before = history(world)
@@ -97,7 +97,7 @@ def test_a_heartbeat_that_changes_nothing_leaves_no_event() -> None:
     assert history(world) == before
 
 
-def test_members_that_go_are_remembered_with_the_reason() -> None:
+def test_removed_members_are_recorded_with_the_reason() -> None:
     world = World()
     for member_id in ("a", "b", "c"):
         world.join(member_id)
@@ -109,7 +109,7 @@ def test_members_that_go_are_remembered_with_the_reason() -> None:
     assert any("session ended without a word" in sentence for sentence in told(world))
 
 
-def test_a_member_that_keeps_partitions_too_long_is_remembered_as_removed() -> None:
+def test_member_that_keeps_partitions_too_long_is_recorded_as_removed() -> None:
     world = World()
     epoch = world.join("slow", rebalance_timeout_ms=1_000).member_epoch
     world.join("new")
@@ -120,7 +120,7 @@ def test_a_member_that_keeps_partitions_too_long_is_remembered_as_removed() -> N
     assert any("too slow" in sentence for sentence in told(world))
 
 
-def test_static_members_are_remembered_as_they_go_return_and_are_fenced() -> None:
+def test_departure_return_and_fencing_of_static_members_are_recorded() -> None:
     world = World()
     epoch = world.join("first", instance_id="i").member_epoch
     world.join("second", instance_id="i")
@@ -134,7 +134,7 @@ def test_static_members_are_remembered_as_they_go_return_and_are_fenced() -> Non
     assert epoch == world.group.epoch
 
 
-def test_a_refused_change_is_not_remembered() -> None:
+def test_rejected_change_is_not_recorded() -> None:
     world = World(bytes_max=1)
     assert world.join("a") == TurnFullError.code
     assert view_group(world.shard, GROUP, 0, 0) is None

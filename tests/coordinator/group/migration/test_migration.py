@@ -101,7 +101,7 @@ def test_members_of_both_protocols_share_the_partitions(is_eager: bool) -> None:
     assert shares[1] < {1, 3, 5}
 
 
-def test_the_generation_becomes_the_epoch() -> None:
+def test_group_epoch_continues_from_the_generation() -> None:
     world = World()
     first, _ = classic_group(world)
     generation = first.generation
@@ -117,7 +117,7 @@ def test_the_generation_becomes_the_epoch() -> None:
     assert beat(world, first.member_id, generation + 1) == ILLEGAL_GENERATION
 
 
-def test_who_waits_for_the_classic_group_is_told_to_join_again() -> None:
+def test_pending_join_of_a_classic_group_fails_with_rebalance_in_progress() -> None:
     world = World()
     first, second = classic_group(world)
     first.ask_to_join()  # The leader's brings a rebalance, in which it waits for the second.
@@ -129,7 +129,7 @@ def test_who_waits_for_the_classic_group_is_told_to_join_again() -> None:
     assert len(numbers_of(first)) == len(numbers_of(second)) == 2
 
 
-def test_who_waits_for_an_assignment_is_told_to_join_again() -> None:
+def test_pending_sync_of_a_classic_group_fails_with_rebalance_in_progress() -> None:
     world = World()
     waiter = join(world)
     answer = world.answers[waiter]
@@ -146,7 +146,7 @@ def test_who_waits_for_an_assignment_is_told_to_join_again() -> None:
 
 
 @pytest.mark.parametrize("policy", MigrationPolicy)
-def test_the_policy_says_whether_a_group_may_be_upgraded(policy: MigrationPolicy) -> None:
+def test_policy_decides_if_a_group_may_be_upgraded(policy: MigrationPolicy) -> None:
     world = with_policy(policy)
     classic_group(world)
     answer = world.join("new")
@@ -170,7 +170,7 @@ def test_the_policy_says_whether_a_group_may_be_upgraded(policy: MigrationPolicy
         ("consumer", subscription("t"), assignment({"t": (0,)}, user_data=b"sticky")),
     ],
 )
-def test_what_cannot_be_read_stays_a_classic_group(
+def test_group_with_unreadable_metadata_stays_classic(
     protocol_type: str, metadata: bytes, given: bytes
 ) -> None:
     world = World()
@@ -184,7 +184,7 @@ def test_what_cannot_be_read_stays_a_classic_group(
     assert beat(world, answer.member_id, answer.generation_id) == 0
 
 
-def test_a_leader_cannot_give_away_what_is_not_there_or_twice() -> None:
+def test_leader_cannot_assign_missing_partitions_or_one_twice() -> None:
     world = World()
     first, second = world.answers[join(world)], None
     assert isinstance(first, JoinGroupResponse)
@@ -201,7 +201,7 @@ def test_a_leader_cannot_give_away_what_is_not_there_or_twice() -> None:
     assert [set(has.get(T, ())) for has in held] == [{0, 1}, set()]
 
 
-def test_a_later_version_of_a_subscription_is_read_as_the_last_one_that_is_known() -> None:
+def test_newer_subscription_version_is_read_as_the_newest_known_one() -> None:
     world = World()
     metadata = b"\0\x07" + subscription("t", owned={}, version=3)[2:]
     answer = world.answers[join(world, protocols=(("range", metadata),))]
@@ -215,7 +215,7 @@ def test_a_later_version_of_a_subscription_is_read_as_the_last_one_that_is_known
 
 
 @pytest.mark.parametrize("how", ["it leaves", "its session ends", "an administrator removes it"])
-def test_the_last_member_of_the_consumer_protocol_takes_it_along(how: str) -> None:
+def test_group_becomes_classic_when_its_last_consumer_member_is_removed(how: str) -> None:
     world = World()
     classic, consumer = mixed_group(world)
     assert len(numbers_of(classic)) == 3
@@ -241,7 +241,7 @@ def test_the_last_member_of_the_consumer_protocol_takes_it_along(how: str) -> No
 
 
 @pytest.mark.parametrize("policy", MigrationPolicy)
-def test_the_policy_says_whether_a_group_may_be_downgraded(policy: MigrationPolicy) -> None:
+def test_policy_decides_if_a_group_may_be_downgraded(policy: MigrationPolicy) -> None:
     world = with_policy(policy)
     consumer = Client(world, "new")
     classic = ClassicClient(world)
@@ -252,7 +252,7 @@ def test_the_policy_says_whether_a_group_may_be_downgraded(policy: MigrationPoli
     assert numbers_of(classic) == set(range(6))
 
 
-def test_a_group_that_would_be_too_large_for_a_classic_one_stays() -> None:
+def test_group_too_large_for_a_classic_group_stays() -> None:
     world = with_policy(MigrationPolicy.BIDIRECTIONAL, max_size=1)
     consumer = Client(world, "new")
     classic = [ClassicClient(world), ClassicClient(world)]
@@ -263,7 +263,7 @@ def test_a_group_that_would_be_too_large_for_a_classic_one_stays() -> None:
     assert numbers_of(classic[0]) | numbers_of(classic[1]) == set(range(6))
 
 
-def test_a_group_that_cannot_be_stored_as_a_classic_one_stays() -> None:
+def test_group_that_cannot_be_stored_as_classic_stays() -> None:
     world = World()
     classic, _ = mixed_group(world)
     world.bytes_max = 400
@@ -274,7 +274,7 @@ def test_a_group_that_cannot_be_stored_as_a_classic_one_stays() -> None:
     assert numbers_of(classic) == set(range(6))
 
 
-def test_the_last_classic_member_leaves_a_consumer_group_behind() -> None:
+def test_group_stays_a_consumer_group_when_its_last_classic_member_leaves() -> None:
     world = World()
     classic, consumer = mixed_group(world)
     assert leave(world, classic.member_id) == (0,)
@@ -283,7 +283,7 @@ def test_the_last_classic_member_leaves_a_consumer_group_behind() -> None:
     assert numbers_of(consumer) == set(range(6))
 
 
-def test_an_empty_consumer_group_becomes_a_classic_one() -> None:
+def test_empty_consumer_group_becomes_classic() -> None:
     world = World()
     world.join("new")
     world.leave("new")
@@ -296,7 +296,7 @@ def test_an_empty_consumer_group_becomes_a_classic_one() -> None:
 # Classic members of a consumer group.
 
 
-def test_a_dynamic_member_is_given_its_id_first() -> None:
+def test_dynamic_member_gets_its_id_first() -> None:
     world = World()
     consumer = Client(world, "new")
     required = world.answers[join(world, api_version=9)]
@@ -321,19 +321,19 @@ def test_a_dynamic_member_is_given_its_id_first() -> None:
         ({"protocols": (("range", b"\0"),)}, UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_who_says_something_else_cannot_join(changes: dict[str, Any], code: int) -> None:
+def test_incompatible_classic_member_cannot_join(changes: dict[str, Any], code: int) -> None:
     world = World()
     mixed_group(world)
     assert world.answers[join(world, **changes)] == code
 
 
-def test_a_full_group_takes_nobody() -> None:
+def test_full_group_rejects_new_members() -> None:
     world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
     Client(world, "new")
     assert world.answers[join(world)] == GROUP_MAX_SIZE_REACHED
 
 
-def test_a_full_group_takes_the_classic_successor_of_a_static_member() -> None:
+def test_full_group_accepts_the_classic_successor_of_a_static_member() -> None:
     world = World(settings=SETTINGS._replace(consumer=SETTINGS.consumer._replace(max_size=1)))
     Client(world, "new", instance_id="i")
     answer = world.answers[join(world, instance="i")]
@@ -341,7 +341,7 @@ def test_a_full_group_takes_the_classic_successor_of_a_static_member() -> None:
     assert answer.error_code == 0
 
 
-def test_a_sync_tells_what_the_member_has() -> None:
+def test_sync_returns_the_assignment_of_the_member() -> None:
     world = World()
     classic, _ = mixed_group(world)
     own = classic.member_id, classic.generation
@@ -357,14 +357,14 @@ def test_a_sync_tells_what_the_member_has() -> None:
     assert world.answers[sync(world, "nobody", 1)] == UNKNOWN_MEMBER_ID
 
 
-def test_a_member_of_the_consumer_protocol_sends_no_classic_heartbeats() -> None:
+def test_consumer_protocol_member_cannot_send_classic_heartbeats() -> None:
     world = World()
     mixed_group(world)
     assert beat(world, "new", world.group.epoch) == UNKNOWN_MEMBER_ID
     assert beat(world, "nobody", world.group.epoch) == UNKNOWN_MEMBER_ID
 
 
-def test_a_sync_behind_the_group_is_told_to_join_again() -> None:
+def test_sync_in_an_older_epoch_fails_with_rebalance_in_progress() -> None:
     world = World()
     classic, _ = mixed_group(world)
     world.join("third")
@@ -388,7 +388,7 @@ def test_a_classic_member_does_not_rejoin_within_the_assignment_interval() -> No
 
 
 @pytest.mark.parametrize("what", ["join", "sync", "beat"])
-def test_who_does_not_do_what_it_is_to_is_removed(what: str) -> None:
+def test_classic_member_that_does_not_join_sync_or_heartbeat_is_removed(what: str) -> None:
     world = World()
     classic, consumer = mixed_group(world)
     world.join("third")
@@ -408,7 +408,7 @@ def test_who_does_not_do_what_it_is_to_is_removed(what: str) -> None:
     assert limit_ms - step_ms <= passed_ms <= limit_ms + step_ms
 
 
-def test_a_loaded_member_has_its_own_session() -> None:
+def test_loaded_classic_member_keeps_its_session_timeout() -> None:
     world = World()
     classic, _ = mixed_group(world)
     world.shard = world.reloaded()
@@ -420,7 +420,7 @@ def test_a_loaded_member_has_its_own_session() -> None:
     del classic
 
 
-def test_commits_of_a_classic_member_name_its_generation() -> None:
+def test_commits_of_a_classic_member_need_its_generation() -> None:
     world = World()
     classic, consumer = mixed_group(world)
 
@@ -437,7 +437,7 @@ def test_commits_of_a_classic_member_name_its_generation() -> None:
     assert commit("new", consumer.epoch - 1, 9) == STALE_MEMBER_EPOCH
 
 
-def test_descriptions_tell_the_protocols_apart() -> None:
+def test_description_shows_the_protocol_of_each_member() -> None:
     world = World()
     classic, _ = mixed_group(world)
     described = world.ask(partial(describe_consumer_group, GROUP))
@@ -449,7 +449,7 @@ def test_descriptions_tell_the_protocols_apart() -> None:
 # Static members that change their protocol.
 
 
-def test_a_static_member_comes_back_with_the_consumer_protocol() -> None:
+def test_static_member_returns_with_the_consumer_protocol() -> None:
     world = World()
     [old] = classic_group(world, 1, instance="i")
     new = Client(world, "new", instance_id="i")
@@ -460,7 +460,7 @@ def test_a_static_member_comes_back_with_the_consumer_protocol() -> None:
     assert beat(world, old.member_id, old.generation) == UNKNOWN_MEMBER_ID
 
 
-def test_a_static_member_comes_back_with_the_classic_protocol() -> None:
+def test_static_member_returns_with_the_classic_protocol() -> None:
     world = World()
     old = Client(world, "old", instance_id="i")
     new = ClassicClient(world, instance="i")
@@ -472,7 +472,7 @@ def test_a_static_member_comes_back_with_the_classic_protocol() -> None:
     assert world.beat("old", old.epoch) == GROUP_ID_NOT_FOUND
 
 
-def test_a_static_classic_member_comes_back_to_a_consumer_group() -> None:
+def test_static_classic_member_returns_to_a_consumer_group() -> None:
     world = World()
     consumer = Client(world, "new")
     old = ClassicClient(world, instance="i")
