@@ -32,7 +32,7 @@ def control_threads() -> int:
     return sum(thread.name == "pykafka-core-control" for thread in threading.enumerate())
 
 
-def test_a_broker_makes_and_deletes_topics() -> None:
+def test_broker_creates_and_deletes_topics() -> None:
     with Broker() as broker:
         broker.create_topic("orders", partitions=3, config={"retention.ms": 1000})
         broker.create_topic("payments")
@@ -41,7 +41,7 @@ def test_a_broker_makes_and_deletes_topics() -> None:
         assert broker.topics() == {"payments": 1}
 
 
-def test_settings_without_meaning_are_named_in_one_warning(
+def test_settings_without_effect_are_named_in_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with Broker(config={"num.io.threads": 3, "background.threads": 9}):
@@ -50,7 +50,7 @@ def test_settings_without_meaning_are_named_in_one_warning(
     assert "num.io.threads, background.threads" in warning.getMessage()
 
 
-def test_errors_of_topics_are_kafkas() -> None:
+def test_errors_of_topics_have_the_codes_of_kafka() -> None:
     with Broker() as broker:
         broker.create_topic("orders")
         with pytest.raises(TopicAlreadyExistsError):
@@ -81,7 +81,7 @@ def test_given_listeners_are_bound_at_once() -> None:
 LAB = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LAB:PLAINTEXT"}
 
 
-def test_a_closed_broker_says_so() -> None:
+def test_closed_broker_rejects_calls() -> None:
     broker = Broker()
     assert not broker.closed
     broker.close()
@@ -148,7 +148,7 @@ def test_a_second_close_waits_for_the_first(
     first.join()
 
 
-def test_a_signal_handler_may_close_what_it_interrupts_the_closing_of(
+def test_signal_handler_may_close_the_broker_during_its_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The handler must not wait for a thread whose end the code that it interrupts waits for."""
@@ -180,7 +180,7 @@ def test_a_broker_whose_control_thread_cannot_start_leaves_nothing_open(
     Broker(tmp_path).close()
 
 
-def test_the_garbage_collector_closes_it() -> None:
+def test_garbage_collector_closes_a_broker() -> None:
     gc.collect()  # what others left
     before = control_threads()
     broker = Broker()
@@ -225,7 +225,7 @@ def test_a_copy_of_a_killed_directory_gets_new_leader_epochs(tmp_path: Path) -> 
         assert broker._image().topics.by_name["orders"].partitions[0].leader_epoch == 1
 
 
-def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+def test_directory_of_another_node_is_rejected(tmp_path: Path) -> None:
     Broker(tmp_path, config={"node.id": 5}).close()
     with pytest.raises(StorageError, match="node 5"):
         Broker(tmp_path, config={"node.id": 6})
@@ -233,13 +233,13 @@ def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
         assert broker.node_id == 5
 
 
-def test_settings_that_cannot_be_are_all_named() -> None:
+def test_all_invalid_settings_are_named() -> None:
     with pytest.raises(ConfigurationError) as caught:
         Broker(config={"num.partitions": "many", "no.such.setting": 1})
     assert len(caught.value.problems) == 2
 
 
-def test_durability_has_to_fit_the_place(tmp_path: Path) -> None:
+def test_durability_must_match_the_storage(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError):
         Broker(durability="fsync")
     with pytest.raises(ConfigurationError):
@@ -248,7 +248,7 @@ def test_durability_has_to_fit_the_place(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_cannot_use_it() -> None:
+def test_forked_child_cannot_use_a_broker() -> None:
     with Broker() as broker:
         read, write = os.pipe()
         child = os.fork()
@@ -268,7 +268,7 @@ def test_a_forked_child_cannot_use_it() -> None:
         broker.create_topic("orders")
 
 
-def test_the_end_of_the_interpreter_closes_it(tmp_path: Path) -> None:
+def test_end_of_the_interpreter_closes_a_broker(tmp_path: Path) -> None:
     script = "import sys; from pykafka_core import Broker; b = Broker(sys.argv[1]); b.create_topic('orders')"
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
@@ -277,6 +277,6 @@ def test_the_end_of_the_interpreter_closes_it(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_statistics_tell_how_long_requests_waited() -> None:
+def test_statistics_contain_the_waiting_time_of_requests() -> None:
     with Broker() as broker:
         assert broker.statistics()["control.requests.count"] == 0

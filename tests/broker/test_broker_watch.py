@@ -106,7 +106,7 @@ def watch() -> Watch:
     return Watch()
 
 
-def test_a_broker_that_listened_and_refuses_is_fenced(watch: Watch) -> None:
+def test_registered_broker_that_refuses_connections_is_fenced(watch: Watch) -> None:
     watch.listen()
     watch.take_over()
     assert len(watch.core.sent) == 1
@@ -117,12 +117,12 @@ def test_a_broker_that_listened_and_refuses_is_fenced(watch: Watch) -> None:
     assert not watch.world.active.sessions.is_valid(broker, watch.world.now_ns)
 
 
-def test_a_broker_that_was_gone_before_this_controller_came_is_fenced(watch: Watch) -> None:
+def test_broker_that_stopped_before_the_controller_took_over_is_fenced(watch: Watch) -> None:
     watch.take_over()
     assert watch.is_fenced
 
 
-def test_a_connection_that_ends_is_opened_again_and_proves_nothing(watch: Watch) -> None:
+def test_closed_connection_is_reopened_and_fences_no_broker(watch: Watch) -> None:
     watch.listen()
     watch.take_over()
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_a_connection_that_ends_is_opened_again_and_proves_nothing(watch: Watch)
     assert not watch.is_fenced
 
 
-def test_a_process_whose_connection_ended_may_be_succeeded_until_it_is_heard_of(
+def test_process_whose_connection_ended_may_be_replaced_until_its_next_heartbeat(
     watch: Watch,
 ) -> None:
     watch.listen()
@@ -150,7 +150,7 @@ def test_a_process_whose_connection_ended_may_be_succeeded_until_it_is_heard_of(
     assert watch.world.image.brokers[BROKER].epoch != old.epoch
 
 
-def test_a_process_that_ended_before_it_was_seen_may_be_succeeded(watch: Watch) -> None:
+def test_process_that_ended_unnoticed_may_be_replaced(watch: Watch) -> None:
     watch.listen()
     watch.take_over()
     watch.restart()
@@ -160,7 +160,7 @@ def test_a_process_that_ended_before_it_was_seen_may_be_succeeded(watch: Watch) 
     assert watch.world.register(BROKER, 77).error_code == 0
 
 
-def test_a_heartbeat_from_before_the_end_of_the_connection_takes_no_doubt_away(
+def test_heartbeat_from_before_the_end_of_the_connection_does_not_count(
     watch: Watch,
 ) -> None:
     watch.listen()
@@ -171,7 +171,7 @@ def test_a_heartbeat_from_before_the_end_of_the_connection_takes_no_doubt_away(
     assert watch.world.register(BROKER, 77).error_code == 0
 
 
-def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch) -> None:
+def test_broker_that_is_unfenced_before_it_listens_is_not_fenced(watch: Watch) -> None:
     watch.listen()
     watch.take_over()
     watch.core.peers.clear()
@@ -187,16 +187,14 @@ def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch)
     assert watch.is_fenced
 
 
-def test_a_refusal_does_not_fence_the_next_process_of_a_broker(watch: Watch) -> None:
+def test_refused_connection_does_not_fence_the_next_process_of_a_broker(watch: Watch) -> None:
     watch.take_over()
     watch.restart()
     assert not watch.is_fenced
 
 
 @pytest.mark.parametrize("answers", [1, 3])
-def test_a_fencing_that_failed_is_asked_for_again_while_the_process_is_gone(
-    watch: Watch, answers: int
-) -> None:
+def test_failed_fencing_is_retried_while_the_process_is_down(watch: Watch, answers: int) -> None:
     watch.take_over()
     for _ in range(answers):
         watch.refuse(KafkaStorageError.code)
@@ -204,7 +202,7 @@ def test_a_fencing_that_failed_is_asked_for_again_while_the_process_is_gone(
     assert watch.is_fenced
 
 
-def test_a_fencing_that_failed_is_not_asked_for_where_the_process_listens_by_now(
+def test_failed_fencing_is_not_retried_once_the_process_listens(
     watch: Watch,
 ) -> None:
     watch.take_over()
@@ -214,7 +212,7 @@ def test_a_fencing_that_failed_is_not_asked_for_where_the_process_listens_by_now
     assert not watch.is_fenced
 
 
-def test_a_fencing_that_failed_is_not_asked_for_by_who_is_no_controller_any_more(
+def test_former_controller_does_not_retry_fencing(
     watch: Watch,
 ) -> None:
     watch.take_over()
@@ -224,7 +222,7 @@ def test_a_fencing_that_failed_is_not_asked_for_by_who_is_no_controller_any_more
     assert not watch.is_fenced
 
 
-def test_who_is_no_controller_any_more_watches_nobody(watch: Watch) -> None:
+def test_former_controller_watches_no_brokers(watch: Watch) -> None:
     watch.listen()
     watch.take_over()
     watch.end()

@@ -16,7 +16,7 @@ REQUEST_TIMED_OUT = 7
 MINUTES_NS = 10 * 60 * 10**9
 
 
-def test_a_token_completes_once_and_not_when_it_was_cancelled() -> None:
+def test_token_completes_once_unless_it_was_cancelled() -> None:
     completions, seen = Completions(), list[Completed]()
     done, cancelled = completions.open(seen.append), completions.open(seen.append)
     completions.cancel(cancelled)
@@ -76,7 +76,7 @@ def stalled(monkeypatch: pytest.MonkeyPatch) -> Stalled:
     return Stalled(monkeypatch)
 
 
-def test_an_answer_may_be_minutes_away(stalled: Stalled) -> None:
+def test_completion_may_take_minutes(stalled: Stalled) -> None:
     request = stalled.send(timeout_ms=2**31 - 1)
     stalled.pass_time(MINUTES_NS)
     stalled.complete(stalled.tokens[1], 4)
@@ -88,7 +88,7 @@ def test_an_answer_may_be_minutes_away(stalled: Stalled) -> None:
     assert len(stalled.broker.control.timers) == 0
 
 
-def test_what_is_not_over_in_time_is_answered_with_request_timed_out(stalled: Stalled) -> None:
+def test_unfinished_operation_fails_with_request_timed_out(stalled: Stalled) -> None:
     """The connection waited as long as the disk did, whatever the request's timeout said."""
     request = stalled.send(timeout_ms=30_000)
     stalled.complete(stalled.tokens[0], 3)
@@ -101,7 +101,7 @@ def test_what_is_not_over_in_time_is_answered_with_request_timed_out(stalled: St
     assert stalled.results(request) == [(3, 0), (-1, REQUEST_TIMED_OUT)]
 
 
-def test_what_a_closed_connection_waited_for_is_forgotten(stalled: Stalled) -> None:
+def test_operations_of_a_closed_connection_are_forgotten(stalled: Stalled) -> None:
     request = stalled.send(timeout_ms=2**31 - 1)
     stalled.broker.core.push(Cancelled(request))
     stalled.broker.run()
@@ -111,7 +111,7 @@ def test_what_a_closed_connection_waited_for_is_forgotten(stalled: Stalled) -> N
     assert stalled.results(request) is None
 
 
-def test_a_stop_ends_what_waits_for_the_core(stalled: Stalled) -> None:
+def test_stop_fails_operations_that_wait_for_the_core(stalled: Stalled) -> None:
     request = stalled.send(timeout_ms=2**31 - 1)
     stalled.broker.dispatcher.fail_all(BrokerNotAvailableError.code)
     assert not stalled.is_waiting()

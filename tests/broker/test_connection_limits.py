@@ -47,7 +47,7 @@ def is_served(address: str, stack: ExitStack) -> bool:
         },
     ],
 )
-def test_an_address_has_as_many_connections_as_it_may_and_the_next_is_closed(
+def test_connections_of_an_address_are_limited(
     config: dict[str, str],
 ) -> None:
     with Broker(config=config) as broker, ExitStack() as stack:
@@ -62,7 +62,7 @@ def test_an_address_has_as_many_connections_as_it_may_and_the_next_is_closed(
 
 
 @pytest.mark.interval
-def test_connections_come_no_faster_than_their_rate() -> None:
+def test_connection_rate_is_limited() -> None:
     with Broker(config={"max.connection.creation.rate": "5"}) as broker, ExitStack() as stack:
         address = broker.bootstrap_servers
         began = time.monotonic()
@@ -109,7 +109,9 @@ def test_the_client_that_is_idle_longest_is_closed_for_a_node_beyond_the_maximum
     ],
     ids=lambda limit: next(iter(limit)),
 )
-def test_nodes_come_at_once_whatever_the_limits_of_clients(limit: dict[str, str]) -> None:
+def test_connections_of_nodes_are_not_delayed_by_the_limits_of_clients(
+    limit: dict[str, str],
+) -> None:
     with Broker(config=APART | limit) as broker, ExitStack() as stack:
         assert is_served(broker.listeners["PLAINTEXT"], stack)
         delayed = broker.statistics()["connections_delayed"]
@@ -120,7 +122,7 @@ def test_nodes_come_at_once_whatever_the_limits_of_clients(limit: dict[str, str]
         assert statistics["connections_refused"] == 0
 
 
-def test_nodes_come_while_idle_clients_hold_all_descriptors(tmp_path: Path) -> None:
+def test_nodes_connect_while_idle_clients_hold_all_descriptors(tmp_path: Path) -> None:
     with ExitStack() as stack:
         ports = (stack.enter_context(reserve_port()).getsockname()[1] for _ in range(2))
         clients, brokers = (f"127.0.0.1:{port}" for port in ports)

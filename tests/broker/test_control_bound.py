@@ -548,7 +548,7 @@ def test_every_api_has_its_largest_request() -> None:
     LARGEST,
     ids=[f"{n}-{BY_KEY[key].name}" for n, (key, _) in enumerate(LARGEST)],
 )
-def test_no_request_holds_the_control_thread(
+def test_no_request_blocks_the_control_thread(
     driven: Driven, api_key: int, make: Callable[[], Message]
 ) -> None:
     _, calls = driven.ask(api_key, make())

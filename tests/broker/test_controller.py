@@ -51,7 +51,7 @@ def broker() -> SimulatedBroker:
     return broker
 
 
-def test_nothing_is_seen_before_it_is_committed(broker: SimulatedBroker) -> None:
+def test_uncommitted_changes_are_invisible(broker: SimulatedBroker) -> None:
     request = broker.send(creation("orders"))
     broker.run()
     assert broker.answer(request) is None
@@ -64,7 +64,7 @@ def test_nothing_is_seen_before_it_is_committed(broker: SimulatedBroker) -> None
     assert len(broker.core.topics) == 2
 
 
-def test_a_failed_append_changes_nothing_and_answers_with_its_code(
+def test_failed_append_changes_nothing_and_returns_its_code(
     broker: SimulatedBroker,
 ) -> None:
     before = repr(broker.image)
@@ -81,7 +81,7 @@ def test_a_failed_append_changes_nothing_and_answers_with_its_code(
     assert codes(broker.answer(again)) == [0]
 
 
-def test_requests_that_come_meanwhile_are_grouped_into_the_next_batch(
+def test_requests_during_an_append_are_grouped_into_the_next_batch(
     broker: SimulatedBroker,
 ) -> None:
     applied = len(broker.core.applied)
@@ -99,7 +99,7 @@ def test_requests_that_come_meanwhile_are_grouped_into_the_next_batch(
     assert len(broker.core.applied) == applied + 2
 
 
-def test_an_answer_that_read_the_draft_waits_with_it(broker: SimulatedBroker) -> None:
+def test_reply_that_read_the_draft_waits_for_its_commit(broker: SimulatedBroker) -> None:
     requests = [broker.send(creation("a")), broker.send(creation("a"))]
     broker.run()
     assert [broker.answer(request) for request in requests] == [None, None]
@@ -125,7 +125,7 @@ def test_a_batch_is_full_at_its_soft_limit(
     assert [broker.answer(request) is None for request in requests] == [False, True, True]
 
 
-def test_a_request_over_the_hard_limit_violates_the_policy(
+def test_request_over_the_hard_limit_violates_the_policy(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 300)
@@ -137,7 +137,7 @@ def test_a_request_over_the_hard_limit_violates_the_policy(
     assert codes(broker.answer(small)) == [0]
 
 
-def test_a_token_of_another_is_ignored(broker: SimulatedBroker) -> None:
+def test_unknown_token_is_ignored(broker: SimulatedBroker) -> None:
     request = broker.send(creation("orders"))
     broker.run()
     broker.core.push(Appended(10**6, 0, 0))
@@ -146,7 +146,7 @@ def test_a_token_of_another_is_ignored(broker: SimulatedBroker) -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(0, 9), (4, 0), (999, 0), (19, 8), (19, 1)])
-def test_what_has_no_handler_costs_the_connection(
+def test_request_without_a_handler_closes_its_connection(
     broker: SimulatedBroker, api_key: int, version: int
 ) -> None:
     broker.core.push(
@@ -158,7 +158,7 @@ def test_what_has_no_handler_costs_the_connection(
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff" * 8, b"\xff\xff\xff\xff\x07" * 3], ids=bytes.hex)
-def test_malformed_bytes_cost_the_connection(broker: SimulatedBroker, body: bytes) -> None:
+def test_malformed_request_closes_its_connection(broker: SimulatedBroker, body: bytes) -> None:
     for api_key in sorted(registry.API_VERSIONS):
         version = registry.API_VERSIONS[api_key][1]
         broker.core.push(
@@ -176,7 +176,7 @@ def test_malformed_bytes_cost_the_connection(broker: SimulatedBroker, body: byte
     assert not answered & closed
 
 
-def test_a_handlers_bug_costs_its_connection_and_nothing_else(
+def test_bug_in_a_handler_closes_only_its_connection(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(context: Context, request: Message) -> Outcome:
@@ -193,7 +193,7 @@ def test_a_handlers_bug_costs_its_connection_and_nothing_else(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_missing_topics_are_made_with_the_brokers_defaults() -> None:
+def test_missing_topics_are_created_with_the_broker_defaults() -> None:
     broker = SimulatedBroker({"num.partitions": "3"})
     broker.core.push(
         TopicsMissing(["orders", "orders", "__consumer_offsets", "bad/name"], "User:ANONYMOUS")
@@ -203,7 +203,7 @@ def test_missing_topics_are_made_with_the_brokers_defaults() -> None:
     assert len(broker.image.topics.by_name["orders"].partitions) == 3
 
 
-def test_missing_topics_are_not_made_when_that_is_off() -> None:
+def test_missing_topics_are_not_created_when_auto_creation_is_off() -> None:
     broker = SimulatedBroker({"auto.create.topics.enable": "false"})
     broker.core.push(TopicsMissing(["orders"], "User:ANONYMOUS"))
     broker.run()
@@ -211,7 +211,7 @@ def test_missing_topics_are_not_made_when_that_is_off() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_restart_finds_what_was_answered_and_nothing_that_failed(seed: int) -> None:
+def test_restart_finds_acknowledged_changes_and_no_failed_ones(seed: int) -> None:
     """Seeded: requests, commits and failures in any order; then a restart from the same log."""
     rng = random.Random(seed)
     broker = SimulatedBroker()
@@ -257,7 +257,9 @@ def model_of(broker: SimulatedBroker, asked: dict[int, tuple[str, str]]) -> set[
     return topics
 
 
-def test_a_group_that_the_quorum_refuses_is_tried_one_by_one(broker: SimulatedBroker) -> None:
+def test_requests_of_a_batch_that_the_quorum_rejects_are_retried_one_by_one(
+    broker: SimulatedBroker,
+) -> None:
     requests = [broker.send(creation("first"))]
     broker.run()
     requests += [broker.send(creation(name)) for name in ("good", "bad", "late")]
@@ -274,7 +276,7 @@ def test_a_group_that_the_quorum_refuses_is_tried_one_by_one(broker: SimulatedBr
     assert sorted(broker.image.topics.by_name) == ["first", "good", "late"]
 
 
-def test_what_the_core_could_not_apply_is_not_proposed(broker: SimulatedBroker) -> None:
+def test_change_that_the_core_cannot_apply_is_not_proposed(broker: SimulatedBroker) -> None:
     def check(delta: ImageDelta) -> list[str]:
         return [t.name for t in delta.topics if t.overrides.get("segment.ms") == "7"]
 
@@ -290,7 +292,7 @@ def test_what_the_core_could_not_apply_is_not_proposed(broker: SimulatedBroker) 
     assert sorted(broker.image.topics.by_name) == ["good", "other"]
 
 
-def test_a_request_that_does_not_fit_beside_others_gets_a_batch_of_its_own(
+def test_request_that_does_not_fit_with_others_gets_its_own_batch(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 2000)
@@ -314,7 +316,7 @@ def before_each_creation(monkeypatch: pytest.MonkeyPatch, call: Callable[[], obj
 
 
 @pytest.mark.parametrize("when", ["decided", "checked"])
-def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
+def test_controller_that_is_deposed_during_a_decision_proposes_nothing(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     leads = True
@@ -345,7 +347,7 @@ def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
     assert codes(broker.answer(kept)) == [0]
 
 
-def test_a_request_that_goes_back_to_the_queue_of_a_deposed_controller_is_passed_on(
+def test_request_requeued_at_a_deposed_controller_is_forwarded(
     broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 1400)

@@ -66,7 +66,9 @@ def next_event(core: _core.Core) -> object:
     return core.wait(core.now_ns() + PATIENCE_NS, 1)[0]
 
 
-def test_request_reaches_python_and_its_answer_the_client(core: _core.Core, port: int) -> None:
+def test_request_reaches_python_and_its_reply_reaches_the_client(
+    core: _core.Core, port: int
+) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as stream:
         stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
         request = next_event(core)
@@ -107,7 +109,7 @@ def test_wait_returns_at_its_deadline(core: _core.Core) -> None:
     assert core.now_ns() >= deadline_ns
 
 
-def test_stopped_core_refuses_and_says_so(core: _core.Core, port: int) -> None:
+def test_stopped_core_rejects_calls_and_connections(core: _core.Core, port: int) -> None:
     core.stop(0)
     core.stop(0)
     assert core.wait(core.now_ns() + PATIENCE_NS) == []
@@ -123,7 +125,7 @@ def test_address_in_use_is_an_os_error(core: _core.Core, port: int) -> None:
     assert caught.value.errno
 
 
-def test_what_apply_cannot_carry_out_is_said_by_check_and_left_out(core: _core.Core) -> None:
+def test_delta_that_apply_cannot_use_is_reported_by_check_and_skipped(core: _core.Core) -> None:
     settings = {"max.connections": "many", "fetch.max.bytes": "7"}
     delta = _core.ImageDelta(metadata_offset=10, broker_settings=settings)
     (refusal,) = core.check(delta)
@@ -134,7 +136,7 @@ def test_what_apply_cannot_carry_out_is_said_by_check_and_left_out(core: _core.C
     assert core.check(_core.ImageDelta(metadata_offset=11)) == []
 
 
-def test_fixed_clock_stands_still_while_deadlines_pass() -> None:
+def test_fixed_clock_does_not_advance_while_deadlines_pass() -> None:
     options = _core.CoreOptions(
         data_dir=None, node_id=1, cluster_id="c", durability="memory", clock_ms=1_700_000_000_000
     )
@@ -155,7 +157,7 @@ def test_statistics_and_log_are_flat_snapshots(core: _core.Core, port: int) -> N
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_child_is_refused_and_harms_nothing(core: _core.Core, port: int) -> None:
+def test_forked_child_cannot_use_or_harm_the_core(core: _core.Core, port: int) -> None:
     child = os.fork()
     if child == 0:
         try:
@@ -195,7 +197,7 @@ def log_dirs(core: _core.Core) -> _core.LogDirs:
     return event
 
 
-def test_an_isr_is_proposed_once_at_a_time_and_by_the_leader_of_that_epoch_only(
+def test_isr_change_is_proposed_one_at_a_time_by_the_leader_of_its_epoch(
     core: _core.Core,
 ) -> None:
     partition = _core.PartitionImage(
@@ -254,7 +256,7 @@ def test_append_to_an_unknown_partition_or_epoch_completes_with_the_error(core: 
     assert appended(core, 2).error_code != 0
 
 
-def test_delete_before_tells_the_new_log_start(core: _core.Core) -> None:
+def test_delete_before_returns_the_new_log_start(core: _core.Core) -> None:
     core.apply(topic_delta(0, "a"))
     core.append(1, (TOPIC, 0), 0, [(None, b"value")])
     appended(core, 1)
@@ -265,7 +267,7 @@ def test_delete_before_tells_the_new_log_start(core: _core.Core) -> None:
     assert (done.token, done.error_code, done.offset) == (2, 0, 1)
 
 
-def test_locked_directory_names_itself_and_is_free_after_stop(tmp_path: Path) -> None:
+def test_locked_directory_names_itself_and_is_unlocked_after_a_stop(tmp_path: Path) -> None:
     options = _core.CoreOptions(
         data_dir=str(tmp_path), node_id=1, cluster_id="c", durability="fsync"
     )
@@ -324,7 +326,7 @@ def test_confluent_kafka_produces_and_consumes(core: _core.Core, port: int) -> N
     assert keys == [b"%d" % number for number in range(1000)]
 
 
-def test_a_core_that_is_abandoned_leaves_its_directory_as_a_dead_process_would(
+def test_abandoned_core_leaves_its_directory_like_a_killed_process(
     tmp_path: Path,
 ) -> None:
     options = _core.CoreOptions(
@@ -353,7 +355,7 @@ def test_a_core_that_is_abandoned_leaves_its_directory_as_a_dead_process_would(
     again.stop(0)
 
 
-def test_a_client_that_is_cut_off_waits_and_is_answered_later(core: _core.Core, port: int) -> None:
+def test_client_that_is_cut_off_waits_and_gets_its_reply_later(core: _core.Core, port: int) -> None:
     with socket.create_connection(("127.0.0.1", port)) as client:
         core.cut_off(accepted=True, peers=[])
         client.sendall(frame(18, 0, 5, b""))
@@ -365,7 +367,7 @@ def test_a_client_that_is_cut_off_waits_and_is_answered_later(core: _core.Core, 
         assert receive(client)[:4] == struct.pack(">i", 5)
 
 
-def test_a_peer_that_is_cut_off_hears_nothing_until_it_can_be_reached_again(
+def test_peer_that_is_cut_off_gets_nothing_until_it_is_reachable_again(
     core: _core.Core,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:

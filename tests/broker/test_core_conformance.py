@@ -109,7 +109,7 @@ def test_a_new_log_is_empty(subject: Subject) -> None:
     assert subject.core.read(PARTITION, 0, 1000, "log_end") == b""
 
 
-def test_what_check_refuses_is_left_out_by_apply(subject: Subject) -> None:
+def test_change_that_check_rejects_is_skipped_by_apply(subject: Subject) -> None:
     partition = subject.types.PartitionImage(
         index=0, leader=1, leader_epoch=EPOCH, partition_epoch=EPOCH, replicas=[1], isr=[1]
     )
@@ -136,7 +136,7 @@ def test_an_append_completes_with_its_base_offset(subject: Subject) -> None:
     assert (offsets.high_watermark, offsets.log_end_offset) == (6, 6)
 
 
-def test_what_was_appended_is_read_in_whole_batches(subject: Subject) -> None:
+def test_appended_records_are_read_in_whole_batches(subject: Subject) -> None:
     subject.appended()
     subject.appended()
     decoded = decode_batches(subject.core.read(PARTITION, 0, 10**6, "log_end"))
@@ -167,13 +167,13 @@ def test_a_new_epoch_fences_the_old_one(subject: Subject) -> None:
     assert subject.appended(EPOCH + 1)[1] == 0
 
 
-def test_a_step_of_the_past_is_ignored(subject: Subject) -> None:
+def test_earlier_step_is_ignored(subject: Subject) -> None:
     subject.offset -= 1
     subject.step(deleted=[TOPIC])
     assert subject.appended()[1] == 0
 
 
-def test_pieces_of_one_step_are_made_in_ascending_order(subject: Subject) -> None:
+def test_pieces_of_one_step_are_applied_in_ascending_order(subject: Subject) -> None:
     subject.offset -= 1
     subject.step(piece=2, topics=[])
     subject.offset -= 1
@@ -203,7 +203,7 @@ def test_an_unfinished_topic_has_the_partitions_of_all_its_pieces(subject: Subje
         assert subject.event(_core.Appended).error_code == 0
 
 
-def test_a_deleted_partition_takes_no_append(subject: Subject) -> None:
+def test_deleted_partition_rejects_appends(subject: Subject) -> None:
     subject.step(deleted=[TOPIC])
     assert subject.appended()[1] == 100
 
@@ -269,7 +269,7 @@ def test_records_are_read_batch_by_batch_to_the_log_end(subject: Subject) -> Non
     assert (end.records, end.offset, end.next_offset, end.log_end_offset) == (b"", 6, 6, 6)
 
 
-def test_reading_records_begins_at_the_log_start(subject: Subject) -> None:
+def test_reading_records_starts_at_the_log_start(subject: Subject) -> None:
     for token in (7, 8):
         subject.appended(token=token)
     subject.core.delete_before(9, PARTITION, 3)
@@ -278,18 +278,18 @@ def test_reading_records_begins_at_the_log_start(subject: Subject) -> None:
     assert (read.offset, read.next_offset, read.log_end_offset) == (3, 6, 6)
 
 
-def test_nothing_is_read_of_a_log_that_was_never_written(subject: Subject) -> None:
+def test_log_without_records_reads_as_empty(subject: Subject) -> None:
     read = read_records(subject, 0, 10**6)
     assert (read.records, read.offset, read.next_offset, read.log_end_offset) == (b"", 0, 0, 0)
 
 
-def test_records_of_an_unknown_partition_are_refused(subject: Subject) -> None:
+def test_read_of_an_unknown_partition_is_rejected(subject: Subject) -> None:
     subject.core.read_records(5, (TOPIC, 1), 0, 1)
     read = subject.event(_core.RecordsRead)
     assert (read.token, read.error_code, read.records, read.offset) == (5, 100, b"", -1)
 
 
-def test_what_is_committed_is_told_with_the_high_watermark(subject: Subject) -> None:
+def test_commit_notification_contains_the_high_watermark(subject: Subject) -> None:
     for offset in (0, 3):
         subject.appended(token=7)
         subject.core.when_committed(9, PARTITION, EPOCH, offset)
@@ -299,7 +299,7 @@ def test_what_is_committed_is_told_with_the_high_watermark(subject: Subject) -> 
 
 
 @pytest.mark.parametrize(("index", "epoch", "code"), [(1, EPOCH, 100), (0, EPOCH + 1, 75)])
-def test_what_another_epoch_commits_is_not_waited_for(
+def test_waiting_for_a_commit_of_another_epoch_fails_at_once(
     subject: Subject, index: int, epoch: int, code: int
 ) -> None:
     subject.appended(token=7)
@@ -342,7 +342,7 @@ def committed_and_end(subject: Subject) -> tuple[int, int]:
     return offsets.high_watermark, offsets.log_end_offset
 
 
-def test_the_quorum_says_what_of_the_metadata_log_is_committed(metadata: Subject) -> None:
+def test_quorum_sets_the_high_watermark_of_the_metadata_log(metadata: Subject) -> None:
     assert written(metadata, EPOCH) == (0, 0)
     assert committed_and_end(metadata) == (0, 3)
     for high_watermark, expected in ((2, 2), (1, 2), (99, 3)):
@@ -350,7 +350,7 @@ def test_the_quorum_says_what_of_the_metadata_log_is_committed(metadata: Subject
         assert committed_and_end(metadata) == (expected, 3)
 
 
-def test_an_append_to_the_metadata_log_begins_the_epoch_it_names(metadata: Subject) -> None:
+def test_append_to_the_metadata_log_starts_the_epoch_that_it_names(metadata: Subject) -> None:
     assert written(metadata, EPOCH) == (0, 0)
     assert written(metadata, EPOCH + 4) == (0, 3)
     assert metadata.core.offsets(METADATA_LOG).leader_epoch == EPOCH + 4
@@ -359,7 +359,7 @@ def test_an_append_to_the_metadata_log_begins_the_epoch_it_names(metadata: Subje
     assert [batch.leader_epoch for batch in cut(data)] == [EPOCH, EPOCH + 4]
 
 
-def test_batches_of_another_node_are_appended_as_they_are(metadata: Subject) -> None:
+def test_batches_of_another_node_are_appended_unchanged(metadata: Subject) -> None:
     data = b"".join(
         _core.build_batch(RECORDS, base_offset=base, leader_epoch=epoch)
         for base, epoch in ((0, 1), (3, 1), (6, 4))
@@ -371,20 +371,20 @@ def test_batches_of_another_node_are_appended_as_they_are(metadata: Subject) -> 
     assert committed_and_end(metadata) == (0, 9)
 
 
-def test_a_batch_of_a_later_epoch_than_it_was_fetched_in_is_left_out(metadata: Subject) -> None:
+def test_batch_of_a_later_epoch_than_its_fetch_is_skipped(metadata: Subject) -> None:
     assert fetched(metadata, 2, 0, within=2) == (0, 0)
     assert fetched(metadata, 5, 3, within=4)[0] == 0
     assert committed_and_end(metadata) == (0, 3)
 
 
-def test_a_node_leads_again_after_it_has_followed(metadata: Subject) -> None:
+def test_node_can_lead_again_after_following(metadata: Subject) -> None:
     assert written(metadata, EPOCH) == (0, 0)
     assert fetched(metadata, EPOCH + 1, 3, within=EPOCH + 1) == (0, 3)
     assert written(metadata, EPOCH + 2) == (0, 6)
     assert committed_and_end(metadata) == (0, 9)
 
 
-def test_the_metadata_log_is_given_up_from_an_offset_on(metadata: Subject) -> None:
+def test_metadata_log_is_truncated_at_an_offset(metadata: Subject) -> None:
     for epoch in (1, 2, 3):
         assert fetched(metadata, epoch, 3 * (epoch - 1), within=3)[0] == 0
     metadata.core.commit(METADATA_LOG, 3)
@@ -403,7 +403,7 @@ def restarted(subject: Subject, partition: "PartitionId", offset: int) -> tuple[
     return event.error_code, event.offset
 
 
-def test_the_metadata_log_begins_at_the_end_of_a_snapshot_that_replaces_it(
+def test_metadata_log_starts_at_the_end_of_the_snapshot_that_replaces_it(
     metadata: Subject,
 ) -> None:
     assert fetched(metadata, 1, 0, within=1) == (0, 0)
@@ -415,7 +415,7 @@ def test_the_metadata_log_begins_at_the_end_of_a_snapshot_that_replaces_it(
     assert [(batch.base_offset, batch.leader_epoch) for batch in cut(data)] == [(20, 7)]
 
 
-def test_the_quorum_decides_about_no_other_log(subject: Subject) -> None:
+def test_quorum_cannot_change_other_logs(subject: Subject) -> None:
     subject.appended()
     subject.core.append_fetched(8, PARTITION, EPOCH, b"")
     assert subject.event(_core.Appended).error_code == 42
@@ -426,7 +426,7 @@ def test_the_quorum_decides_about_no_other_log(subject: Subject) -> None:
     assert subject.core.offsets(PARTITION).high_watermark == 3
 
 
-def test_a_log_that_is_not_here_takes_nothing_of_another_node(subject: Subject) -> None:
+def test_missing_log_accepts_nothing_from_another_node(subject: Subject) -> None:
     subject.core.append_fetched(8, METADATA_LOG, EPOCH, b"")
     assert subject.event(_core.Appended).error_code == 100
     subject.core.truncate(9, METADATA_LOG, 0)
@@ -478,7 +478,7 @@ def test_records_of_a_transaction_are_stable_once_its_marker_is_written(subject:
     assert stable_and_end(subject) == (10, 10)
 
 
-def test_a_transaction_is_seen_among_the_producers(subject: Subject) -> None:
+def test_open_transaction_is_listed_among_the_producers(subject: Subject) -> None:
     def producer() -> tuple[int, int, int, int]:
         subject.core.describe_producers(3, PARTITION)
         (state,) = subject.event(_core.Producers).states
@@ -510,7 +510,7 @@ def test_a_transactional_batch_has_its_producer_and_no_sequence(subject: Subject
         assert int.from_bytes(batch[53:57], "big", signed=True) == -1
 
 
-def test_an_append_of_an_older_producer_epoch_is_refused(subject: Subject) -> None:
+def test_append_of_an_older_producer_epoch_is_rejected(subject: Subject) -> None:
     marked(subject, marker(4))
     assert appended_in_transaction(subject, 3) == (INVALID_PRODUCER_EPOCH, -1)
     assert appended_in_transaction(subject, 4)[0] == 0
@@ -532,7 +532,7 @@ def test_an_append_of_an_older_producer_epoch_is_refused(subject: Subject) -> No
         (False, 4, 4, 0, 0),
     ],
 )
-def test_a_marker_is_judged_by_its_epoch_and_the_transaction_version(
+def test_marker_is_checked_by_its_epoch_and_the_transaction_version(
     subject: Subject,
     is_open: bool,
     known: int,
@@ -556,7 +556,7 @@ def test_a_marker_of_an_older_coordinator_epoch_is_fenced(subject: Subject) -> N
     assert marked(subject, marker(2, coordinator_epoch=5)) == [0]
 
 
-def test_markers_are_told_in_their_order(subject: Subject) -> None:
+def test_marker_results_are_in_order(subject: Subject) -> None:
     marked(subject, marker(3))
     elsewhere = (bytes(16), 0)
     written = [marker(4), marker(4, partition=elsewhere), marker(2), marker(5)]
@@ -564,7 +564,7 @@ def test_markers_are_told_in_their_order(subject: Subject) -> None:
     assert marked(subject) == []
 
 
-def test_a_marker_goes_behind_what_was_appended_before_it(subject: Subject) -> None:
+def test_marker_follows_earlier_appends(subject: Subject) -> None:
     for token in range(20):
         subject.core.append(token, PARTITION, EPOCH, RECORDS, (PRODUCER_ID, 0))
     subject.core.write_markers(9, [marker(1)])
@@ -572,7 +572,7 @@ def test_a_marker_goes_behind_what_was_appended_before_it(subject: Subject) -> N
     assert stable_and_end(subject) == (61, 61)
 
 
-def test_an_answer_that_nobody_waits_for_is_dropped(subject: Subject) -> None:
+def test_unexpected_verification_is_dropped(subject: Subject) -> None:
     subject.core.verified(77, [0])
     assert subject.appended() == (7, 0, 0)
 
@@ -585,7 +585,7 @@ def test_a_stopped_core_writes_no_marker() -> None:
 
 
 @pytest.mark.parametrize(("producer", "control"), [((-1, 0), None), ((1, -1), None), ((1, 1), 2)])
-def test_an_append_of_an_impossible_producer_is_misuse(
+def test_append_with_an_invalid_producer_raises_a_value_error(
     producer: tuple[int, int], control: int | None
 ) -> None:
     subject = real()
@@ -611,14 +611,14 @@ def replied(subject: Subject) -> tuple[int, int, bytes]:
     return event.token, event.error_code, event.body
 
 
-def test_a_node_that_cannot_be_reached_does_not_answer(subject: Subject) -> None:
+def test_unreachable_node_does_not_reply(subject: Subject) -> None:
     with socket.socket() as bound:  # to no purpose: nobody else gets the port
         bound.bind(("127.0.0.1", 0))
         subject.core.send(7, ("test", *bound.getsockname()), METADATA, 12, b"", 60_000)
         assert replied(subject) == (7, LISTENER_NOT_FOUND, b"")
 
 
-def test_a_watch_on_a_node_that_cannot_be_reached_says_so(subject: Subject) -> None:
+def test_watch_on_an_unreachable_node_fails(subject: Subject) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         subject.core.watch(7, ("test", *bound.getsockname()), 60_000)

@@ -82,7 +82,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.timeout(seconds(300))
 @pytest.mark.parametrize("put", [fifo, link, directory, listener])
 @pytest.mark.parametrize("name", [*READ, RESERVE_FILE])
-def test_what_is_no_file_is_an_error_with_its_path(
+def test_special_file_in_place_of_a_file_is_an_error_with_its_path(
     data: Path, outside: Path, name: str, put: Callable[[Path, Path], None]
 ) -> None:
     put(data / name, outside)
@@ -95,7 +95,7 @@ def test_what_is_no_file_is_an_error_with_its_path(
 @pytest.mark.timeout(seconds(300))
 @pytest.mark.parametrize("put", [fifo, link])
 @pytest.mark.parametrize("name", ["meta.properties.tmp", f"{QUORUM_STATE}.tmp", f"{SNAPSHOT}.part"])
-def test_what_stands_where_a_file_is_written_first_is_replaced(
+def test_special_file_in_place_of_a_temporary_file_is_replaced(
     data: Path, outside: Path, name: str, put: Callable[[Path, Path], None]
 ) -> None:
     put(data / name, outside)
@@ -118,14 +118,14 @@ def test_metadata_is_not_written_through_a_link(tmp_path: Path) -> None:
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_reserve_with_a_second_name_is_not_cut(data: Path, outside: Path) -> None:
+def test_reserve_file_with_a_second_link_is_not_truncated(data: Path, outside: Path) -> None:
     os.link(outside, data / RESERVE_FILE)
     with pytest.raises(StorageError, match="second name"):
         Broker(data)
 
 
 @pytest.mark.parametrize("name", READ)
-def test_a_file_without_bounds_is_not_read(data: Path, name: str) -> None:
+def test_file_without_an_end_is_not_read(data: Path, name: str) -> None:
     with open(data / name, "wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(StorageError, match="larger than"):
@@ -187,7 +187,7 @@ contents = {
 @pytest.mark.parametrize("name", READ)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(draw=st.data())
-def test_any_bytes_are_read_or_refused_with_the_files_path(
+def test_any_bytes_are_read_or_rejected_with_the_path(
     data: Path, name: str, draw: st.DataObject
 ) -> None:
     content = draw.draw(contents[name] | damaged(WHOLE[name]) | st.binary(max_size=300))
@@ -213,7 +213,7 @@ def test_any_bytes_are_read_or_refused_with_the_files_path(
         (BOOTSTRAP, encode_snapshot([], 0, 0), "no FeatureLevelRecord"),
     ],
 )
-def test_a_broker_does_not_start_on_what_cannot_be(
+def test_broker_does_not_start_on_invalid_files(
     data: Path, name: str, content: bytes, match: str
 ) -> None:
     (data / name).write_bytes(content)

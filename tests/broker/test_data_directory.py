@@ -24,14 +24,14 @@ def test_a_new_directory_has_no_identity(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_an_identity_is_read_back(tmp_path: Path) -> None:
+def test_identity_can_be_read_back(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path)
     directory.create(IDENTITY)
     assert directory.identity() == STORED
     assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
 
 
-def test_what_kafka_wrote_is_read(tmp_path: Path) -> None:
+def test_meta_properties_of_kafka_are_read(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(
         "#\n#Sat Nov 21 01:31:30 UTC 2026\nnode.id=7\ndirectory.id=PiNoeOXmQxe1tAMLO2R12w\n"
         "version=1\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
@@ -43,7 +43,7 @@ def test_what_kafka_wrote_is_read(tmp_path: Path) -> None:
     "text",
     ["", "node.id=1\n", "cluster.id=x\nnode.id=one\ndirectory.id=PiNoeOXmQxe1tAMLO2R12w\n", "\0"],
 )
-def test_what_cannot_be_understood_is_an_error(tmp_path: Path, text: str) -> None:
+def test_invalid_meta_properties_are_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(StorageError, match=r"meta\.properties"):
         DataDirectory(tmp_path).identity()
@@ -58,7 +58,7 @@ def test_what_cannot_be_understood_is_an_error(tmp_path: Path, text: str) -> Non
     ],
     ids=["version 1", "version 0"],
 )
-def test_the_epoch_of_kafkas_quorum_state_is_read(tmp_path: Path, state: str) -> None:
+def test_epoch_in_a_quorum_state_of_kafka_is_read(tmp_path: Path, state: str) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text(state)
     assert DataDirectory(tmp_path).election().epoch == 3
@@ -105,12 +105,12 @@ STATES = [
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_an_election_is_read_back(tmp_path: Path, state: ElectionState) -> None:
+def test_election_can_be_read_back(tmp_path: Path, state: ElectionState) -> None:
     DataDirectory(tmp_path).write_election(state)
     assert DataDirectory(tmp_path).election() == state
 
 
-def test_it_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
+def test_quorum_state_is_written_as_in_kafka(tmp_path: Path) -> None:
     kafkas = (
         b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,'
         b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
@@ -119,7 +119,7 @@ def test_it_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
     assert (tmp_path / "__cluster_metadata-0" / "quorum-state").read_bytes() == kafkas
 
 
-def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
+def test_newest_snapshot_is_used(tmp_path: Path) -> None:
     metadata = tmp_path / "__cluster_metadata-0"
     metadata.mkdir()
     for name in (
@@ -135,7 +135,7 @@ def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
     assert newest == (120, metadata / name, name.encode())
 
 
-def test_epochs_never_go_back_whatever_file_is_lost(tmp_path: Path) -> None:
+def test_epochs_never_go_back_after_the_loss_of_any_file(tmp_path: Path) -> None:
     """A lost quorum-state began again with epoch 1, below that of the batches in the log."""
     directory, metadata = DataDirectory(tmp_path), tmp_path / "__cluster_metadata-0"
     assert directory.last_epoch() == 0
@@ -156,7 +156,7 @@ def test_epochs_never_go_back_whatever_file_is_lost(tmp_path: Path) -> None:
     assert directory.last_epoch() == 5
 
 
-def test_a_lost_quorum_state_does_not_take_an_epoch_back(tmp_path: Path) -> None:
+def test_lost_quorum_state_does_not_lower_the_epoch(tmp_path: Path) -> None:
     for _ in range(3):
         Broker(tmp_path, durability="os").close()
     metadata = tmp_path / "__cluster_metadata-0"
@@ -172,9 +172,7 @@ def test_a_lost_quorum_state_does_not_take_an_epoch_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_metadata_log_that_cannot_be_used_is_one_error_that_says_what_to_do(
-    tmp_path: Path, is_clean: bool
-) -> None:
+def test_unusable_metadata_log_is_one_error_with_advice(tmp_path: Path, is_clean: bool) -> None:
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("orders")
     log = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
@@ -190,7 +188,7 @@ OLDER = "#\nnode.id=7\nversion=1\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
 ZOOKEEPER = "version=0\nbroker.id=7\ncluster.id=2EmZYW-FRB2ZlZqcy_R5Fw\n"
 
 
-def test_a_directory_without_an_id_gets_one_at_its_first_start(tmp_path: Path) -> None:
+def test_directory_without_an_id_gets_one_at_its_first_start(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         broker.create_topic("orders")
     file = tmp_path / "meta.properties"
@@ -204,7 +202,7 @@ def test_a_directory_without_an_id_gets_one_at_its_first_start(tmp_path: Path) -
         assert file.read_text() == given
 
 
-def test_a_look_gives_no_id(tmp_path: Path) -> None:
+def test_reading_the_identity_assigns_no_id(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(OLDER)
     found = DataDirectory(tmp_path).identity()
     assert found == StoredIdentity("2EmZYW-FRB2ZlZqcy_R5Fw", 7, None)
@@ -219,7 +217,7 @@ def test_a_directory_of_zookeeper_mode_is_named(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"meta.properties", "orders-0"}
 
 
-def test_version_0_with_a_metadata_log_is_of_kraft(tmp_path: Path) -> None:
+def test_version_0_with_a_metadata_log_is_a_kraft_directory(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text(ZOOKEEPER)
     (tmp_path / "__cluster_metadata-0").mkdir()
     found = DataDirectory(tmp_path).identity()

@@ -102,7 +102,7 @@ def test_one_client_writes_and_reads_more_partitions_than_there_are_descriptors(
 
 
 @pytest.mark.parametrize(("descriptors", "connections"), [(256, 400), (1_024, 1_200)])
-def test_idle_connections_that_take_all_descriptors_leave_the_partitions_and_others_served(
+def test_idle_connections_that_hold_all_descriptors_do_not_block_partitions_and_others(
     tmp_path: Path, descriptors: int, connections: int
 ) -> None:
     partitions = 100
@@ -121,7 +121,7 @@ def test_idle_connections_that_take_all_descriptors_leave_the_partitions_and_oth
         produce_to_each(producer_of(server.address), partitions)
 
 
-def test_connections_that_waited_for_a_descriptor_do_not_keep_one_of_the_last(
+def test_connections_that_waited_for_a_descriptor_do_not_keep_a_reserved_one(
     tmp_path: Path,
 ) -> None:
     """Each of them used to keep the one that it had waited with, until none was left for files."""
@@ -135,7 +135,7 @@ def test_connections_that_waited_for_a_descriptor_do_not_keep_one_of_the_last(
         eventually(lambda: open_descriptors(server) == descriptors - reserve + waiting)
 
 
-def test_serve_takes_as_many_descriptors_as_its_hard_limit_allows(tmp_path: Path) -> None:
+def test_serve_raises_its_descriptor_limit_to_the_hard_limit(tmp_path: Path) -> None:
     with serving(tmp_path / "data", descriptors=(100, 600)) as server:
         assert server.process is not None
         assert resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE) == (600, 600)

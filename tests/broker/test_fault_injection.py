@@ -181,7 +181,7 @@ CALLS = sorted({name for name in vars(Core) if not name.startswith("_")} - ONLY_
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("name", sorted(set(CALLS) - ONLY_AT_START_OR_STOP - NEVER_ON_THIS_PATH))
-def test_a_call_of_the_core_that_raises_once_leaves_nobody_waiting(
+def test_core_call_that_raises_once_leaves_no_request_waiting(
     monkeypatch: pytest.MonkeyPatch, name: str, at: int
 ) -> None:
     world = World()
@@ -209,7 +209,7 @@ def raising(*_: object) -> Any:
 
 
 @pytest.mark.parametrize("api_key", [row.api_key for row in ROWS])
-def test_a_handler_that_raises_once_costs_its_connection(
+def test_handler_that_raises_once_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, api_key: int
 ) -> None:
     world = World()
@@ -222,7 +222,7 @@ def test_a_handler_that_raises_once_costs_its_connection(
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_a_reply_that_cannot_be_encoded_costs_its_connection(
+def test_reply_that_cannot_be_encoded_closes_its_connection(
     monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     world = World()
@@ -234,7 +234,7 @@ def test_a_reply_that_cannot_be_encoded_costs_its_connection(
     world.check(asked)
 
 
-def test_a_timer_that_raises_once_costs_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timer_that_raises_once_misses_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for index in range(len(World().timers)):
         world = World()
         calls = raise_once(monkeypatch, world.timers[index], "action", 1)
@@ -245,7 +245,7 @@ def test_a_timer_that_raises_once_costs_one_run(monkeypatch: pytest.MonkeyPatch)
         world.check(asked)
 
 
-def test_log_handlers_that_always_raise_cost_their_lines() -> None:
+def test_log_handlers_that_always_raise_lose_only_their_lines() -> None:
     class Raising(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise Fault("a log handler")
@@ -263,7 +263,7 @@ def test_log_handlers_that_always_raise_cost_their_lines() -> None:
         logger.removeHandler(handler)
 
 
-def test_a_local_request_whose_callback_raises_costs_nothing_else() -> None:
+def test_local_request_whose_callback_raises_affects_nothing_else() -> None:
     world = World()
     world.loop._asked.append(create_topics(["local"], 1, {}, answered=raising))
     asked = world.exercise()
@@ -272,7 +272,7 @@ def test_a_local_request_whose_callback_raises_costs_nothing_else() -> None:
     world.check(asked)
 
 
-def test_who_waits_in_this_process_is_woken_when_the_broker_ends(
+def test_local_request_fails_when_the_broker_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World()
@@ -285,12 +285,12 @@ def test_who_waits_in_this_process_is_woken_when_the_broker_ends(
         local.wait()
 
 
-def test_the_control_plane_has_no_unguarded_way_to_logging() -> None:
+def test_control_plane_logs_only_through_the_guarded_log() -> None:
     root = Path(pykafka_core.__file__).parent
     rooms = [root / name for name in ("broker", "handlers", "metadata", "config")]
     files = [path for room in rooms for path in sorted(room.rglob("*.py"))]
     assert [path.name for path in files if "getLogger" in path.read_text()] == ["guarded_log.py"]
 
 
-def test_fake_core_answers_every_call_that_may_fail() -> None:
+def test_fake_core_supports_every_call_that_may_fail() -> None:
     assert not set(CALLS) - set(dir(FakeCore))

@@ -69,7 +69,7 @@ def raising_handler(handler: RaisingHandler | None = None) -> Iterator[RaisingHa
         logger.propagate = propagate
 
 
-def test_a_logging_handler_that_raises_costs_its_line_and_nothing_else() -> None:
+def test_log_handler_that_raises_loses_only_its_line() -> None:
     with raising_handler() as handler, Broker() as broker:
         missing = MetadataRequest.MetadataRequestTopic(name="missing")
         with Connection(broker.bootstrap_servers) as connection:
@@ -162,7 +162,7 @@ def check_that_it_ends(
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("place", [RaisingHandler, RaisingFilter])
-def test_nothing_that_logging_raises_keeps_a_failed_broker_from_its_end(
+def test_errors_of_log_handlers_do_not_stop_a_failed_broker_from_ending(
     monkeypatch: pytest.MonkeyPatch, place: type[RaisingHandler], fault: type[BaseException]
 ) -> None:
     quiet = place(first=sys.maxsize)
@@ -175,7 +175,7 @@ def test_nothing_that_logging_raises_keeps_a_failed_broker_from_its_end(
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_on_failure_raises_is_reported(
+def test_error_of_on_failure_is_reported(
     monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
 ) -> None:
     quiet = RaisingHandler(first=sys.maxsize)
@@ -193,7 +193,7 @@ def fail_snapshot(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_closing_is_finished_before_what_a_handler_raises_reaches_the_caller(
+def test_close_finishes_before_an_error_of_a_log_handler_reaches_the_caller(
     tmp_path: Path, fault: type[BaseException]
 ) -> None:
     broker = Broker(tmp_path, listeners="PLAINTEXT://127.0.0.1:0")
@@ -204,7 +204,7 @@ def test_closing_is_finished_before_what_a_handler_raises_reaches_the_caller(
         assert again.healthy
 
 
-def test_what_was_committed_and_not_applied_is_there_after_a_restart(
+def test_committed_change_that_was_not_applied_is_there_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Broker(tmp_path) as broker:

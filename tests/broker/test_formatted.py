@@ -30,7 +30,7 @@ def bootstrap(data: Path, level: int) -> None:
 
 
 @pytest.mark.jvm
-def test_what_kafkas_tool_formatted_is_taken_over(tmp_path: Path, data: Path) -> None:
+def test_directory_formatted_by_the_tool_of_kafka_is_adopted(tmp_path: Path, data: Path) -> None:
     settings = tmp_path / "server.properties"
     settings.write_text(
         "process.roles=broker,controller\nnode.id=3\ncontroller.listener.names=CONTROLLER\n"
@@ -50,14 +50,14 @@ def test_what_kafkas_tool_formatted_is_taken_over(tmp_path: Path, data: Path) ->
             broker.create_topic(f"topic-{start}")
 
 
-def test_its_records_stand_in_for_ours(data: Path) -> None:
+def test_bootstrap_records_of_the_directory_replace_the_built_in_ones(data: Path) -> None:
     bootstrap(data, 25)
     with Broker(data) as broker:
         assert broker._image().features == {METADATA_VERSION: 25}
         assert broker._image().configs.of(4, "") == {"log.retention.ms": "7"}
 
 
-def test_it_is_not_looked_at_once_the_log_says_more(data: Path) -> None:
+def test_bootstrap_file_is_not_read_if_the_log_has_records(data: Path) -> None:
     Broker(data).close()
     bootstrap(data, 25)
     ours = {
@@ -69,7 +69,7 @@ def test_it_is_not_looked_at_once_the_log_says_more(data: Path) -> None:
     Broker(data).close()
 
 
-def test_it_is_not_looked_at_once_a_snapshot_says_more(data: Path) -> None:
+def test_bootstrap_file_is_not_read_if_there_is_a_snapshot(data: Path) -> None:
     bootstrap(data, 25)
     (data / METADATA_DIRECTORY).mkdir()
     snapshot = encode_snapshot(bootstrap_records(), 0, 1000)

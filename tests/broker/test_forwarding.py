@@ -45,7 +45,7 @@ def _pass_ms(core: FakeCore, foundation: Foundation, ms: int) -> None:
     foundation.timers.run(core.clock_ns)
 
 
-def test_a_request_whose_client_is_gone_is_not_tried_any_more() -> None:
+def test_request_of_a_closed_connection_is_not_retried() -> None:
     core, foundation, _ = _forwarded()
     _pass_ms(core, foundation, 100)
     assert len(foundation.timers) == 1
@@ -54,7 +54,7 @@ def test_a_request_whose_client_is_gone_is_not_tried_any_more() -> None:
     assert len(foundation.timers) == 0
 
 
-def test_a_request_without_a_controller_ends_with_its_connection_when_its_time_is_over() -> None:
+def test_request_without_a_controller_closes_its_connection_at_its_timeout() -> None:
     core, foundation, asked = _forwarded()
     for _ in range(TIMEOUT_MS // 100 - 1):
         _pass_ms(core, foundation, 100)
@@ -65,7 +65,7 @@ def test_a_request_without_a_controller_ends_with_its_connection_when_its_time_i
 
 
 @pytest.mark.parametrize(("attempt_ms", "timeout_ms"), [(1500, 1500), (0, 1), (-1, 1)])
-def test_an_attempt_has_its_own_time(attempt_ms: int, timeout_ms: int) -> None:
+def test_each_attempt_has_its_own_timeout(attempt_ms: int, timeout_ms: int) -> None:
     """``controller.socket.timeout.ms``: a silent controller may be succeeded before the request's time is over."""
     core, foundation, asked = _forwarded(attempt_ms, Endpoint("host", 9093))
     assert [sent.timeout_ms for sent in core.sent.values()] == [timeout_ms]

@@ -288,7 +288,7 @@ def transaction_requests() -> Iterator[Message]:
     yield ListTransactionsRequest(transactional_id_pattern="(")
 
 
-def test_every_api_is_asked() -> None:
+def test_every_api_has_requests() -> None:
     asked = {type(request).__name__ for request in requests()}
     assert asked == {f"{row.name.title().replace('_', '')}Request" for row in ROWS}
 
@@ -346,7 +346,7 @@ def check_requests_of_the_process_itself() -> None:
             assert gc.collect() == 0, way
 
 
-def test_cycles_that_outlive_a_full_collection_are_freed_in_the_end() -> None:
+def test_cycles_that_survive_a_full_collection_are_freed_later() -> None:
     script = """if True:
         import gc
         from pykafka_core.cli.serve import OBJECTS_FREE, _begin_collecting
@@ -363,7 +363,7 @@ def test_cycles_that_outlive_a_full_collection_are_freed_in_the_end() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=seconds(300))
 
 
-def test_a_server_leaves_what_outlives_a_full_collection_out_of_later_ones() -> None:
+def test_server_freezes_objects_that_survive_a_full_collection() -> None:
     script = """if True:
         import gc
         from pykafka_core.cli.serve import _begin_collecting

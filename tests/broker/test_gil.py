@@ -40,7 +40,7 @@ def client(bootstrap: str) -> None:
 
 
 @pytest.mark.usefixtures("gil_kept_while_python_runs")
-def test_produce_and_fetch_are_answered_while_the_gil_is_held() -> None:
+def test_produce_and_fetch_are_served_while_the_gil_is_held() -> None:
     libc = ctypes.PyDLL(None)  # its functions are called without giving up the GIL
     with Broker() as broker:
         broker.create_topic("topic")

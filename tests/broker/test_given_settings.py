@@ -28,7 +28,7 @@ FOREVER = "-1"
         ({"replica.lag.time.max.ms": "9223372036854775807"}, "retention.ms", "604800000"),
     ],
 )
-def test_a_number_that_kafka_takes_starts_a_broker(
+def test_number_accepted_by_kafka_starts_a_broker(
     given: dict[str, str], topic_setting: str, effective: str
 ) -> None:
     with Broker(config=given) as broker:
@@ -53,7 +53,7 @@ ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
         ({ASSIGNMENT_INTERVAL: 500}, (0, 50, 50, 500)),
     ],
 )
-def test_an_embedded_broker_has_quick_settings_where_none_are_given(
+def test_embedded_broker_has_fast_defaults(
     given: dict[str, int], effective: tuple[int, int, int, int]
 ) -> None:
     with Broker(config=given) as broker:
@@ -85,7 +85,7 @@ def test_a_broker_reports_its_identity_and_the_replicas_that_its_topics_get(tmp_
         assert {name: found[name].value for name in expected} == expected
 
 
-def test_the_directory_that_is_used_is_reported(tmp_path: Path) -> None:
+def test_used_directory_is_reported(tmp_path: Path) -> None:
     with Broker(tmp_path, config={"log.dirs": "elsewhere"}) as broker:
         found = described(broker, ConfigResource.Type.BROKER, "1")
         assert found["log.dirs"].value == os.fspath(tmp_path)

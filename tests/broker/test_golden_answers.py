@@ -49,7 +49,7 @@ def list_offsets(
     return connection.ask(2, 11, request).topics[0].partitions[0]
 
 
-def test_list_offsets_answers_as_kafka_did(golden: str, connection: Connection) -> None:
+def test_list_offsets_replies_as_kafka_did(golden: str, connection: Connection) -> None:
     for name, index, facts in expected_partitions(golden):
         for timestamp, isolation, error, offset, found, epoch in facts["list_offsets"]:
             answer = list_offsets(connection, name, index, timestamp, isolation)
@@ -61,7 +61,7 @@ def test_list_offsets_answers_as_kafka_did(golden: str, connection: Connection) 
                 assert answer.leader_epoch == epoch, where
 
 
-def test_offset_for_leader_epoch_answers_as_kafka_did(golden: str, connection: Connection) -> None:
+def test_offset_for_leader_epoch_replies_as_kafka_did(golden: str, connection: Connection) -> None:
     for name, index, facts in expected_partitions(golden):
         # A start begins a new epoch at the log end, as Kafka's next one did: only what ended before it is comparable.
         begun = facts["before_kill"] if golden == "killed" else facts

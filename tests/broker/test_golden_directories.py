@@ -63,7 +63,7 @@ def test_settings_are_those_of_the_cluster(golden: str, broker: Broker) -> None:
         assert broker._image().configs.of(RESOURCE_TOPIC, topic["name"]) == topic["configs"]
 
 
-def test_every_offset_is_kafkas(golden: str, broker: Broker) -> None:
+def test_every_offset_equals_that_of_kafka(golden: str, broker: Broker) -> None:
     topics = broker._image().topics.by_name
     for name, index, facts in expected_partitions(golden):
         offsets = broker._core.offsets((topics[name].topic_id, index))
@@ -75,7 +75,7 @@ def test_every_offset_is_kafkas(golden: str, broker: Broker) -> None:
         ), f"{name}-{index}"
 
 
-def test_every_record_arrives_at_a_client(golden: str, broker: Broker) -> None:
+def test_every_record_reaches_a_client(golden: str, broker: Broker) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,

@@ -93,7 +93,7 @@ def _refused(error_code: int) -> AlterPartitionResponse:
     return of(topics=[of.TopicData(topic_id=TOPIC_ID, partitions=[partition])])
 
 
-def test_a_change_is_settled_with_what_the_controller_committed(leader: Leader) -> None:
+def test_change_is_settled_with_the_committed_isr(leader: Leader) -> None:
     leader.hear_lagging()
     leader.answer(leader.decide())
     assert leader.core.settled == [(1, "committed", (1, 3), 1)]
@@ -101,7 +101,7 @@ def test_a_change_is_settled_with_what_the_controller_committed(leader: Leader) 
 
 
 @pytest.mark.parametrize("code", [None, NotControllerError.code, StaleBrokerEpochError.code])
-def test_a_change_without_an_answer_is_asked_for_again(leader: Leader, code: int | None) -> None:
+def test_change_without_a_reply_is_requested_again(leader: Leader, code: int | None) -> None:
     leader.hear_lagging()
     leader.answer(None if code is None else AlterPartitionResponse(error_code=code))
     assert (leader.core.settled, leader.asked) == ([], [])
@@ -110,7 +110,7 @@ def test_a_change_without_an_answer_is_asked_for_again(leader: Leader, code: int
     assert leader.core.settled == [(1, "committed", (1, 3), 1)]
 
 
-def test_a_change_that_was_committed_and_whose_answer_was_lost_is_not_made_twice(
+def test_committed_change_with_a_lost_reply_is_not_made_twice(
     leader: Leader,
 ) -> None:
     leader.hear_lagging()
@@ -126,7 +126,7 @@ def test_a_change_that_was_committed_and_whose_answer_was_lost_is_not_made_twice
     ("code", "outcome"),
     [(IneligibleReplicaError.code, "rejected"), (FencedLeaderEpochError.code, "unknown")],
 )
-def test_what_is_refused_is_not_asked_for_again(leader: Leader, code: int, outcome: str) -> None:
+def test_rejected_change_is_not_requested_again(leader: Leader, code: int, outcome: str) -> None:
     leader.hear_lagging()
     leader.answer(_refused(code))
     leader.pass_ns(RETRY_NS)
@@ -134,7 +134,7 @@ def test_what_is_refused_is_not_asked_for_again(leader: Leader, code: int, outco
     assert [settled[1] for settled in leader.core.settled] == [outcome]
 
 
-def test_changes_that_come_meanwhile_go_together_with_what_failed(leader: Leader) -> None:
+def test_new_changes_are_sent_together_with_failed_ones(leader: Leader) -> None:
     leader.hear_lagging(0)
     leader.hear_lagging(1)
     assert len(leader.asked) == 1

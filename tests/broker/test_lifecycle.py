@@ -89,7 +89,7 @@ class _Joins(AskedChannel):
         ]
 
 
-def test_a_registration_that_arrives_during_a_heartbeat_is_told_in_the_next_one_at_once() -> None:
+def test_registration_applied_during_a_heartbeat_is_reported_by_the_next_one_at_once() -> None:
     broker = _Joins().registered()
     assert broker.heartbeats == [EPOCH - 1]
     broker.offset = EPOCH
@@ -99,7 +99,7 @@ def test_a_registration_that_arrives_during_a_heartbeat_is_told_in_the_next_one_
     assert broker.heartbeats == [EPOCH]
 
 
-def test_a_broker_that_is_fenced_although_it_told_its_registration_waits_for_its_interval() -> None:
+def test_broker_still_fenced_after_reporting_its_registration_waits_for_its_interval() -> None:
     broker = _Joins().registered()
     broker.offset = EPOCH
     broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
@@ -107,7 +107,7 @@ def test_a_broker_that_is_fenced_although_it_told_its_registration_waits_for_its
     assert broker.heartbeats == []
 
 
-def test_a_registration_that_arrives_between_heartbeats_is_told_at_once() -> None:
+def test_registration_applied_between_heartbeats_is_reported_at_once() -> None:
     broker = _Joins().registered()
     broker.answer(BrokerHeartbeatResponse(is_fenced=True, is_caught_up=False))
     assert broker.heartbeats == []
@@ -134,20 +134,20 @@ def test_cordoned_directories_are_sent_at_once_and_in_each_heartbeat() -> None:
     assert broker.cordoned_in_heartbeats == [[bytes(16)]]
 
 
-def test_a_broker_that_is_not_registered_yet_asks_again_soon_and_then_less_often() -> None:
+def test_unregistered_broker_retries_soon_and_then_less_often() -> None:
     broker = _Joins()
     for pause_ms in (100, 200, 400, 500, 500):
         broker.refused(pause_ms)
 
 
-def test_a_controller_that_does_not_answer_is_asked_again_like_one_that_refuses() -> None:
+def test_silent_controller_is_asked_again_like_one_that_rejects() -> None:
     broker = _Joins()
     broker.answer(None)
     broker.pass_ms(100)
     assert len(broker.asked) == 1
 
 
-def test_a_broker_lacks_a_controller_from_a_session_without_an_answer_to_the_next_answer() -> None:
+def test_controller_counts_as_missing_from_a_session_without_a_reply_to_the_next_reply() -> None:
     broker = _Joins()
     found = [broker.replicas.lacks_controller]
     for answer in (None, BrokerRegistrationResponse(broker_epoch=EPOCH), None):
@@ -160,7 +160,7 @@ def test_a_broker_lacks_a_controller_from_a_session_without_an_answer_to_the_nex
     assert found == [False, True, False, True, False]
 
 
-def test_a_broker_that_has_to_register_again_asks_soon_again() -> None:
+def test_broker_that_has_to_register_again_retries_soon() -> None:
     broker = _Joins()
     broker.refused(100)
     broker.refused(200)
@@ -168,7 +168,7 @@ def test_a_broker_that_has_to_register_again_asks_soon_again() -> None:
     broker.refused(100)
 
 
-def test_a_broker_that_leaves_asks_in_quick_succession_whether_it_may() -> None:
+def test_leaving_broker_sends_heartbeats_in_quick_succession() -> None:
     broker = _Joins().registered()
     broker.answer(BrokerHeartbeatResponse(is_fenced=False))
     broker.lifecycle.leave(lambda: None)

@@ -29,7 +29,7 @@ def test_a_listener_on_every_interface_needs_advertised_listeners(host: str, cap
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "kafka.example"])
-def test_a_listener_that_the_network_reaches_says_what_it_exposes(host: str, caplog: Log) -> None:
+def test_warning_of_a_public_listener_names_the_exposure(host: str, caplog: Log) -> None:
     (exposed,) = warnings(
         caplog,
         listeners=f"PLAINTEXT://{host}:9092",

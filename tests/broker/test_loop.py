@@ -73,7 +73,7 @@ def timer(notes: list[str]) -> Callable[[], None]:
     return lambda: notes.append("timer")
 
 
-def test_requests_come_before_timers_however_late_the_thread_is() -> None:
+def test_requests_run_before_timers_even_if_the_thread_is_late() -> None:
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
     core.push(request(5))
@@ -82,7 +82,7 @@ def test_requests_come_before_timers_however_late_the_thread_is() -> None:
     assert notes == ["Request", "timer"]
 
 
-def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
+def test_unread_requests_delay_timers_that_were_due_after_them() -> None:
     """Above one batch of events timers ran first: a stall would have expired members whose heartbeats waited."""
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
@@ -94,7 +94,7 @@ def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
     assert notes == ["Request"] * 600 + ["timer"]
 
 
-def test_what_a_timer_leaves_to_the_machine_does_not_wait_for_an_event() -> None:
+def test_work_of_a_timer_does_not_wait_for_an_event() -> None:
     """A transaction's partitions that are asked for again were added, and stored when anything else happened."""
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
@@ -128,7 +128,7 @@ def test_a_failing_timer_is_reported_and_runs_again(caplog: pytest.LogCaptureFix
     assert caplog.text.count("timer test failed") == 1, "once a minute"
 
 
-def test_a_stop_is_looked_at_between_requests() -> None:
+def test_stop_is_checked_between_requests() -> None:
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))
     core.push(request(0))
@@ -148,7 +148,7 @@ def test_a_timer_runs_when_due_and_not_before() -> None:
     assert (notes, core.clock_ns) == (["Request", "timer"], 10_000_000)
 
 
-def test_a_timer_that_the_horizon_holds_back_does_not_keep_the_loop_busy() -> None:
+def test_timer_beyond_the_horizon_does_not_keep_the_loop_busy() -> None:
     core = FakeCore()
     loop = loop_of(core, [], timer([]))
     core.clock_ns = 10**9
@@ -167,7 +167,7 @@ def test_a_late_timer_runs_once() -> None:
     assert notes.count("timer") == 1
 
 
-def test_the_wait_for_the_thread_is_counted() -> None:
+def test_waiting_time_of_requests_is_counted() -> None:
     core = FakeCore()
     loop = loop_of(core, [])
     core.clock_ns = 1000
@@ -181,7 +181,7 @@ def test_the_wait_for_the_thread_is_counted() -> None:
     }
 
 
-def test_whoever_waits_is_told_when_the_loop_stops() -> None:
+def test_local_request_fails_when_the_loop_stops() -> None:
     core = FakeCore()
     loop = loop_of(core, [])
     local = LocalRequest(nothing)

@@ -149,7 +149,7 @@ def test_each_leader_gets_its_markers_and_then_the_transaction_is_complete() -> 
     assert world.state() == "CompleteCommit"
 
 
-def test_transactions_that_end_while_a_request_is_under_way_share_the_next_one() -> None:
+def test_transactions_that_end_during_a_request_share_the_next_one() -> None:
     world = World()
     producers = {f"{ID}-{number}": world.begin(0, name=f"{ID}-{number}") for number in range(4)}
     for name, producer in producers.items():
@@ -163,7 +163,7 @@ def test_transactions_that_end_while_a_request_is_under_way_share_the_next_one()
     assert {world.state(name) for name in producers} == {"CompleteCommit"}
 
 
-def test_the_next_leader_is_asked_as_soon_as_it_is_known() -> None:
+def test_new_leader_gets_the_markers_as_soon_as_it_is_known() -> None:
     """Without a look at the metadata it took as long as the pause before the next try, which doubles."""
     world = World()
     world.end(world.begin(0))
@@ -180,7 +180,7 @@ def test_the_next_leader_is_asked_as_soon_as_it_is_known() -> None:
     assert world.state() == "CompleteCommit"
 
 
-def test_what_fails_is_asked_again_of_the_same_leader() -> None:
+def test_failed_markers_are_sent_to_the_same_leader_again() -> None:
     world = World()
     world.end(world.begin(0))
     for code in (STORAGE, 19, 7, 3):
@@ -207,7 +207,7 @@ def test_a_fenced_coordinator_writes_no_further_marker() -> None:
     assert world.state() == "PrepareCommit"
 
 
-def test_a_newer_producer_in_one_partition_does_not_hold_up_the_others() -> None:
+def test_newer_producer_in_one_partition_does_not_block_the_others() -> None:
     world = World()
     world.end(world.begin(0, 1))
     (first, _), (second, _) = world.sent()
@@ -216,7 +216,7 @@ def test_a_newer_producer_in_one_partition_does_not_hold_up_the_others() -> None
     assert world.state() == "CompleteCommit"
 
 
-def test_a_coordinator_that_leads_no_more_writes_no_further_marker() -> None:
+def test_coordinator_that_no_longer_leads_writes_no_further_marker() -> None:
     """What waits is dropped: the next coordinator ends the transaction, and maybe begins another one."""
     world = World()
     producer = world.begin(0)

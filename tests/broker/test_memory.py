@@ -75,7 +75,7 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
         )
 
 
-def test_queued_bytes_below_the_largest_request_are_refused() -> None:
+def test_queued_bytes_below_the_largest_request_are_rejected() -> None:
     """As by Kafka 4.2.1, which asks for room for one request, and takes what is not positive for no limit."""
     name, largest = "queued.max.request.bytes", "socket.request.max.bytes"
     for queued in (1, 104_857_599):
@@ -88,7 +88,7 @@ def test_queued_bytes_below_the_largest_request_are_refused() -> None:
         Broker(config={name: unlimited}).close()
 
 
-def test_a_refused_request_gives_its_memory_back_without_the_collector() -> None:
+def test_rejected_request_releases_its_memory_without_the_collector() -> None:
     topic = CreateTopicsRequest.CreatableTopic
     refused = [topic(name=f"t{n}", num_partitions=0, replication_factor=1) for n in range(5_000)]
     request = CreateTopicsRequest(topics=refused, timeout_ms=1_000)

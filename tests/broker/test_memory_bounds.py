@@ -18,7 +18,7 @@ DECODED_AND_ANSWERED_MIB = MEMORY_MAX_MIB
 
 @pytest.mark.load
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
+def test_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
     with measured(MEMORY_MAX_MIB * MIB) as broker:
         ATTACKS[name](broker.address)
         grown = (broker.peak_bytes() - broker.idle_bytes) // MIB
@@ -27,7 +27,7 @@ def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
 
 
 @pytest.mark.load
-def test_all_attacks_at_once_stay_within_the_memory_and_cost_no_honest_connection() -> None:
+def test_all_attacks_at_once_stay_within_the_memory_and_close_no_honest_connection() -> None:
     outcome = together(MEMORY_MAX_MIB * MIB, 10)
     assert outcome.lost == []
     assert outcome.records > 0

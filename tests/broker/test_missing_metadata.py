@@ -77,7 +77,7 @@ def _kill(data: Path) -> None:
 
 @pytest.mark.parametrize("end", [_close, _kill])
 @pytest.mark.parametrize("damage", [_directory_gone, _log_gone, _log_empty, _log_zeroed])
-def test_a_start_without_its_metadata_log_is_refused_every_time(
+def test_start_without_the_metadata_log_is_rejected_every_time(
     tmp_path: Path, end: Callable[[Path], None], damage: Callable[[Path], None]
 ) -> None:
     data = tmp_path / "data"
@@ -111,7 +111,7 @@ def _names(data: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("damage", [_directory_gone, _log_gone, _log_empty, _log_zeroed])
-def test_a_kafka_directory_without_its_metadata_log_is_refused_and_loses_no_partition(
+def test_kafka_directory_without_its_metadata_log_is_rejected_and_loses_no_partition(
     kafkas: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(kafkas)
@@ -138,7 +138,7 @@ def test_a_start_succeeds_after_the_metadata_log_was_restored(kafkas: Path) -> N
     assert not [name for name in _names(kafkas) if name.endswith("-stray")]
 
 
-def test_the_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
+def test_metadata_of_another_cluster_is_rejected(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     _fill(one)
     _close(other)
@@ -150,7 +150,7 @@ def test_the_metadata_of_another_cluster_is_refused(tmp_path: Path) -> None:
         Broker(one)
 
 
-def test_partitions_without_any_identity_begin_no_cluster(kafkas: Path) -> None:
+def test_partitions_without_an_identity_start_no_new_cluster(kafkas: Path) -> None:
     (kafkas / "meta.properties").unlink()
     shutil.rmtree(kafkas / METADATA)
     with pytest.raises(MetadataError, match="holds"):
@@ -203,7 +203,7 @@ def _make_unreadable(partition: Path) -> None:
     (partition / "partition.metadata").mkdir()
 
 
-def test_a_log_without_its_beginning_proves_nothing_to_a_directory_that_is_registered(
+def test_log_without_its_start_proves_nothing_to_a_registered_directory(
     tmp_path: Path,
 ) -> None:
     """A node that was away while its topics were deleted was refused at every start."""
@@ -220,6 +220,6 @@ def test_a_log_without_its_beginning_proves_nothing_to_a_directory_that_is_regis
     assert find_lost(directory, _stored_image(other), MetadataLog(1, ())) is not None
 
 
-def test_a_folder_without_a_log_is_not_taken_for_a_partition(tmp_path: Path) -> None:
+def test_folder_without_a_log_is_not_a_partition(tmp_path: Path) -> None:
     (tmp_path / "notes-2026").mkdir()
     Broker(tmp_path).close()

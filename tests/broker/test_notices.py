@@ -41,7 +41,7 @@ class RefusingCore(FakeCore):
         ]
 
 
-def test_a_client_that_is_refused_again_and_again_causes_one_line_a_minute(
+def test_repeated_rejections_of_a_client_log_one_line_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     core = RefusingCore()

@@ -83,7 +83,7 @@ def request_at(other: _core.Core) -> _core.Request:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_broker_answers(core: _core.Core, host: str) -> None:
+def test_broker_replies(core: _core.Core, host: str) -> None:
     with Broker() as broker:
         broker.create_topic("orders", partitions=3)
         peer = ("test", host, peer_of(broker)[2])
@@ -95,7 +95,7 @@ def test_a_broker_answers(core: _core.Core, host: str) -> None:
         assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("orders", 3)]
 
 
-def test_answers_come_in_the_order_of_the_requests(core: _core.Core) -> None:
+def test_replies_are_in_the_order_of_the_requests(core: _core.Core) -> None:
     with Broker() as broker:
         for token in range(1_000):
             core.send(
@@ -108,7 +108,7 @@ def test_answers_come_in_the_order_of_the_requests(core: _core.Core) -> None:
         assert broker.statistics()["connections_accepted"] == 1
 
 
-def test_a_version_that_the_other_node_does_not_have_is_told_with_those_it_has(
+def test_unsupported_version_is_reported_with_the_supported_ones(
     core: _core.Core, other_peer: "Peer"
 ) -> None:
     core.send(7, other_peer, CREATE_TOPICS, 8, b"", PATIENCE_MS)
@@ -117,7 +117,7 @@ def test_a_version_that_the_other_node_does_not_have_is_told_with_those_it_has(
     assert told == [(7, UNSUPPORTED_VERSION, (2, 7)), (8, UNSUPPORTED_VERSION, (0, -1))]
 
 
-def test_the_other_node_sees_who_asks(
+def test_other_node_gets_the_client_id(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
     core.send(7, other_peer, CREATE_TOPICS, 7, b"a body", PATIENCE_MS)
@@ -133,7 +133,7 @@ def test_the_other_node_sees_who_asks(
     assert reply.body == b"an answer"
 
 
-def test_a_listener_of_controllers_has_its_own_apis_and_gives_python_each_request(
+def test_controller_listener_has_its_own_apis_and_passes_each_request_to_python(
     core: _core.Core,
 ) -> None:
     """Before the node serves its clients, who see nothing of it."""
@@ -156,7 +156,7 @@ def test_a_listener_of_controllers_has_its_own_apis_and_gives_python_each_reques
     node.stop(0)
 
 
-def test_a_purpose_does_not_wait_for_another_one(
+def test_purposes_do_not_wait_for_each_other(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
     core.send(7, other_peer, CREATE_TOPICS, 7, b"slow", PATIENCE_MS)
@@ -168,7 +168,7 @@ def test_a_purpose_does_not_wait_for_another_one(
     assert [reply.body for reply in replies(core)] == [b"to slow"]
 
 
-def test_no_answer_in_time_ends_the_connection(
+def test_missing_reply_closes_the_connection_at_the_timeout(
     core: _core.Core, other: _core.Core, other_peer: "Peer"
 ) -> None:
     core.send(7, other_peer, CREATE_TOPICS, 7, b"never answered", 50)
@@ -182,9 +182,7 @@ def test_no_answer_in_time_ends_the_connection(
     assert [reply.body for reply in replies(core)] == [b"answered"]
 
 
-def test_a_node_that_went_away_answers_again_when_it_is_back(
-    core: _core.Core, tmp_path: Path
-) -> None:
+def test_restarted_node_replies_again(core: _core.Core, tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         peer = peer_of(broker)
         core.send(1, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
@@ -214,7 +212,9 @@ def test_open_requests_are_bounded(core: _core.Core, other_peer: "Peer") -> None
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, bytes(64), b"\0\0\0\x04abcd"]
 )
-def test_a_server_that_is_no_kafka_node_is_no_answer(core: _core.Core, answer: bytes) -> None:
+def test_server_that_is_not_a_kafka_node_is_a_network_error(
+    core: _core.Core, answer: bytes
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         core.send(
             7, ("test", *listener.getsockname()), METADATA, METADATA_VERSION, b"", PATIENCE_MS
@@ -226,13 +226,13 @@ def test_a_server_that_is_no_kafka_node_is_no_answer(core: _core.Core, answer: b
     assert (reply.token, reply.error_code) == (7, NETWORK_EXCEPTION)
 
 
-def test_a_name_that_nobody_knows_is_no_answer(core: _core.Core) -> None:
+def test_unknown_host_name_is_a_network_error(core: _core.Core) -> None:
     core.send(7, ("test", "nobody.invalid", 9092), METADATA, 12, b"", PATIENCE_MS)
     (reply,) = replies(core)
     assert (reply.token, reply.error_code) == (7, NETWORK_EXCEPTION)
 
 
-def test_arguments_that_cannot_be_used_are_refused(core: _core.Core) -> None:
+def test_invalid_arguments_are_rejected(core: _core.Core) -> None:
     for port in (-1, 65_536):
         with pytest.raises((OverflowError, TypeError, ValueError)):
             core.send(7, ("test", "127.0.0.1", port), METADATA, 12, b"", 1)

@@ -140,7 +140,7 @@ def test_replays_of_the_same_batches_agree_with_the_leader(
 
 @pytest.mark.campaign
 @given(st.lists(requests, min_size=1, max_size=10))
-def test_what_is_only_proposed_changes_no_committed_image(asked: list[Message]) -> None:
+def test_proposal_does_not_change_the_committed_image(asked: list[Message]) -> None:
     broker = history([(create("a", 2), "commit")])
     image, content, applied = broker.image, repr(broker.image.topics), len(broker.core.applied)
     for request in asked:

@@ -91,7 +91,7 @@ def answer(broker: SimulatedBroker, *codes: int) -> None:
 
 
 @pytest.mark.parametrize("add", [True, False])
-def test_the_coordinators_node_is_asked_for_all_partitions(add: bool) -> None:
+def test_node_of_the_coordinator_verifies_all_partitions(add: bool) -> None:
     broker = broker_without_transactions()
     verify(broker, add=add)
     asked, request = sent(broker)
@@ -104,7 +104,7 @@ def test_the_coordinators_node_is_asked_for_all_partitions(add: bool) -> None:
     assert broker.core.verdicts[TOKEN] == [0, 0]
 
 
-def test_questions_that_come_meanwhile_go_together_one_for_each_transaction() -> None:
+def test_verifications_during_a_request_are_sent_together_one_for_each_transaction() -> None:
     broker = broker_without_transactions()
     for token, name in enumerate((ID, "a", "b", "a")):
         verify(broker, token, name)
@@ -116,7 +116,7 @@ def test_questions_that_come_meanwhile_go_together_one_for_each_transaction() ->
     assert broker.core.verdicts == {0: [0, 0], 1: [0, 0], 2: [120, 120], 3: [90, 90]}
 
 
-def test_a_transaction_that_ends_is_asked_about_again() -> None:
+def test_ending_transaction_is_verified_again() -> None:
     broker = broker_without_transactions()
     verify(broker)
     answer(broker, 51)
@@ -126,7 +126,7 @@ def test_a_transaction_that_ends_is_asked_about_again() -> None:
     assert broker.core.verdicts[TOKEN] == [0, 0]
 
 
-def test_a_coordinator_that_cannot_be_reached_is_no_answer() -> None:
+def test_unreachable_coordinator_fails_the_verification() -> None:
     """To the producer that is NOT_ENOUGH_REPLICAS, which it tries again."""
     broker = broker_without_transactions()
     broker.core.peers.clear()
@@ -134,7 +134,7 @@ def test_a_coordinator_that_cannot_be_reached_is_no_answer() -> None:
     assert broker.core.verdicts[TOKEN] == [13, 13]
 
 
-def test_a_node_that_does_not_lead_the_coordinators_partition_any_more_says_so() -> None:
+def test_node_that_no_longer_leads_the_coordinator_fails_the_verification() -> None:
     broker = broker_without_transactions()
     verify(broker)
     answer(broker, 16)
@@ -160,7 +160,7 @@ def send_offsets(broker: SimulatedBroker) -> int:
 @pytest.mark.parametrize(
     ("code", "told"), [(0, 0), (13, 14), (3, 15), (16, 16), (90, 47), (120, 120)]
 )
-def test_offsets_are_committed_when_the_other_coordinator_agrees(code: int, told: int) -> None:
+def test_offsets_are_committed_if_the_other_coordinator_agrees(code: int, told: int) -> None:
     broker = broker_without_transactions()
     request = send_offsets(broker)
     _, asked = sent(broker)
@@ -171,7 +171,7 @@ def test_offsets_are_committed_when_the_other_coordinator_agrees(code: int, told
     assert [row.error_code for row in response.topics[0].partitions] == [told]
 
 
-def test_offsets_wait_for_no_coordinator_that_cannot_be_reached() -> None:
+def test_offset_commit_does_not_wait_for_an_unreachable_coordinator() -> None:
     broker = broker_without_transactions()
     broker.core.peers.clear()
     assert commit_offsets(broker, PRODUCER, {0: 5}, 5) == [14]

@@ -29,7 +29,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.mark.parametrize("replica_id", ["self", OTHER, UNKNOWN])
 @pytest.mark.parametrize("session_epoch", [0, -1], ids=["session", "no session"])
-def test_a_fetch_of_a_replica_is_refused_and_changes_nothing(
+def test_fetch_of_a_replica_is_rejected_and_changes_nothing(
     broker: Broker, replica_id: int | str, session_epoch: int
 ) -> None:
     node_id = broker.node_id if replica_id == "self" else replica_id

@@ -88,7 +88,7 @@ def cluster() -> Iterator[Cluster]:
     cluster.stop()
 
 
-def test_what_is_acknowledged_is_there_whoever_leads_next(cluster: Cluster) -> None:
+def test_acknowledged_records_survive_any_leader_change(cluster: Cluster) -> None:
     expected = b""
     for number in range(6):
         leader = NODES[number % 2]

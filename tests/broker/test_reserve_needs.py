@@ -29,11 +29,11 @@ ALTER_PARTITION, REASSIGN, ELECT, DELETE, CREATE = 56, 45, 43, 20, 19
         (CREATE, TopicRecord(), Need.GROWTH),
     ],
 )
-def test_who_asks_and_for_what_decides(api_key: int | None, record: Message, need: Need) -> None:
+def test_api_and_record_decide_the_need(api_key: int | None, record: Message, need: Need) -> None:
     asked: Any = SimpleNamespace(api_key=api_key)
     assert need_of([asked], [record]) is need
 
 
-def test_a_batch_needs_what_the_least_urgent_of_its_requests_does() -> None:
+def test_batch_has_the_need_of_its_least_urgent_request() -> None:
     both: list[Any] = [SimpleNamespace(api_key=key) for key in (ALTER_PARTITION, REASSIGN)]
     assert need_of(both, [PartitionChangeRecord()] * 2) is Need.GROWTH

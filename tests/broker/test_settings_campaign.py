@@ -110,7 +110,7 @@ def run_sequence(data: Path, rng: random.Random, before: object) -> object:
         return broker._image().configs
 
 
-def test_random_changes_never_end_a_broker_nor_close_a_directory(
+def test_random_changes_never_end_a_broker_or_close_a_directory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)  # every start reports what it ignores

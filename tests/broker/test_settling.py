@@ -35,13 +35,13 @@ def settled(core: FakeCore, count: int) -> tuple[Settling, list[int]]:
     return settling, told
 
 
-def test_as_many_as_a_batch_of_events_are_told_at_once() -> None:
+def test_first_batch_of_results_is_delivered_at_once() -> None:
     settling, told = settled(FakeCore(), AT_ONCE)
     assert told == list(range(AT_ONCE))
     assert not settling.is_busy
 
 
-def test_the_others_are_told_in_their_order_and_once() -> None:
+def test_other_results_are_delivered_in_order_and_once() -> None:
     settling, told = settled(FakeCore(), 3 * AT_ONCE)
     assert len(told) == AT_ONCE
     assert settling.is_busy
@@ -53,21 +53,21 @@ def test_the_others_are_told_in_their_order_and_once() -> None:
     assert not settling.is_busy
 
 
-def test_a_turn_tells_one_even_if_its_time_is_over_and_no_more() -> None:
+def test_late_turn_delivers_exactly_one_result() -> None:
     settling, told = settled(TickingCore(), 2 * AT_ONCE)
     settling.advance(0)
     assert len(told) == AT_ONCE + 1
     assert settling.is_busy
 
 
-def test_who_is_told_while_others_are_left_does_not_overtake_them() -> None:
+def test_new_result_does_not_overtake_queued_ones() -> None:
     settling, told = settled(FakeCore(), AT_ONCE + 1)
     settling.settle(Listener(-1, told), Coordinated(0))
     settling.advance(FOREVER_NS)
     assert told[-2:] == [AT_ONCE, -1]
 
 
-def test_a_stop_forgets_those_that_are_left() -> None:
+def test_stop_drops_the_remaining_results() -> None:
     settling, told = settled(FakeCore(), 2 * AT_ONCE)
     settling.drop_all()
     assert not settling.is_busy

@@ -183,7 +183,7 @@ class World:
         return self.answers.get(waiter)
 
 
-def test_an_answer_leaves_when_its_records_are_committed() -> None:
+def test_reply_is_sent_after_its_records_are_committed() -> None:
     world = World(hold_appends=True)
     waiter = world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -193,7 +193,7 @@ def test_an_answer_leaves_when_its_records_are_committed() -> None:
     assert world.answers == {waiter: b"v"}
 
 
-def test_a_read_waits_for_what_it_may_have_seen() -> None:
+def test_read_waits_for_uncommitted_records() -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -205,7 +205,7 @@ def test_a_read_waits_for_what_it_may_have_seen() -> None:
     assert world.answers[reader] == b"v"
 
 
-def test_a_refusal_waits_for_what_it_may_have_seen() -> None:
+def test_error_waits_for_uncommitted_records() -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -217,7 +217,7 @@ def test_a_refusal_waits_for_what_it_may_have_seen() -> None:
     assert world.refusals == {reader: GroupIdNotFoundError.code}
 
 
-def test_without_anything_in_flight_a_read_is_answered_at_once() -> None:
+def test_read_without_pending_records_gets_its_reply_at_once() -> None:
     world = World()
     world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -234,7 +234,7 @@ def test_operations_of_one_turn_are_one_batch() -> None:
     assert len(world.log.batches) == 1
 
 
-def test_what_gathers_behind_a_batch_in_flight_is_the_next_one() -> None:
+def test_operations_during_an_append_form_the_next_batch() -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"a", b"v"))
     world.run()
@@ -262,7 +262,7 @@ def test_a_batch_never_passes_max_message_bytes() -> None:
     assert max(len(data) for _, _, data in world.log.batches) <= 1128
 
 
-def test_an_operation_that_needs_more_than_a_batch_is_refused_and_changes_nothing() -> None:
+def test_operation_larger_than_a_batch_is_rejected_and_changes_nothing() -> None:
     world = World(load=False)
     world.host = world.make_host(batch_bytes_max=1128)
     world.run()
@@ -273,7 +273,7 @@ def test_an_operation_that_needs_more_than_a_batch_is_refused_and_changes_nothin
     assert not world.log.batches
 
 
-def test_the_machine_has_replayed_the_whole_log_before_it_is_used() -> None:
+def test_machine_has_replayed_the_whole_log_before_it_is_used() -> None:
     world = World(load=False)
     value = bytes(LOAD_BYTES // 3)
     world.write(*((b"%d" % number, value) for number in range(10)), (b"3", b"later"), (b"4", None))
@@ -287,7 +287,7 @@ def test_the_machine_has_replayed_the_whole_log_before_it_is_used() -> None:
     assert world.host.machine.values[b"4"] is None
 
 
-def test_a_load_that_takes_long_sends_clients_away() -> None:
+def test_slow_load_fails_operations_with_load_in_progress() -> None:
     world = World(load=False)
     world.write((b"k", b"v"))
     world.host = world.make_host()
@@ -300,7 +300,7 @@ def test_a_load_that_takes_long_sends_clients_away() -> None:
     assert world.ask(b"k") == b"v"
 
 
-def test_a_shard_is_used_once_what_it_was_loaded_from_is_committed() -> None:
+def test_shard_is_used_after_its_loaded_records_are_committed() -> None:
     """A decision that the leader before had not replicated led to markers, and was lost with this node."""
     world = World(load=False)
     world.core.hold_appends = True
@@ -314,7 +314,7 @@ def test_a_shard_is_used_once_what_it_was_loaded_from_is_committed() -> None:
     assert world.answers == {early: b"v"}
 
 
-def test_a_load_that_is_not_committed_for_long_sends_clients_away() -> None:
+def test_slow_commit_of_a_load_fails_operations_with_load_in_progress() -> None:
     world = World(load=False)
     world.core.hold_appends = True
     world.write((b"k", b"v"))
@@ -329,7 +329,7 @@ def test_a_load_that_is_not_committed_for_long_sends_clients_away() -> None:
     assert world.ask(b"k") == b"v"
 
 
-def test_another_epoch_ends_a_load_without_a_complaint(caplog: pytest.LogCaptureFixture) -> None:
+def test_new_epoch_ends_a_load_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     world = World(load=False)
     world.core.hold_appends = True
     world.write((b"k", b"v"))
@@ -344,7 +344,7 @@ def test_another_epoch_ends_a_load_without_a_complaint(caplog: pytest.LogCapture
     assert caplog.text == ""
 
 
-def test_a_wait_for_the_commit_that_fails_keeps_the_shard_closed(
+def test_failed_wait_for_the_commit_keeps_the_shard_closed(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -361,7 +361,7 @@ def test_a_wait_for_the_commit_that_fails_keeps_the_shard_closed(
     assert world.replicas.broken() == {PLACE.id: [State.UNLOADED_COORDINATOR]}
 
 
-def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
+def test_damaged_record_keeps_the_shard_closed_and_its_place_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World(load=False)
@@ -380,7 +380,7 @@ def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
 @pytest.mark.parametrize(
     ("error_code", "expected"), [(STORAGE_ERROR, NOT_AVAILABLE), (NOT_LEADER, NOT_COORDINATOR)]
 )
-def test_a_refused_append_forgets_what_was_not_committed(error_code: int, expected: int) -> None:
+def test_failed_append_discards_uncommitted_changes(error_code: int, expected: int) -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"k", b"committed"))
     world.run()
@@ -407,7 +407,7 @@ def fail_appends(world: World, count: int) -> None:
         assert world.refusals[waiter] == NOT_AVAILABLE
 
 
-def test_a_log_that_takes_nothing_is_not_loaded_over_and_over() -> None:
+def test_log_that_rejects_appends_is_not_reloaded_in_a_loop() -> None:
     """A decided transaction was completed as soon as it was loaded: thousands of loads a second, with markers each."""
     world = World(hold_appends=True)
     fail_appends(world, 2)
@@ -420,7 +420,7 @@ def test_a_log_that_takes_nothing_is_not_loaded_over_and_over() -> None:
     assert not world.host.is_loading
 
 
-def test_a_shard_that_waits_for_its_load_can_be_closed() -> None:
+def test_shard_that_waits_for_its_load_can_be_closed() -> None:
     world = World(hold_appends=True)
     fail_appends(world, 2)
     waiter = world.submit(partial(get, b"k"))
@@ -430,7 +430,7 @@ def test_a_shard_that_waits_for_its_load_can_be_closed() -> None:
 
 
 @pytest.mark.parametrize(("count", "replayed"), [(0, 0), (1, 0), (1, 1), (10, 1)])
-def test_a_shard_that_is_closed_while_it_loads_never_comes_up(count: int, replayed: int) -> None:
+def test_shard_that_is_closed_during_its_load_stays_closed(count: int, replayed: int) -> None:
     """It ran its deadlines, and wrote, beside who had the partition after it."""
     world = World(load=False)
     world.write(*[(b"k", bytes(LOAD_BYTES // 3))] * count)
@@ -451,7 +451,7 @@ def test_a_shard_that_is_closed_while_it_loads_never_comes_up(count: int, replay
     assert len(world.timers) == 0
 
 
-def test_deadlines_run_after_a_load_that_was_put_off() -> None:
+def test_deadlines_run_after_a_delayed_load() -> None:
     world = World(hold_appends=True)
     fail_appends(world, 2)
     world.timers.run(FIRST_NS)
@@ -464,7 +464,7 @@ def test_deadlines_run_after_a_load_that_was_put_off() -> None:
     assert world.log.end == 1
 
 
-def test_pauses_between_loads_grow_to_a_bound_and_are_over_after_a_calm_time() -> None:
+def test_pauses_between_loads_grow_to_a_bound_and_reset_after_a_calm_time() -> None:
     reloads, now_ns = Reloads(), 0
     pauses = []
     for _ in range(9):
@@ -474,7 +474,7 @@ def test_pauses_between_loads_grow_to_a_bound_and_are_over_after_a_calm_time() -
     assert reloads.pause_ns(now_ns + CALM_NS + 1) == 0
 
 
-def test_a_bug_in_an_operation_forgets_what_it_began() -> None:
+def test_bug_in_an_operation_discards_its_changes() -> None:
     world = World()
     world.submit(partial(put, b"k", b"v"))
     world.run()
@@ -486,7 +486,7 @@ def test_a_bug_in_an_operation_forgets_what_it_began() -> None:
     assert world.ask(b"k") == b"v"
 
 
-def test_too_much_that_is_not_committed_keeps_operations_in_the_queue() -> None:
+def test_too_many_uncommitted_records_keep_operations_in_the_queue() -> None:
     world = World(hold_appends=True)
     world.submit(partial(put, b"first", b"v"))
     world.run()
@@ -512,7 +512,7 @@ def test_operations_continue_after_more_reads_than_may_wait_for_an_append() -> N
     assert list(world.answers) == [written, *readers]
 
 
-def test_a_deadline_does_not_overtake_an_operation_that_waits_in_the_queue() -> None:
+def test_deadline_does_not_overtake_a_queued_operation() -> None:
     """A member's session expired while its heartbeat waited for a stalled append."""
     world = World(hold_appends=True)
     world.submit(partial(arm, 5))
@@ -571,7 +571,7 @@ def test_many_deadlines_at_once_leave_time_for_others(monkeypatch: pytest.Monkey
     assert world.log.end == 1001
 
 
-def test_closing_refuses_whoever_waits_and_whoever_comes() -> None:
+def test_close_fails_waiting_and_new_operations() -> None:
     world = World(hold_appends=True)
     written = world.submit(partial(put, b"k", b"v"))
     waiting = world.submit(wait)
@@ -584,7 +584,7 @@ def test_closing_refuses_whoever_waits_and_whoever_comes() -> None:
     assert not world.answers
 
 
-def test_deleted_topics_are_told_to_the_machine() -> None:
+def test_deleted_topics_are_passed_to_the_machine() -> None:
     world = World()
     world.host.topics_deleted({"gone": TOPIC_ID})
     world.run()
@@ -611,7 +611,7 @@ def want(effect: object, machine: Register, waiter: Waiter, turn: Turn) -> None:
 MARKER = TransactionEnd(7, 2, 0, committed=True, transaction_version=2)
 
 
-def test_records_of_different_transactions_are_appended_one_after_the_other() -> None:
+def test_records_of_different_transactions_are_appended_sequentially() -> None:
     world = World(hold_appends=True)
     waiters = [
         world.submit(operation)
@@ -629,7 +629,7 @@ def test_records_of_different_transactions_are_appended_one_after_the_other() ->
         assert list(world.answers) == waiters[:count]
 
 
-def test_an_answer_to_a_read_waits_for_a_marker_too() -> None:
+def test_reply_to_a_read_also_waits_for_a_marker() -> None:
     world = World(hold_appends=True)
     ended, reader = world.submit(partial(end, MARKER)), world.submit(partial(get, b"missing"))
     world.run()
@@ -640,7 +640,7 @@ def test_an_answer_to_a_read_waits_for_a_marker_too() -> None:
     assert (list(world.answers), list(world.refusals)) == ([ended], [reader])
 
 
-def test_an_effect_follows_the_commit_and_none_a_failure() -> None:
+def test_effect_follows_its_commit_and_is_dropped_on_failure() -> None:
     world = World(hold_appends=True)
     world.submit(partial(want, "first"))
     world.run()
@@ -655,7 +655,7 @@ def test_an_effect_follows_the_commit_and_none_a_failure() -> None:
     assert world.effects == ["first"]
 
 
-def test_what_the_log_says_of_a_producer_is_for_who_asked_in_its_name() -> None:
+def test_producer_error_of_an_append_fails_only_operations_of_that_producer() -> None:
     world = World(hold_appends=True)
     asked = world.submit(partial(write_within, Within(7, 1)))
     other = world.submit(partial(put, b"k2", b"v"))
@@ -668,7 +668,7 @@ def test_what_the_log_says_of_a_producer_is_for_who_asked_in_its_name() -> None:
     }
 
 
-def test_a_read_that_waits_for_a_producers_records_is_not_told_of_the_producer() -> None:
+def test_read_that_waits_for_an_append_does_not_get_its_producer_error() -> None:
     """A heartbeat was answered with INVALID_PRODUCER_EPOCH, if its answer had joined such a batch."""
     world = World(hold_appends=True)
     asked = world.submit(partial(write_within, Within(7, 1)))
@@ -688,7 +688,7 @@ def test_a_read_that_waits_for_a_producers_records_is_not_told_of_the_producer()
 
 
 @pytest.mark.parametrize("error_code", [STORAGE_ERROR, UNKNOWN_SERVER])
-def test_what_the_log_says_of_itself_sends_producers_to_their_coordinator(error_code: int) -> None:
+def test_log_error_of_a_producer_append_becomes_coordinator_not_available(error_code: int) -> None:
     """Kafka's clients end for an error that they do not know, and know few in answer to TxnOffsetCommit."""
     world = World(hold_appends=True)
     asked = world.submit(partial(write_within, Within(7, 1)))

@@ -66,7 +66,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Path) -> None:
+def test_start_needs_only_the_newest_snapshot_and_the_log_after_it(data: Path) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 30)
         broker._core.enforce_retention(10**9)
@@ -83,7 +83,7 @@ def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Pat
         Broker(data)
 
 
-def test_nothing_is_written_before_it_is_time(data: Path) -> None:
+def test_no_snapshot_is_written_before_it_is_due(data: Path) -> None:
     with Broker(data) as broker:
         make_topics(broker, 0, 3)
     assert checkpoints(data) == []
@@ -93,14 +93,14 @@ def test_nothing_is_written_before_it_is_time(data: Path) -> None:
     assert 1 <= len(checkpoints(data)) <= 3, "bytes of the log found at the start count too"
 
 
-def test_what_retention_keeps_stays(data: Path) -> None:
+def test_snapshots_within_the_retention_size_are_kept(data: Path) -> None:
     kept = EACH_COMMIT | {"metadata.max.retention.bytes": "100000000"}
     with Broker(data, config=kept) as broker:
         make_topics(broker, 0, 5)
     assert len(checkpoints(data)) >= 5
 
 
-def test_age_lets_snapshots_go_where_size_does_not(data: Path) -> None:
+def test_snapshots_are_deleted_by_age_where_size_is_unlimited(data: Path) -> None:
     by_age = EACH_COMMIT | {
         "metadata.max.retention.bytes": "-1",
         "metadata.max.retention.ms": "1000",
@@ -171,7 +171,7 @@ def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
 
 
 @pytest.mark.jvm
-def test_kafkas_tool_reads_a_snapshot(data: Path) -> None:
+def test_tool_of_kafka_reads_a_snapshot(data: Path) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 2)
         offset = broker._image().offset
@@ -198,9 +198,7 @@ def full(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("full")
-def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_line(
-    data: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failed_snapshot_is_only_logged(data: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 3)
     lines = [line for line in caplog.messages if "snapshot could not be written" in line]
@@ -209,7 +207,7 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_line(
         assert broker.topics() == names(3)
 
 
-def test_requests_are_answered_while_a_snapshot_is_written(
+def test_requests_are_served_while_a_snapshot_is_written(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
@@ -229,7 +227,7 @@ def test_requests_are_answered_while_a_snapshot_is_written(
     assert len(checkpoints(data)) >= 1, "closing waits for it"
 
 
-def test_a_log_that_ends_below_its_newest_snapshot_is_refused(data: Path) -> None:
+def test_log_that_ends_below_its_newest_snapshot_is_rejected(data: Path) -> None:
     kept = EACH_COMMIT | {"metadata.max.retention.bytes": "100000000"}
     with Broker(data, config=kept) as broker:
         make_topics(broker, 0, 3)

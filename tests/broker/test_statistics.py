@@ -31,7 +31,7 @@ def appended(broker: Broker) -> Mapping[str, int]:
     return {name: value for name, value in counted.items() if "appended" in name}
 
 
-def test_statistics_tell_what_clients_appended(tmp_path: Path) -> None:
+def test_statistics_count_the_appends_of_clients(tmp_path: Path) -> None:
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("orders", partitions=2)
         assert set(appended(broker).values()) == {0}, "the broker's own log does not count"
@@ -54,7 +54,7 @@ def test_statistics_tell_what_clients_appended(tmp_path: Path) -> None:
     assert sum(sizes) == second["bytes_appended"]
 
 
-def test_torn_tail_that_recovery_cuts_is_a_warning_with_bytes_and_offset(
+def test_torn_tail_removed_by_recovery_is_a_warning_with_bytes_and_offset(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Broker(tmp_path, durability="os") as broker:

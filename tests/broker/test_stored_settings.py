@@ -70,7 +70,7 @@ def alter(broker: Broker, kind: int, of: str, name: str, value: str) -> int:
 
 
 @pytest.mark.parametrize(("kind", "of", "name", "value"), UNUSABLE)
-def test_a_stored_value_that_cannot_be_used_is_reported_and_the_broker_serves(
+def test_invalid_stored_value_is_reported_and_the_broker_serves(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: int, of: str, name: str, value: str
 ) -> None:
     formatted(tmp_path / "data", (kind, of, name, value))
@@ -83,9 +83,7 @@ def test_a_stored_value_that_cannot_be_used_is_reported_and_the_broker_serves(
 
 
 @pytest.mark.parametrize(("kind", "of", "name", "value"), UNUSABLE)
-def test_a_value_that_cannot_be_used_is_refused_over_the_wire(
-    kind: int, of: str, name: str, value: str
-) -> None:
+def test_invalid_value_is_rejected_over_the_wire(kind: int, of: str, name: str, value: str) -> None:
     with Broker() as broker:
         broker.create_topic("t")
         assert alter(broker, kind, of, name, value) in (40, 42)
@@ -93,7 +91,7 @@ def test_a_value_that_cannot_be_used_is_refused_over_the_wire(
 
 
 @pytest.mark.parametrize(("kind", "of", "name", "value"), BELOW_THE_LOWEST)
-def test_what_kafka_takes_below_the_lowest_value_is_taken_and_survives_a_restart(
+def test_value_below_the_minimum_that_kafka_accepts_survives_a_restart(
     tmp_path: Path, kind: int, of: str, name: str, value: str
 ) -> None:
     for start in range(2):
@@ -104,7 +102,7 @@ def test_what_kafka_takes_below_the_lowest_value_is_taken_and_survives_a_restart
             broker.create_topic(f"u-{start}")
 
 
-def test_alterations_are_undone_on_the_broker_and_the_cluster_and_no_others(tmp_path: Path) -> None:
+def test_alterations_are_undone_only_on_the_broker_and_the_cluster(tmp_path: Path) -> None:
     formatted(
         tmp_path / "data",
         (RESOURCE_BROKER, "1", "log.retention.ms", "5"),
@@ -123,13 +121,13 @@ def test_alterations_are_undone_on_the_broker_and_the_cluster_and_no_others(tmp_
         assert configs.of(RESOURCE_BROKER, "")["log.roll.ms"] == "7"
 
 
-def test_a_new_clusters_min_insync_replicas_is_what_is_given() -> None:
+def test_new_cluster_stores_the_given_min_insync_replicas() -> None:
     """It was 1, which goes before what is given: ``acks=all`` waited for nobody."""
     with Broker(config={"min.insync.replicas": "2"}) as broker:
         assert broker._image().configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "2"
 
 
-def test_the_clusters_min_insync_replicas_becomes_what_is_given(tmp_path: Path) -> None:
+def test_stored_min_insync_replicas_follows_the_given_value(tmp_path: Path) -> None:
     """It is there from the first start on and must not be deleted (KIP-966)."""
     for given in (None, "2", "2", None):
         config = {} if given is None else {"min.insync.replicas": given}
@@ -139,7 +137,7 @@ def test_the_clusters_min_insync_replicas_becomes_what_is_given(tmp_path: Path) 
             assert stored["min.insync.replicas"] == (given or "1")
 
 
-def test_the_metadata_log_takes_changes_whatever_the_topics_limits_are() -> None:
+def test_metadata_log_accepts_changes_independent_of_topic_limits() -> None:
     """`message.max.bytes=5` governed it too: nothing could be changed any more."""
     with Broker() as broker:
         assert alter(broker, RESOURCE_BROKER, "", "message.max.bytes", "5") == 0
@@ -147,7 +145,7 @@ def test_the_metadata_log_takes_changes_whatever_the_topics_limits_are() -> None
         assert alter(broker, RESOURCE_BROKER, "", "message.max.bytes", "1000000") == 0
 
 
-def test_large_creations_at_once_all_succeed() -> None:
+def test_large_concurrent_creations_all_succeed() -> None:
     """They were grouped to more bytes than the metadata log took: all of them failed."""
     with Broker() as broker, ThreadPoolExecutor(5) as threads:
         made = [threads.submit(broker.create_topic, f"t-{i}", 9000) for i in range(5)]

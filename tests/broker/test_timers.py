@@ -17,7 +17,7 @@ def timers() -> Timers:
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=200), st.integers(0, 60))
-def test_what_is_due_runs_once_and_what_was_cancelled_never(
+def test_due_timers_run_once_and_cancelled_ones_never(
     asked: list[tuple[int, bool]], horizon: int
 ) -> None:
     timers, ran = Timers(Faults(lambda: 0)), list[int]()
@@ -52,7 +52,7 @@ def test_a_timer_may_cancel_the_next_one_and_itself(timers: Timers) -> None:
     assert (ran, len(timers), timers.next_due_ns()) == (["first"], 0, FOREVER_NS)
 
 
-def test_what_an_action_arms_waits_for_the_next_turn(timers: Timers) -> None:
+def test_timer_armed_by_an_action_runs_in_the_next_turn(timers: Timers) -> None:
     ran: list[int] = []
 
     def again() -> None:
@@ -66,7 +66,7 @@ def test_what_an_action_arms_waits_for_the_next_turn(timers: Timers) -> None:
     assert ran == [0, 1]
 
 
-def test_a_stop_is_looked_at_between_timers(timers: Timers) -> None:
+def test_stop_is_checked_between_timers(timers: Timers) -> None:
     ran: list[str] = []
     timers.once("first", 1, lambda: ran.append("first"))
     timers.once("second", 2, lambda: ran.append("second"))

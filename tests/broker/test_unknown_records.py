@@ -43,7 +43,9 @@ def append(data: Path, *values: bytes) -> int:
         (encode(TopicRecord(name="../outside", topic_id=bytes(16))), "does not allow"),
     ],
 )
-def test_it_stops_the_start_with_file_and_offset(data: Path, value: bytes, reason: str) -> None:
+def test_unknown_record_stops_the_start_with_file_and_offset(
+    data: Path, value: bytes, reason: str
+) -> None:
     offset = append(data, encode(NoOpRecord()), value) + 1
     file = data / METADATA_DIRECTORY / f"{0:020}.log"
     before = file.read_bytes()
@@ -55,7 +57,7 @@ def test_it_stops_the_start_with_file_and_offset(data: Path, value: bytes, reaso
     assert file.read_bytes() == before, "something was written behind what was not understood"
 
 
-def test_the_file_is_the_segment_that_holds_it(data: Path) -> None:
+def test_error_names_the_segment_that_holds_the_record(data: Path) -> None:
     small = {"internal.metadata.log.segment.bytes": "1000"}
     with Broker(data, config=small) as broker:
         for number in range(10):
@@ -67,7 +69,7 @@ def test_the_file_is_the_segment_that_holds_it(data: Path) -> None:
         Broker(data)
 
 
-def test_batches_that_are_damaged_themselves_are_refused_as_they_were() -> None:
+def test_damaged_batch_is_rejected() -> None:
     batch = bytearray(build_batch([(None, encode(NoOpRecord()))], base_offset=5))
     batch[-1] ^= 1
     with pytest.raises(MetadataError, match="batch at 5 has a wrong CRC"):

@@ -52,7 +52,7 @@ class World:
         settle(Coordinated(0 if self.is_complete else ConcurrentTransactionsError.code))
 
 
-def test_a_transaction_that_is_complete_soon_is_asked_for_soon() -> None:
+def test_transaction_that_completes_soon_is_retried_soon() -> None:
     world = World()
     world.begin()
     world.is_complete = True
@@ -60,7 +60,7 @@ def test_a_transaction_that_is_complete_soon_is_asked_for_soon() -> None:
     assert world.broker.core.verdicts[7] == [0]
 
 
-def test_questions_about_a_transaction_that_takes_long_are_ever_further_apart() -> None:
+def test_retries_for_a_long_transaction_have_growing_pauses() -> None:
     """A thousand producers on a slow disk asked every 2 ms each, and the control thread did nothing else."""
     world = World()
     world.begin()

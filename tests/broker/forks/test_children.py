@@ -65,7 +65,7 @@ def test_a_child_produces_and_fetches_with_its_own_broker(tmp_path: Path, on_dis
             assert produce(connection, "orders", b"value") == 0
 
 
-def test_a_childs_use_of_its_parents_broker_is_refused() -> None:
+def test_child_cannot_use_the_broker_of_its_parent() -> None:
     with Broker() as broker:
         uses: list[Callable[[], object]] = [
             lambda: broker.create_topic("orders"),
@@ -92,7 +92,7 @@ def not_healthy(broker: Broker) -> None:
     assert not broker.healthy
 
 
-def test_a_childs_use_of_its_parents_log_is_refused(tmp_path: Path) -> None:
+def test_child_cannot_use_the_log_of_its_parent(tmp_path: Path) -> None:
     with Log.open(tmp_path / "orders-0") as log:
         log.append([(None, b"value")])
         uses: list[Callable[[], object]] = [
@@ -106,7 +106,7 @@ def test_a_childs_use_of_its_parents_log_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-def test_a_childs_use_of_its_parents_cluster_is_refused() -> None:
+def test_child_cannot_use_the_cluster_of_its_parent() -> None:
     with Cluster(3) as cluster:
         cluster.create_topic("orders", partitions=1)
         folder = cluster.brokers[0].data_dir

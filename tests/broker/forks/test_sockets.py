@@ -54,7 +54,7 @@ def test_a_broker_restarts_on_its_port_while_a_child_lives() -> None:
                 assert again.bootstrap_servers == address
 
 
-def test_a_client_sees_the_end_of_its_connection_while_a_child_lives() -> None:
+def test_client_gets_the_end_of_its_connection_while_a_child_lives() -> None:
     with Broker() as broker, connected(broker.bootstrap_servers) as client:
         eventually(lambda: broker.statistics()["connections_open"] == 1)
         with living_child():

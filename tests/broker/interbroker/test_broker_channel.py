@@ -26,7 +26,7 @@ DESCRIBE = BrokerApi(65, (0, 0), "test")
         ({"request.timeout.ms": "-1"}, 1),
     ],
 )
-def test_a_request_has_as_long_as_request_timeout_ms_says(
+def test_request_times_out_after_request_timeout_ms(
     settings: dict[str, str], timeout_ms: int
 ) -> None:
     core, image = FakeCore(), ClusterWorld([1, 2]).image

@@ -27,7 +27,7 @@ def topic(name: str, *leaders: int) -> Topic:
     return Topic(name, bytes(16), partitions)
 
 
-def test_each_partition_goes_to_its_leader() -> None:
+def test_each_partition_is_sent_to_its_leader() -> None:
     topics = {
         "orders": topic("orders", SELF, 2, 3, NO_LEADER),
         GROUP_TOPIC: topic(GROUP_TOPIC, SELF, 2),
@@ -84,13 +84,13 @@ def response(codes: dict[tuple[int, str, int], int]) -> Message:
 PARTS = [MarkedPart(COMMIT, [("orders", 1), ("orders", 2)]), MarkedPart(ABORT, [("orders", 1)])]
 
 
-def test_codes_are_those_of_each_transactions_partitions() -> None:
+def test_codes_of_each_transaction_are_those_of_its_partitions() -> None:
     answer = response({(8, "orders", 1): 52, (7, "orders", 2): 19, (7, "orders", 1): 0})
     assert list(codes_of(PARTS, Answer(0, answer))) == [[0, 19], [52]]
 
 
 @pytest.mark.parametrize("code", [3, 100])
-def test_a_partition_that_its_leader_does_not_know_is_asked_for_again(code: int) -> None:
+def test_partition_unknown_to_its_leader_is_retried(code: int) -> None:
     """The leader may be behind: whether the partition is gone the coordinator's own metadata say."""
     answer = response({(7, "orders", 1): code, (7, "orders", 2): 0, (8, "orders", 1): 0})
     assert list(codes_of(PARTS, Answer(0, answer))) == [[6, 0], [0]]
@@ -101,7 +101,7 @@ def test_a_log_whose_format_has_no_transactions_needs_no_marker() -> None:
     assert list(codes_of(PARTS, Answer(0, answer))) == [[0, 0], [0]]
 
 
-def test_what_has_no_answer_failed() -> None:
+def test_missing_results_are_errors() -> None:
     assert list(codes_of(PARTS, Answer(13, None))) == [[13, 13], [13]]
     assert list(codes_of(PARTS, Answer(0, response({(7, "orders", 1): 0})))) == [[0, -1], [-1]]
     assert list(codes_of(PARTS, Answer(0, WriteTxnMarkersRequest(markers=[])))) == [[2, 2], [2]]

@@ -29,7 +29,7 @@ def outbox_of(*items: Item) -> Outbox[Item]:
     return outbox
 
 
-def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
+def test_items_queued_during_a_request_are_sent_with_the_next() -> None:
     first, second, third = (Item(key, 1, 0) for key in "abc")
     outbox = outbox_of(first)
     assert outbox.take(2) == [first]
@@ -42,7 +42,7 @@ def test_what_comes_while_a_request_is_under_way_goes_with_the_next() -> None:
     assert outbox.take(2) == [second, third]
 
 
-def test_a_request_is_bounded_and_an_item_that_is_larger_goes_alone() -> None:
+def test_request_is_bounded_and_a_larger_item_is_sent_alone() -> None:
     large, small, other = Item("a", 9, 0), Item("b", 3, 0), Item("c", 3, 0)
     outbox = outbox_of(large, small, other)
     for expected in ([large], [small], [other]):
@@ -50,7 +50,7 @@ def test_a_request_is_bounded_and_an_item_that_is_larger_goes_alone() -> None:
         outbox.over(2)
 
 
-def test_items_of_one_key_go_in_their_order_one_in_each_request() -> None:
+def test_items_of_one_key_are_sent_in_order_one_in_each_request() -> None:
     items = [Item("a", 1, 0), Item("a", 1, 1), Item("b", 1, 2), Item("a", 1, 3)]
     outbox = outbox_of(*items)
     for expected in ([items[0], items[2]], [items[1]], [items[3]]):
@@ -59,7 +59,7 @@ def test_items_of_one_key_go_in_their_order_one_in_each_request() -> None:
     assert outbox.take(2) == []
 
 
-def test_nothing_is_under_way_when_nothing_is_wanted() -> None:
+def test_unwanted_items_send_no_request() -> None:
     outbox = outbox_of(Item("a", 1, 0, is_wanted=False))
     assert outbox.take(2) == []
     wanted = Item("b", 1, 0)
@@ -71,7 +71,7 @@ ITEMS = st.builds(Item, st.sampled_from("abc"), st.integers(1, 7), st.integers()
 
 
 @given(st.lists(ITEMS, max_size=30))
-def test_each_item_leaves_once_in_requests_that_are_bounded(items: list[Item]) -> None:
+def test_each_item_is_sent_once_in_bounded_requests(items: list[Item]) -> None:
     outbox = outbox_of(*items)
     left: list[Item] = []
     while len(outbox):

@@ -14,7 +14,7 @@ BOTH = [ADD, VERIFY]
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_request_asks_about_many_transactions(version: int) -> None:
+def test_request_verifies_many_transactions(version: int) -> None:
     body = bytes(encode_message(request_of(BOTH), version))
     read = decode_request(24, version, body)
     assert isinstance(read, AddPartitionsToTxnRequest)
@@ -45,19 +45,19 @@ def answer(**codes: list[int]) -> Answer:
     return Answer(0, AddPartitionsToTxnResponse(results_by_transaction=results))
 
 
-def test_each_question_has_the_codes_of_its_partitions() -> None:
+def test_each_verification_gets_the_codes_of_its_partitions() -> None:
     first, second = results_of(BOTH, answer(copies=[120], transfers=[0, 3]))
     assert first == Coordinated(0, {("orders", 0): 0, ("orders", 1): 3})
     assert second == Coordinated(120)
 
 
-def test_what_was_not_attempted_is_asked_for_again() -> None:
+def test_partition_that_was_not_attempted_is_retried() -> None:
     """Kafka's coordinator refuses all partitions of a transaction if it does not know one of them yet."""
     (first, _) = results_of(BOTH, answer(copies=[0], transfers=[3, 55]))
     assert first == Coordinated(0, {("orders", 0): 3, ("orders", 1): 13})
 
 
-def test_a_question_that_the_answer_does_not_name_has_none() -> None:
+def test_transaction_missing_from_the_reply_is_retried() -> None:
     assert list(results_of(BOTH, answer(copies=[0]))) == [
         Coordinated(13),
         Coordinated(0, {("orders", 0): 0}),
@@ -65,11 +65,11 @@ def test_a_question_that_the_answer_does_not_name_has_none() -> None:
 
 
 @pytest.mark.parametrize(("code", "told"), [(31, 48), (15, 15)])
-def test_an_answer_with_an_error_is_one_to_all(code: int, told: int) -> None:
+def test_error_of_a_reply_applies_to_all_transactions(code: int, told: int) -> None:
     refused = Answer(0, AddPartitionsToTxnResponse(error_code=code))
     assert list(results_of(BOTH, refused)) == [Coordinated(told)] * 2
 
 
-def test_without_an_answer_the_coordinator_may_be_asked_again() -> None:
+def test_missing_reply_is_retriable() -> None:
     for code in (7, 8, 13, 35):
         assert list(results_of(BOTH, Answer(code, None))) == [Coordinated(13)] * 2

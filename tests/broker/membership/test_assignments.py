@@ -49,7 +49,7 @@ def test_another_member_leads_for_a_full_disk() -> None:
 
 
 @pytest.mark.parametrize("replicas", [(SECOND, OWN, THIRD), (SECOND, THIRD, OWN)])
-def test_followers_whose_disk_is_full_leave_the_isr_in_turn(replicas: tuple[int, ...]) -> None:
+def test_followers_with_a_full_disk_leave_the_isr_one_by_one(replicas: tuple[int, ...]) -> None:
     """Leaders come first, as the controller lets few members leave."""
     broker = FailingBroker(replicas)
     broker.fill_disk()
@@ -77,7 +77,7 @@ def test_a_write_without_space_on_a_disk_with_space_changes_nothing() -> None:
     assert not broker.has_lost()
 
 
-def test_an_error_of_one_file_leaves_the_disk_trusted() -> None:
+def test_error_of_one_file_does_not_mark_the_disk_as_failed() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.note_disk("failed")
     broker.pass_heartbeats()
@@ -85,7 +85,7 @@ def test_an_error_of_one_file_leaves_the_disk_trusted() -> None:
 
 
 @pytest.mark.parametrize("replicas", [(OWN,), (OWN, SECOND)])
-def test_a_leader_with_too_few_others_in_sync_asks_for_nothing(
+def test_leader_with_too_few_others_in_sync_does_not_resign(
     replicas: tuple[int, ...],
 ) -> None:
     broker = FailingBroker(replicas)
@@ -97,7 +97,7 @@ def test_a_leader_with_too_few_others_in_sync_asks_for_nothing(
     assert not broker.requests
 
 
-def test_min_insync_replicas_bounds_it() -> None:
+def test_min_insync_replicas_limits_resignations() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD), min_isr=3)
     broker.fill_disk()
     broker.pass_heartbeats(10)
@@ -116,7 +116,7 @@ def test_a_leader_resigns_once_a_second_other_member_returns() -> None:
     assert broker.leader() == SECOND
 
 
-def test_a_replica_stays_in_the_isr_of_a_leader_that_may_await_it() -> None:
+def test_replica_stays_in_the_isr_of_a_leader_that_may_wait_for_it() -> None:
     """A broker of Apache Kafka awaits replicas that are caught up, whether in the ISR or not."""
     image = FailingBroker((SECOND, OWN, THIRD)).world.image
     features = {**image.brokers[SECOND].features, "share.version": (0, 1)}
@@ -127,7 +127,7 @@ def test_a_replica_stays_in_the_isr_of_a_leader_that_may_await_it() -> None:
     assert finish(resignation.changes(3 * HEARTBEAT_NS, image, PartitionRules(image))) == []
 
 
-def test_a_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
+def test_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
     """A request without an answer may be committed later, by a quorum that was away."""
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.decides = lambda _: None
@@ -142,7 +142,7 @@ def test_a_replica_that_is_lost_after_its_broker_is_idle_returns() -> None:
 
 
 @pytest.mark.parametrize(("faults", "has_lost"), [(["read_only"], True), ([], False)])
-def test_a_fault_that_ended_has_no_consequence(faults: "list[LogFault]", has_lost: bool) -> None:
+def test_resolved_fault_has_no_consequence(faults: "list[LogFault]", has_lost: bool) -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.decides = lambda _: None
     broker.note_partition("read_only")
@@ -192,7 +192,7 @@ def test_all_partitions_resign_if_a_probe_is_slow_too(probe: tuple[int, int] | N
     assert [broker.leader(index) for index in range(3)] == [SECOND, SECOND, OWN]
 
 
-def test_a_slow_probe_alone_is_not_made() -> None:
+def test_single_slow_probe_is_ignored() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.core.probe = (0, SESSION_MS)
     broker.pass_heartbeats(5)
@@ -208,7 +208,7 @@ def refusing(_: Message) -> Message:
     return of(directories=[of.DirectoryData(id=LOST, topics=[topic])])
 
 
-def test_pauses_after_refusals_double_up_to_a_bound() -> None:
+def test_pauses_after_rejections_double_up_to_a_bound() -> None:
     for answer in (refusing, lambda _: None):
         broker = FailingBroker((OWN, SECOND, THIRD))
         broker.decides = answer
@@ -260,7 +260,7 @@ def test_a_damaged_follower_is_not_reported() -> None:
     assert not broker.requests
 
 
-def test_a_new_process_takes_lost_replicas_back() -> None:
+def test_new_process_restores_lost_replicas() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.world.assign(broker.world.processes[OWN], LOST)
     broker.begin()
@@ -274,7 +274,7 @@ def test_an_older_cluster_gets_no_request() -> None:
     assert not broker.requests
 
 
-def test_many_failed_logs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_failed_logs_are_examined_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each went through all partitions of the image before."""
     broker, looks = FailingBroker(*[(OWN, SECOND, THIRD)] * 50), []
     changes = Resignation.changes
@@ -299,7 +299,7 @@ def looking_broker() -> FailingBroker:
     return broker
 
 
-def test_a_look_at_many_partitions_leaves_the_control_thread_after_each_turn() -> None:
+def test_examination_of_many_partitions_yields_the_control_thread_after_each_turn() -> None:
     """20,000 failing partitions kept it for half a second."""
     broker, asked = looking_broker(), []
     for _ in range(4):
@@ -308,7 +308,7 @@ def test_a_look_at_many_partitions_leaves_the_control_thread_after_each_turn() -
     assert asked == [0, 0, 0, 1]
 
 
-def test_a_hint_during_a_look_has_another_one_follow() -> None:
+def test_hint_during_an_examination_starts_another_one() -> None:
     broker = looking_broker()
     broker.turn()
     broker.turn()
@@ -319,7 +319,7 @@ def test_a_hint_during_a_look_has_another_one_follow() -> None:
     assert all(broker.has_lost(index) for index in (0, 1, 2 * SLICE_PARTITIONS))
 
 
-def test_a_change_is_asked_for_only_if_the_newest_image_allows_it() -> None:
+def test_change_is_requested_only_if_the_newest_image_allows_it() -> None:
     """The look was at an older one, and controllers of Apache Kafka do not check."""
     broker = looking_broker()
     broker.turn()

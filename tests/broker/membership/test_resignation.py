@@ -61,7 +61,7 @@ def join(broker: FailingBroker) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([*EVENTS, "join"]), max_size=40), st.integers(1, 3))
-def test_it_stays_within_the_bounds_and_changes_once_in_a_grace(
+def test_resignations_stay_within_their_bounds_and_change_once_in_a_grace_period(
     names: list[str], min_isr: int
 ) -> None:
     """The controller here accepts everything, as Apache Kafka's does."""

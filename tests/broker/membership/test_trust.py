@@ -16,7 +16,7 @@ def recovery_ns(trust: Trust, now_ns: int) -> int:
     return now_ns - begun_ns
 
 
-def test_it_is_trusted_when_it_has_worked_for_a_while() -> None:
+def test_disk_is_trusted_after_a_grace_period_without_failures() -> None:
     trust = Trust()
     assert trust.failed(0)
     assert not trust.failed(1)

@@ -169,7 +169,7 @@ def rename(directory: Path) -> None:
 
 @pytest.mark.interval
 @pytest.mark.parametrize("displace", [shutil.rmtree, rename])
-def test_a_log_whose_directory_is_gone_is_offline(
+def test_log_whose_directory_was_removed_is_offline(
     tmp_path: Path, capsys: Capture, displace: Callable[[Path], None]
 ) -> None:
     """Records were acknowledged until the stop, and no start found them."""
@@ -257,7 +257,7 @@ def test_a_killed_node_leaves_partitions_under_replicated_under_min_isr_and_offl
 
 
 @pytest.mark.cluster
-def test_a_broker_that_no_controller_answers_reports_it_until_one_does(
+def test_broker_without_a_controller_reports_it_until_one_replies(
     tmp_path: Path, capsys: Capture
 ) -> None:
     """Metadata of a broker name itself as the controller, so `status` was healthy without one."""

@@ -81,7 +81,7 @@ def get(address: str, path: str, method: str = "GET") -> tuple[int, str]:
     return response.status, body
 
 
-def test_partitions_and_groups_are_as_clients_left_them(broker: Broker, group: str) -> None:
+def test_metrics_of_partitions_and_groups_match_their_use(broker: Broker, group: str) -> None:
     found = metrics(broker.metrics())
     for partition in range(3):
         label = f'topic="t",partition="{partition}"'
@@ -97,7 +97,7 @@ def test_partitions_and_groups_are_as_clients_left_them(broker: Broker, group: s
     assert 0 < lag < RECORDS / 3
 
 
-def test_every_counter_of_the_broker_is_shown_as_what_it_is(broker: Broker, group: str) -> None:
+def test_every_counter_of_the_broker_has_its_metric_type(broker: Broker, group: str) -> None:
     text = broker.metrics()
     found = metrics(text)
     for name in broker.statistics():
@@ -133,7 +133,7 @@ def test_partitions_that_were_never_written_to_have_metrics_and_get_no_files(
         assert not list(tmp_path.glob("t-*/*.log"))
 
 
-def test_logs_that_are_only_asked_take_no_descriptors(tmp_path: Path) -> None:
+def test_metrics_of_unopened_logs_take_no_descriptors(tmp_path: Path) -> None:
     """A broker that starts with many partitions would else have none left for clients."""
     count = 50
     with Broker(tmp_path, durability="os") as broker:
@@ -150,7 +150,7 @@ def test_logs_that_are_only_asked_take_no_descriptors(tmp_path: Path) -> None:
         assert len(os.listdir("/proc/self/fd")) < before + count / 2
 
 
-def test_a_log_start_that_moved_is_shown(broker: Broker, group: str) -> None:
+def test_advanced_log_start_is_shown(broker: Broker, group: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for future in admin.delete_records([TopicPartition("t", 0, 10)]).values():
         future.result(PATIENCE_S)
@@ -169,7 +169,7 @@ def test_a_group_is_explained_with_its_lag_and_history(broker: Broker, group: st
     assert broker.explain_group("none") is None
 
 
-def test_no_group_is_explained_before_anybody_used_one(broker: Broker) -> None:
+def test_unused_group_has_no_explanation(broker: Broker) -> None:
     assert broker.explain_group("g") is None
 
 
@@ -191,7 +191,7 @@ def test_pages_of_the_http_port(broker: Broker, group: str) -> None:
         get(served.address, "/healthz")
 
 
-def test_metrics_are_read_once_for_who_asks_at_the_same_time(
+def test_concurrent_scrapes_share_one_reading(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "FRESH_S", 1_000_000)
@@ -202,7 +202,7 @@ def test_metrics_are_read_once_for_who_asks_at_the_same_time(
     served.close()
 
 
-def test_connections_that_stand_still_are_bounded(broker: Broker) -> None:
+def test_idle_connections_are_bounded(broker: Broker) -> None:
     served = MetricsServer(broker, "", 0)
     host, _, port = served.address.rpartition(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(server.CONNECTIONS_MAX)]
@@ -213,7 +213,7 @@ def test_connections_that_stand_still_are_bounded(broker: Broker) -> None:
     served.close()
 
 
-def test_a_question_that_is_not_answered_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unanswered_question_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "PATIENCE_S", 0.0)
     question = questions.Question(lambda _: questions._DONE)
     with pytest.raises(RequestTimedOutError):
@@ -231,7 +231,7 @@ def test_labels_and_help_are_escaped() -> None:
     assert list(lines([Family("x", "gauge", "none", [])])) == []
 
 
-def test_a_metric_of_too_many_series_is_cut_and_the_rest_is_counted(
+def test_metric_with_too_many_series_is_truncated_and_the_rest_is_counted(
     broker: Broker, group: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients make groups: a page of a million series took seconds, and 65 MB."""
