@@ -30,7 +30,7 @@ def new_id(capsys: Capture) -> str:
     return capsys.readouterr().out.strip()
 
 
-def test_a_formatted_directory_knows_its_cluster_and_its_voters(
+def test_formatted_directory_contains_its_cluster_and_its_voters(
     tmp_path: Path, capsys: Capture
 ) -> None:
     cluster, *directories = [new_id(capsys) for _ in range(3)]
@@ -52,7 +52,7 @@ def test_a_formatted_directory_knows_its_cluster_and_its_voters(
         (("--initial-controllers", "7@h:1:AAAAAAAAAAAAAAAAAAAAAQ"), "not among the controllers"),
     ],
 )
-def test_what_makes_no_sense_formats_nothing(
+def test_invalid_format_options_format_nothing(
     tmp_path: Path, capsys: Capture, more: tuple[str, ...], said: str
 ) -> None:
     data, cluster = tmp_path / "data", new_id(capsys)
@@ -97,7 +97,7 @@ def up(folder: Path, port: int) -> Iterator[Up]:
 
 
 @pytest.mark.cluster
-def test_three_nodes_are_up_with_one_command_and_come_back(tmp_path: Path) -> None:
+def test_three_nodes_start_with_one_command_and_restart(tmp_path: Path) -> None:
     port = free_ports()
     with up(tmp_path, port) as (_, brokers, _):
         admin = AdminClient({"bootstrap.servers": brokers})

@@ -123,19 +123,19 @@ def test_a_voter_that_never_fetched_from_its_leader_is_silent_for_an_unknown_tim
     assert silent_ms(voter, 1_000) == silent
 
 
-def test_a_broker_that_is_alone_is_a_quorum_of_its_own() -> None:
+def test_single_broker_is_a_quorum_of_one() -> None:
     with Broker() as broker:
         found = look(broker.bootstrap_servers)
     assert (found.controller, found.problems) == (1, [])
     assert list(found.nodes[0].roles) == ["broker", "controller", "active"]
 
 
-def test_nobody_answers(capsys: Capture) -> None:
+def test_unreachable_bootstrap_server_is_an_error(capsys: Capture) -> None:
     assert run("cluster", "status", "-b", "127.0.0.1:1") == 1
     assert "no broker answers" in capsys.readouterr().err
 
 
-def test_a_controller_that_is_no_broker_is_down_once_it_is_silent() -> None:
+def test_silent_controller_without_a_broker_is_down() -> None:
     def found(silent_ms: int) -> ClusterStatus:
         of = DescribeQuorumResponse
         voters = [
@@ -177,7 +177,7 @@ def answer_once(listener: socket.socket, version_max: int, quorum: DescribeQuoru
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_broker_is_asked_for_the_quorum_by_a_version_that_it_has(version: int) -> None:
+def test_quorum_is_described_in_a_version_that_the_broker_supports(version: int) -> None:
     """A cluster of Kafka before 3.9 had no controller, as its brokers close the connection."""
     of = DescribeQuorumResponse
     voters = [of.ReplicaState(replica_id=node, log_end_offset=9) for node in (1, 2)]
@@ -195,7 +195,7 @@ def test_a_broker_is_asked_for_the_quorum_by_a_version_that_it_has(version: int)
     assert (found.controller, found.problems) == (1, [])
 
 
-def test_an_answer_that_names_no_leader_is_an_error() -> None:
+def test_reply_that_names_no_leader_is_an_error() -> None:
     of = DescribeQuorumResponse
     nobody = of.PartitionData(leader_id=-1, current_voters=[], observers=[])
     topic = of.TopicData(topic_name="__cluster_metadata", partitions=[nobody])

@@ -70,7 +70,9 @@ def consumed(capsys: Capture, topic: str, *options: str) -> list[dict[str, objec
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_lines_come_back_as_records(topic: str, tmp_path: Path, capsys: Capture) -> None:
+def test_produced_lines_are_consumed_as_records(
+    topic: str, tmp_path: Path, capsys: Capture
+) -> None:
     produced(topic, tmp_path, "--header", "from=test", "--compression", "lz4")
     assert capsys.readouterr().out == f"produced 3 records to {topic}\n"
     rows = consumed(capsys, topic)
@@ -84,7 +86,7 @@ def test_lines_come_back_as_records(topic: str, tmp_path: Path, capsys: Capture)
     assert of_a == ["1", "3"]
 
 
-def test_consume_begins_where_it_is_told(topic: str, tmp_path: Path, capsys: Capture) -> None:
+def test_consume_starts_at_the_given_position(topic: str, tmp_path: Path, capsys: Capture) -> None:
     produced(topic, tmp_path, "--partition", "1")
     assert [r["offset"] for r in consumed(capsys, topic, "--from", "2", "--partition", "1")] == [2]
     assert consumed(capsys, topic, "--from", "end") == []
@@ -131,7 +133,7 @@ def test_consume_prints_no_record_of_an_aborted_transaction(
     ]
 
 
-def test_people_see_keys_and_headers_when_they_ask(
+def test_keys_and_headers_are_printed_on_request(
     topic: str, tmp_path: Path, capsys: Capture
 ) -> None:
     produced(topic, tmp_path, "--header", "h=1", lines="k:v\n")
@@ -209,7 +211,7 @@ def test_settings_are_altered_and_described(topic: str, capsys: Capture) -> None
     assert names == sorted(name for name, row in topic_settings().items() if not row.internal)
 
 
-def test_what_was_done_is_told_beside_what_was_not(topic: str, capsys: Capture) -> None:
+def test_successes_are_printed_along_with_failures(topic: str, capsys: Capture) -> None:
     assert run("topics", "create", f"{topic}-1", topic, f"{topic}-2") == 1
     out, errors = capsys.readouterr()
     assert out == f"created {topic}-1, {topic}-2\n"
@@ -229,7 +231,7 @@ def process(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_output_that_nobody_reads_on_is_no_failure(
+def test_closed_output_is_not_a_failure(
     topic: str, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     produced(topic, tmp_path, "--partition", "0", lines="k:a value that fills a pipe\n" * 20_000)
@@ -241,7 +243,7 @@ def test_output_that_nobody_reads_on_is_no_failure(
         assert (consume.wait(PATIENCE_S), consume.stderr.read()) == (0, "")
 
 
-def test_dump_log_does_not_call_a_closed_pipe_a_fault_of_the_file(tmp_path: Path) -> None:
+def test_closed_output_is_not_reported_as_a_damaged_file(tmp_path: Path) -> None:
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t")
         assert run("produce", "t", __file__, "-b", broker.bootstrap_servers) == 0
@@ -254,7 +256,7 @@ def test_dump_log_does_not_call_a_closed_pipe_a_fault_of_the_file(tmp_path: Path
         assert (dump.wait(PATIENCE_S), dump.stderr.read()) == (0, "")
 
 
-def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) -> None:
+def test_ctrl_c_ends_produce_after_the_lines_it_has_read(topic: str, capsys: Capture) -> None:
     def end_of_partition_0() -> int:
         capsys.readouterr()
         assert run("topics", "describe", topic, "--json") == 0
@@ -295,7 +297,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("case", FAILING)
-def test_lines_before_one_that_cannot_be_sent_are_stored_and_counted(
+def test_lines_before_a_failed_one_are_stored_and_counted(
     case: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """They were dropped without a word."""
@@ -311,7 +313,7 @@ def test_lines_before_one_that_cannot_be_sent_are_stored_and_counted(
     assert len(consumed(capsys, topic)) == (0 if case == "not-delivered" else 5000)
 
 
-def test_ctrl_c_while_records_are_delivered_waits_for_them() -> None:
+def test_ctrl_c_during_delivery_waits_for_the_records() -> None:
     with Interrupt() as interrupt:
         interrupt.is_reading = False
         signal.raise_signal(signal.SIGINT)
@@ -320,7 +322,7 @@ def test_ctrl_c_while_records_are_delivered_waits_for_them() -> None:
             signal.raise_signal(signal.SIGINT)
 
 
-def test_ctrl_c_before_a_command_has_begun_is_code_130(
+def test_ctrl_c_before_a_command_starts_is_code_130(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def interrupted(_: object) -> None:
@@ -352,7 +354,7 @@ USAGE_OF_COMMANDS = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), USAGE_OF_COMMANDS)
-def test_what_no_command_can_use_is_answered_with_what_to_pass(
+def test_wrong_usage_is_reported_with_what_to_pass(
     arguments: list[str], text: str, topic: str, capsys: Capture
 ) -> None:
     assert run(*(topic if one == "TOPIC" else one for one in arguments)) == 2
@@ -370,7 +372,7 @@ def test_what_no_command_can_use_is_answered_with_what_to_pass(
     ],
 )
 @pytest.mark.usefixtures("address")
-def test_streams_and_places_that_cannot_be_used_end_a_command_in_one_line(
+def test_unusable_streams_and_paths_end_a_command_with_one_line(
     shell: str, code: int, text: str
 ) -> None:
     command_line = f'"{sys.executable}" -m pykafka_core.cli {shell}'
@@ -419,7 +421,7 @@ REFUSED_BY_THE_CLIENT = {
 }
 
 
-def test_every_client_command_has_arguments_that_the_client_refuses() -> None:
+def test_every_client_command_has_arguments_that_the_client_rejects() -> None:
     groups = {
         str(group.name): group.typer_instance or Typer()
         for group in app.registered_groups
@@ -448,7 +450,7 @@ def test_every_client_command_has_arguments_that_the_client_refuses() -> None:
         for given in all_given
     ],
 )
-def test_what_the_client_refuses_is_told_in_words(
+def test_error_of_the_client_is_one_plain_line(
     arguments: list[str], topic: str, capsys: Capture
 ) -> None:
     assert run(*(topic if one == "TOPIC" else one for one in arguments)) in (1, 2)
@@ -467,7 +469,7 @@ def test_what_the_client_refuses_is_told_in_words(
         ("incremental_alter_configs", ["configs", "alter", "topic", "t", "--set", "a=b"]),
     ],
 )
-def test_an_answer_that_does_not_come_is_told_in_words(
+def test_missing_reply_is_reported_in_plain_words(
     method: str,
     arguments: list[str],
     topic: str,
@@ -509,7 +511,7 @@ def test_an_answer_that_does_not_come_is_told_in_words(
     ],
 )
 @pytest.mark.usefixtures("address")
-def test_errors_say_what_is_wrong(
+def test_errors_name_the_problem(
     arguments: list[str], code: int, text: str, capsys: Capture
 ) -> None:
     assert run(*arguments) == code

@@ -69,11 +69,15 @@ def test_each_record_is_printed_once_over_several_runs(topic: str, capsys: Captu
     assert consumed(capsys, topic) == []
 
 
-def test_a_new_group_that_begins_at_the_end_prints_nothing_old(topic: str, capsys: Capture) -> None:
+def test_new_group_that_starts_at_the_end_prints_no_old_records(
+    topic: str, capsys: Capture
+) -> None:
     assert consumed(capsys, topic, "--from", "end") == []
 
 
-def test_ctrl_c_commits_what_was_printed_and_leaves_the_group(topic: str, capsys: Capture) -> None:
+def test_ctrl_c_commits_the_printed_records_and_leaves_the_group(
+    topic: str, capsys: Capture
+) -> None:
     with process("consume", topic, "--group", topic, "--follow") as member:
         assert member.stdout is not None
         lines = [member.stdout.readline() for _ in range(10)]
@@ -86,7 +90,7 @@ def test_ctrl_c_commits_what_was_printed_and_leaves_the_group(topic: str, capsys
     assert (row["state"], row["members"], row["lag"]) == ("Empty", 0, 0)
 
 
-def test_records_that_nobody_could_read_are_not_committed(topic: str, capsys: Capture) -> None:
+def test_records_that_could_not_be_printed_are_not_committed(topic: str, capsys: Capture) -> None:
     command = f'"{sys.executable}" -m pykafka_core.cli consume {topic} --group {topic} > /dev/full'
     ran = subprocess.run(["sh", "-c", command], capture_output=True, check=False, text=True)
     assert ran.returncode == 1
@@ -103,7 +107,7 @@ def test_records_that_nobody_could_read_are_not_committed(topic: str, capsys: Ca
         (["--group", "\udcff"], 2, "is not UTF-8"),
     ],
 )
-def test_what_a_group_cannot_do_is_refused(
+def test_options_invalid_for_a_group_are_rejected(
     options: list[str], code: int, text: str, broker: Broker, capsys: Capture
 ) -> None:
     address = broker.bootstrap_servers

@@ -27,7 +27,7 @@ def run(*arguments: str) -> object:
 
 
 @pytest.mark.load
-def test_flights_come_back_verified_and_are_counted(
+def test_flights_are_read_back_verified_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--no-spark", "--data", str(tmp_path)) == 0
@@ -74,7 +74,7 @@ def test_replicas_that_differ_fail_the_demo(tmp_path: Path) -> None:
             failover.compare(cluster)
 
 
-def test_retries_are_three_in_ten_and_never_overtake_their_flight() -> None:
+def test_three_in_ten_flights_are_retried_and_never_overtaken() -> None:
     source = [("AA", b"%d" % number) for number in range(5_000)]
     records = with_retries(source)
     assert len(records) == 6_500
@@ -98,7 +98,7 @@ def test_spark_is_killed_in_the_middle_and_counts_each_flight_once(
     assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in PLOTS)
 
 
-def test_what_spark_lacks_is_named_before_anything_runs(
+def test_missing_connector_is_named_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(tmp_path))

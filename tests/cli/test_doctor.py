@@ -79,7 +79,7 @@ def test_the_metadata_log_is_opened_once(
     assert opened == ["__cluster_metadata-0"]
 
 
-def test_a_directory_that_does_not_exist_is_no_problem(tmp_path: Path, capsys: Capture) -> None:
+def test_missing_directory_is_not_a_problem(tmp_path: Path, capsys: Capture) -> None:
     found = diagnosed(capsys, "--data-dir", tmp_path / "new" / "data", code=0)
     assert about(found, "directory").level is Level.OK
     assert not (tmp_path / "new").exists()
@@ -95,9 +95,7 @@ def test_a_directory_that_a_broker_closed_is_whole(tmp_path: Path, capsys: Captu
     assert {one.level for one in found} <= {Level.OK, Level.WARNING}
 
 
-def test_a_changed_node_id_is_named_with_the_one_that_is_right(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_changed_node_id_is_named_with_the_right_one(tmp_path: Path, capsys: Capture) -> None:
     """A start with it leads none of the partitions that are there."""
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t")
@@ -121,7 +119,7 @@ def test_damage_is_named_with_the_command_that_shows_it_and_nothing_is_changed(
     assert content(killed) == before
 
 
-def test_partitions_of_which_the_metadata_contains_none_are_a_problem_before_the_start(
+def test_partitions_unknown_to_the_metadata_are_a_problem_before_the_start(
     killed: Path, capsys: Capture
 ) -> None:
     shutil.rmtree(killed / "__cluster_metadata-0")
@@ -135,7 +133,7 @@ def test_partitions_of_which_the_metadata_contains_none_are_a_problem_before_the
     assert content(killed) == before
 
 
-def test_a_byte_that_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys: Capture) -> None:
+def test_byte_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys: Capture) -> None:
     """A start reads no batch of a log that was closed cleanly, as in Kafka: `doctor` reads all."""
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t")
@@ -153,7 +151,7 @@ def test_a_byte_that_changed_after_a_clean_stop_is_found(tmp_path: Path, capsys:
     assert bad == "t-0: damaged: valid batches follow a damaged one at offset 0"
 
 
-def test_a_copy_of_another_partition_is_a_problem_and_is_not_served(
+def test_copy_of_another_partition_is_a_problem_and_is_not_served(
     tmp_path: Path, capsys: Capture, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Broker(tmp_path, durability="os") as broker:
@@ -173,7 +171,7 @@ def test_a_copy_of_another_partition_is_a_problem_and_is_not_served(
     assert (tmp_path / "t-1" / f"{0:020}.log").exists()
 
 
-def test_people_see_a_line_for_each_finding_and_its_advice(killed: Path, capsys: Capture) -> None:
+def test_each_finding_is_printed_with_its_advice(killed: Path, capsys: Capture) -> None:
     assert run("doctor", "--data-dir", killed) == 1
     out, errors = capsys.readouterr()
     assert "\nPROBLEM  logs: bad-crc-early-0: damaged" in out
@@ -196,7 +194,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str], int]]:
             process.kill()
 
 
-def test_who_has_the_directory_and_the_port_is_named(
+def test_process_that_holds_the_directory_and_the_port_is_named(
     served: tuple[Path, subprocess.Popen[str], int], capsys: Capture
 ) -> None:
     data, process, port = served
@@ -209,7 +207,7 @@ def test_who_has_the_directory_and_the_port_is_named(
     assert "--listen" in used.advice
 
 
-def test_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys: Capture) -> None:
+def test_check_of_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys: Capture) -> None:
     with Broker(tmp_path, durability="os"):
         found = diagnosed(capsys, "--data-dir", tmp_path, code=0)
         assert "this process" in about(found, "lock").text
@@ -258,19 +256,19 @@ def test_a_directory_without_an_id_is_reported_as_ok(killed: Path, capsys: Captu
     assert "directory.id" not in file.read_text()
 
 
-def test_features_that_are_not_supported_are_named(killed: Path, capsys: Capture) -> None:
+def test_unsupported_features_are_named(killed: Path, capsys: Capture) -> None:
     warned = about(diagnosed(capsys, "--data-dir", killed, code=1), "features")
     assert warned.level is Level.WARNING
     assert "does not support share.version=1, streams.version=1" in warned.text
     assert "downgrade --feature share.version=0 --feature streams.version=0" in warned.advice
 
 
-def test_a_file_is_no_directory(capsys: Capture) -> None:
+def test_file_in_place_of_a_directory_is_a_problem(capsys: Capture) -> None:
     found = about(diagnosed(capsys, "--data-dir", __file__, code=1), "directory")
     assert found.text.endswith("is not a directory")
 
 
-def test_what_this_user_may_not_use_is_named(
+def test_file_without_permission_is_named(
     killed: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever runs the tests may be root, who may use everything."""
@@ -303,7 +301,7 @@ def test_a_read_only_file_system_is_named(command: list[str], place: str, killed
 @pytest.mark.parametrize(
     ("free", "level"), [(0, Level.PROBLEM), (512, Level.WARNING), (4096, Level.OK)]
 )
-def test_free_space_is_judged(
+def test_free_space_is_assessed(
     tmp_path: Path,
     capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
@@ -316,7 +314,7 @@ def test_free_space_is_judged(
     assert about(diagnosed(capsys, "--data-dir", tmp_path, code=code), "space").level is level
 
 
-def test_a_port_that_nobody_has_is_free(capsys: Capture) -> None:
+def test_unused_port_is_free(capsys: Capture) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         port = other.getsockname()[1]
@@ -333,14 +331,14 @@ def test_a_port_that_is_open_to_the_network_is_a_warning(capsys: Capture) -> Non
     assert f"process {os.getpid()} (" in about(found, "port").text
 
 
-def test_a_holder_is_found_behind_a_file_that_is_closed_after_it_was_listed() -> None:
+def test_socket_holder_is_found_if_an_earlier_file_closes_during_the_search() -> None:
     with socket.socket() as lower, socket.create_server(("127.0.0.1", 0)) as server:
         (one,) = listening(server.getsockname()[1])
         lower.close()  # The listing of the open files takes this number, below the server's.
         assert socket_holder(one.inode) == os.getpid()
 
 
-def test_addresses_are_read_as_the_system_writes_them() -> None:
+def test_addresses_of_sockets_are_parsed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         (one,) = listening(server.getsockname()[1])
         assert (one.host, one.is_loopback) == ("127.0.0.1", True)
@@ -365,20 +363,20 @@ def test_a_port_that_needs_privileges_is_a_problem(
         (255, 0, Level.PROBLEM),
     ],
 )
-def test_open_files_are_judged_by_what_the_directory_holds(
+def test_open_files_limit_is_compared_with_the_number_of_segments(
     count_max: int, segments: int, level: Level
 ) -> None:
     assert limits.judge_files(count_max, segments).level is level
 
 
-def test_mapped_files_are_judged_by_what_the_directory_holds() -> None:
+def test_mapped_files_limit_is_compared_with_the_number_of_segments() -> None:
     assert limits.judge_maps(65530, 100).level is Level.OK
     few = limits.judge_maps(65530, 100_000)
     assert few.level is Level.WARNING
     assert "sysctl -w vm.max_map_count=" in few.advice
 
 
-def test_a_broker_that_answers_is_fine_and_one_that_does_not_is_a_problem(capsys: Capture) -> None:
+def test_reachable_broker_is_ok_and_an_unreachable_one_is_a_problem(capsys: Capture) -> None:
     with Broker() as broker:
         found = diagnosed(capsys, "-b", broker.bootstrap_servers, code=0)
         assert broker.cluster_id in about(found, "broker").text

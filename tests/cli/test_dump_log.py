@@ -25,7 +25,7 @@ def run(*arguments: str | Path) -> int:
     return caught.value.code
 
 
-def test_every_line_is_kafkas(capsys: Capture) -> None:
+def test_every_line_equals_that_of_kafka(capsys: Capture) -> None:
     root = GOLDEN / "clean" / "data"
     expected = KAFKA.read_bytes().decode().split("\n")
     files = [line.removeprefix("Dumping ") for line in expected if line.startswith("Dumping ")]
@@ -39,7 +39,7 @@ def comparable(line: str) -> str:
     return re.sub("\ufffd+", "\ufffd", line.rstrip())
 
 
-def test_no_file_of_kafka_has_a_fault(capsys: Capture) -> None:
+def test_files_of_kafka_have_no_fault(capsys: Capture) -> None:
     partitions = [path.parent for path in (GOLDEN / "clean" / "data").glob("*/*.log")]
     assert run("--verify", "--deep-iteration", *sorted(set(partitions))) == 0
     assert capsys.readouterr().out == ""
@@ -53,7 +53,7 @@ def test_json_rows_name_their_file(tmp_path: Path, capsys: Capture) -> None:
     assert [row["payload"] for row in rows if "offset" in row] == ["v"] * 6
 
 
-def test_what_is_no_log_is_told(tmp_path: Path, capsys: Capture) -> None:
+def test_missing_or_invalid_log_is_reported(tmp_path: Path, capsys: Capture) -> None:
     assert run(tmp_path) == 2
     assert run(tmp_path / "x.log") == 2
     assert run(tmp_path / f"{0:020}.log") == 1
@@ -67,7 +67,7 @@ def segment(directory: Path) -> Path:
     return path
 
 
-def test_batches_are_printed_in_kafkas_words(tmp_path: Path, capsys: Capture) -> None:
+def test_batches_are_printed_in_the_format_of_kafka(tmp_path: Path, capsys: Capture) -> None:
     path = segment(tmp_path)
     assert run(path) == 0
     lines = capsys.readouterr().out.splitlines()

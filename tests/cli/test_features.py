@@ -56,7 +56,7 @@ def test_levels_go_down_and_up_again(
     assert levels() == before
 
 
-def test_a_dry_run_is_judged_and_changes_nothing(
+def test_dry_run_is_checked_and_changes_nothing(
     broker: Broker, levels: Callable[[], dict[str, int]], capsys: Capture
 ) -> None:
     before = levels()
@@ -80,7 +80,7 @@ def test_a_dry_run_is_judged_and_changes_nothing(
         (Way.UPGRADE, [f"{TRANSACTIONS}=2", f"{TRANSACTIONS}=1"], "twice"),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_invalid_change_is_rejected(
     broker: Broker,
     levels: Callable[[], dict[str, int]],
     way: Way,

@@ -64,7 +64,7 @@ def test_a_group_is_listed_and_described(group: str, capsys: Capture) -> None:
     assert lag(capsys, group) == 0
 
 
-def test_a_group_goes_on_where_it_was(group: str, capsys: Capture, tmp_path: Path) -> None:
+def test_group_continues_at_its_offset(group: str, capsys: Capture, tmp_path: Path) -> None:
     more = tmp_path / "more.txt"
     more.write_text("k:more\n")
     assert run("produce", group, str(more), "--key-separator", ":") == 0
@@ -131,7 +131,7 @@ def test_a_group_is_deleted_with_its_offsets(group: str, capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize("command", ["list", "describe"])
-def test_a_list_names_the_partitions_that_it_lacks(
+def test_list_names_the_partitions_it_could_not_read(
     tmp_path: Path, capsys: Capture, command: str
 ) -> None:
     """Groups were missing whose coordinator is not loaded, and the exit code was 0."""

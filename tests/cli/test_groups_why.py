@@ -34,7 +34,7 @@ def served() -> Iterator[tuple[str, str]]:
             assert process.wait(PATIENCE_S) == 0
 
 
-def test_a_group_says_what_happened_to_it(
+def test_history_of_a_group_is_printed(
     served: tuple[str, str], tmp_path: Path, capsys: Capture
 ) -> None:
     bootstrap, metrics = served
@@ -55,18 +55,18 @@ def test_a_group_says_what_happened_to_it(
     assert "there is no group none" in capsys.readouterr().err
 
 
-def test_where_nobody_serves_metrics_the_option_is_named(capsys: Capture) -> None:
+def test_without_a_metrics_server_the_option_is_named(capsys: Capture) -> None:
     assert run("groups", "why", "g", "--metrics", "127.0.0.1:1") == 1
     assert "pykafka-core serve --metrics" in capsys.readouterr().err
 
 
-def test_a_kafka_port_is_no_metrics_port(served: tuple[str, str], capsys: Capture) -> None:
+def test_kafka_port_is_not_a_metrics_port(served: tuple[str, str], capsys: Capture) -> None:
     assert run("groups", "why", "g", "--metrics", served[0]) == 1
     assert "no broker tells about groups" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["9404x", "localhost", "127.0.0.1:99999", "127.0.0.1:"])
-def test_an_address_that_cannot_be_one_is_wrong_usage(text: str, capsys: Capture) -> None:
+def test_invalid_address_is_wrong_usage(text: str, capsys: Capture) -> None:
     assert run("groups", "why", "g", "--metrics", text) == 2
     done = subprocess.run(
         serve("--metrics", text), capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -75,7 +75,7 @@ def test_an_address_that_cannot_be_one_is_wrong_usage(text: str, capsys: Capture
     assert "is not HOST:PORT" in done.stderr
 
 
-def test_a_used_address_is_told(served: tuple[str, str]) -> None:
+def test_used_address_is_reported(served: tuple[str, str]) -> None:
     done = subprocess.run(
         serve("--metrics", served[1]),
         capture_output=True,

@@ -81,7 +81,7 @@ def test_ctrl_c_ends_the_wait_for_a_broker(command: str, mute: MuteBroker) -> No
 @pytest.mark.parametrize(
     ("first", "ends"), [(KeyboardInterrupt, SystemExit), (ValueError, RuntimeError)]
 )
-def test_ctrl_c_that_becomes_the_error_of_a_lock_is_ctrl_c(
+def test_lock_error_caused_by_ctrl_c_counts_as_ctrl_c(
     monkeypatch: pytest.MonkeyPatch, first: type[BaseException], ends: type[BaseException]
 ) -> None:
     def interrupted(bootstrap: str | None) -> None:
@@ -97,7 +97,7 @@ def test_ctrl_c_that_becomes_the_error_of_a_lock_is_ctrl_c(
 
 
 @pytest.mark.interval
-def test_a_damaged_partition_refuses_records_at_once(
+def test_damaged_partition_rejects_records_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data"

@@ -17,7 +17,7 @@ ROW = {
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
-def test_values_and_words_of_headers_are_never_broken(
+def test_values_and_words_of_headers_are_never_split(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
@@ -28,13 +28,13 @@ def test_values_and_words_of_headers_are_never_broken(
     assert ("high watermark" in printed) == (columns == "200")
 
 
-def test_no_rows_are_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_table_prints_a_text(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([], empty="no topics")
     assert capsys.readouterr().out == "no topics\n"
 
 
 @pytest.mark.parametrize("columns", [60, 100])
-def test_a_redrawn_table_is_as_wide_as_the_terminal_and_cuts_nothing_off(
+def test_redrawn_table_fits_the_terminal_and_truncates_nothing(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -52,7 +52,7 @@ def check_times(said: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_what_is_produced_is_consumed_and_both_are_counted(
+def test_produced_records_are_consumed_and_both_are_counted(
     topic: str, capsys: Capture, acks: str
 ) -> None:
     sizes = "--records", str(RECORDS), "--size", str(SIZE)
@@ -64,7 +64,7 @@ def test_what_is_produced_is_consumed_and_both_are_counted(
     check_times(read)
 
 
-def test_consume_stops_at_as_many_records_as_were_asked_for(topic: str, capsys: Capture) -> None:
+def test_consume_stops_at_the_requested_number_of_records(topic: str, capsys: Capture) -> None:
     measured(capsys, "produce", topic, "--records", "300")
     assert measured(capsys, "consume", topic, "--records", "123")["records"] == 123
 
@@ -75,7 +75,7 @@ def test_an_empty_topic_has_no_latencies(topic: str, capsys: Capture) -> None:
     assert set(read["latency_ms"].values()) == {None}
 
 
-def test_latency_is_of_round_trips_also_where_records_were_before(
+def test_latency_of_round_trips_is_measured_in_a_topic_with_records(
     topic: str, capsys: Capture
 ) -> None:
     measured(capsys, "produce", topic, "--records", "10")
@@ -84,7 +84,7 @@ def test_latency_is_of_round_trips_also_where_records_were_before(
     check_times(said)
 
 
-def test_records_that_are_refused_are_counted_and_named(
+def test_rejected_records_are_counted_and_named(
     topic: str, broker: Broker, capsys: Capture
 ) -> None:
     assert run("configs", "alter", "topic", topic, "--set", "max.message.bytes=200") == 0
@@ -92,7 +92,7 @@ def test_records_that_are_refused_are_counted_and_named(
     assert (said["records"], said["failed"]) == (0, 5)
 
 
-def test_people_see_rates_and_percentiles(topic: str, capsys: Capture) -> None:
+def test_rates_and_percentiles_are_printed(topic: str, capsys: Capture) -> None:
     assert run("perf", "produce", topic, "--records", "100") == 0
     out = capsys.readouterr().out
     assert out.startswith("produce: 100 records in ")
@@ -100,7 +100,7 @@ def test_people_see_rates_and_percentiles(topic: str, capsys: Capture) -> None:
     assert all(name in out for name in PERCENTILES)
 
 
-def test_ctrl_c_prints_what_was_measured(topic: str) -> None:
+def test_ctrl_c_prints_the_measurements_so_far(topic: str) -> None:
     command = [sys.executable, "-m", "pykafka_core.cli", "perf", "latency", topic, "--json"]
     with subprocess.Popen(
         [*command, "--records", "100000000"],
@@ -122,7 +122,7 @@ def test_ctrl_c_prints_what_was_measured(topic: str) -> None:
     assert "Traceback" not in errors
 
 
-def test_a_topic_that_does_not_exist_is_told_with_the_command_that_makes_it(
+def test_missing_topic_is_reported_with_the_command_that_creates_it(
     topic: str, capsys: Capture
 ) -> None:
     assert run("perf", "produce", "none") == 1
@@ -130,7 +130,7 @@ def test_a_topic_that_does_not_exist_is_told_with_the_command_that_makes_it(
 
 
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200))
-def test_percentiles_are_within_one_percent_of_what_was_measured(seconds: list[float]) -> None:
+def test_percentiles_are_within_one_percent(seconds: list[float]) -> None:
     latencies = Latencies()
     for one in seconds:
         latencies.add(one)

@@ -44,7 +44,7 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
     assert run("doctor", "--data-dir", str(tmp_path / "new"))[0] == 0
 
 
-def test_the_status_needs_no_client() -> None:
+def test_status_needs_no_client() -> None:
     with Broker() as broker:
         code, out, errors = run("status", "-b", broker.bootstrap_servers)
     assert (code, errors) == (0, "")

@@ -43,7 +43,7 @@ def sizes_of_kafka(partition: str) -> dict[str, int]:
     return {f"{one['base_offset']:020}.log": one["size"] for one in facts["segments"]}
 
 
-def test_nothing_is_cut_before_somebody_agrees(data: Path, capsys: Capture) -> None:
+def test_nothing_is_cut_without_consent(data: Path, capsys: Capture) -> None:
     before = content(data)
     assert run("repair", data / DAMAGED) == 1
     assert content(data) == before
@@ -57,7 +57,7 @@ def test_nothing_is_cut_before_somebody_agrees(data: Path, capsys: Capture) -> N
     assert "--yes" in errors
 
 
-def test_a_damaged_partition_is_cut_where_kafka_cuts_it(data: Path) -> None:
+def test_damaged_partition_is_cut_where_kafka_cuts_it(data: Path) -> None:
     with Log.open(data / DAMAGED, read_only=True) as log:
         assert (log.damaged_at, log.log_end_offset) == (100, 100)
     assert run("repair", data / DAMAGED, "--yes") == 0
@@ -78,7 +78,7 @@ def test_a_data_directory_is_repaired_as_a_whole(data: Path, capsys: Capture) ->
     assert capsys.readouterr().out.endswith("partitions are whole\n")
 
 
-def test_no_checkpoint_promises_what_was_cut(data: Path) -> None:
+def test_checkpoints_do_not_exceed_the_cut(data: Path) -> None:
     assert run("repair", data, "--yes") == 0
     for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         rows = dict(line.rsplit(" ", 1) for line in (data / name).read_text().splitlines()[2:])
@@ -86,7 +86,7 @@ def test_no_checkpoint_promises_what_was_cut(data: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("yes", 0), ("", 1), ("no", 1)])
-def test_a_person_is_asked(
+def test_repair_asks_at_a_terminal(
     data: Path, answer: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -96,7 +96,7 @@ def test_a_person_is_asked(
     assert (content(data) == before) == bool(code)
 
 
-def test_an_open_directory_is_left_alone(data: Path, capsys: Capture) -> None:
+def test_open_directory_is_not_repaired(data: Path, capsys: Capture) -> None:
     with Log.open(data / "untouched-0"):
         assert run("repair", data, "--yes") == 1
         assert run("repair", data / DAMAGED, "--yes") == 1
@@ -104,7 +104,7 @@ def test_an_open_directory_is_left_alone(data: Path, capsys: Capture) -> None:
     assert errors.count("stop the broker") == 2
 
 
-def test_segments_behind_the_damage_go_whole(tmp_path: Path, capsys: Capture) -> None:
+def test_segments_after_the_damage_are_deleted_whole(tmp_path: Path, capsys: Capture) -> None:
     partition = tmp_path / "events-0"
     with Log.open(partition) as log:
         for _ in range(3):
@@ -123,14 +123,12 @@ def test_segments_behind_the_damage_go_whole(tmp_path: Path, capsys: Capture) ->
 
 
 @pytest.mark.parametrize("name", ["none", "empty"])
-def test_what_is_no_directory_of_logs_is_told(tmp_path: Path, name: str) -> None:
+def test_path_without_log_directories_is_wrong_usage(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     assert run("repair", tmp_path / name) == 2
 
 
-def test_synced_records_that_are_gone_are_named_and_agreed_to(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_lost_synced_records_are_named_and_need_consent(tmp_path: Path, capsys: Capture) -> None:
     """A deleted segment left a log that seemed whole, and its offsets were given out again."""
     partition = tmp_path / "events-0"
     with Log.open(partition) as log:
@@ -161,7 +159,7 @@ def without(partition: Path, *segments: int) -> None:
         path.unlink()
 
 
-def test_what_is_behind_a_gap_is_kept_if_somebody_says_so(tmp_path: Path, capsys: Capture) -> None:
+def test_records_after_a_gap_are_kept_on_request(tmp_path: Path, capsys: Capture) -> None:
     partition = tmp_path / "events-0"
     without(partition, 1)
     assert run("repair", partition, "--json") == 1
@@ -174,7 +172,7 @@ def test_what_is_behind_a_gap_is_kept_if_somebody_says_so(tmp_path: Path, capsys
         assert [record.offset for record in log] == [0, 2, 3, 4]
 
 
-def test_a_gap_behind_a_kept_one_is_named_before_anything_is_called_repaired(
+def test_gap_after_a_kept_one_is_named_before_anything_is_reported_as_repaired(
     tmp_path: Path, capsys: Capture
 ) -> None:
     partition = tmp_path / "events-0"
@@ -237,7 +235,7 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     assert "unknown" not in capsys.readouterr().out
 
 
-def test_a_cut_that_leaves_no_topic_says_that_the_next_start_is_refused(
+def test_cut_that_leaves_no_topic_warns_that_the_next_start_is_rejected(
     data: Path, capsys: Capture
 ) -> None:
     path, _ = damage_metadata(data, 100)

@@ -92,7 +92,7 @@ def test_a_stop_on_a_slow_disk_ends_at_its_limit_and_loses_no_record(tmp_path: P
             assert log.log_end_offset == 1
 
 
-def test_a_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> None:
+def test_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> None:
     """A start that recovers a directory did not end at all, nor at a second signal."""
     disk, data = Disk(tmp_path / "disk"), tmp_path / "data"
     arguments = ["--data", str(data), "--durability", "os", "--stop-timeout", "1"]
@@ -114,7 +114,7 @@ def test_a_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> N
         assert log.log_end_offset == 1
 
 
-def test_ctrl_c_ends_a_start_whatever_it_interrupts() -> None:
+def test_ctrl_c_ends_a_start_at_any_point() -> None:
     """Raised in a callback of importlib's it was printed as ignored, and the broker served on."""
     program = """
 import signal, sys, weakref
@@ -142,7 +142,7 @@ cli.main(["serve"])
     assert "Traceback" not in done.stderr
 
 
-def test_a_signal_that_another_thread_takes_ends_it_too(tmp_path: Path) -> None:
+def test_signal_delivered_to_another_thread_ends_the_server(tmp_path: Path) -> None:
     """The system may give it to any thread; only the main one runs Python's handlers, and that one sleeps."""
     with serving("--data", str(tmp_path / "data")) as (process, _):
         signal_another_thread(process.pid, signal.SIGTERM)
@@ -199,17 +199,17 @@ with _start(ServeOptions(listen="127.0.0.1:0", durability="memory"), print):
 """
 
 
-def test_the_threads_of_a_process_that_serves_share_two_heaps() -> None:
+def test_threads_of_a_server_share_two_heaps() -> None:
     told = subprocess.check_output([sys.executable, "-c", _COUNTS_HEAPS], timeout=PATIENCE_S)
     assert 1 <= told.count(b"<heap ") <= 2
 
 
-def test_a_process_that_serves_returns_large_blocks_to_the_system() -> None:
+def test_server_returns_large_blocks_to_the_system() -> None:
     kept_mib = subprocess.check_output([sys.executable, "-c", _FREES], timeout=PATIENCE_S)
     assert int(kept_mib) < 10
 
 
-def test_memory_keeps_nothing(tmp_path: Path) -> None:
+def test_memory_durability_writes_no_files(tmp_path: Path) -> None:
     with serving("--durability", "memory") as (process, line):
         assert " data=memory " in line
         process.terminate()
@@ -217,7 +217,7 @@ def test_memory_keeps_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_defaults_of_a_server_are_those_of_kafka() -> None:
+def test_defaults_of_a_server_are_those_of_kafka() -> None:
     with serving("--durability", "memory") as (_, line):
         admin = AdminClient({"bootstrap.servers": line.split()[1]})
         resource = ConfigResource(ConfigResource.Type.BROKER, "1")
@@ -226,7 +226,7 @@ def test_the_defaults_of_a_server_are_those_of_kafka() -> None:
     assert [(one.value, one.is_default) for one in found] == [("3000", True), ("5000", True)]
 
 
-def test_the_settings_that_kafka_ships_start_a_broker(tmp_path: Path) -> None:
+def test_settings_shipped_with_kafka_start_a_broker(tmp_path: Path) -> None:
     stock = ROOT / "tests" / "config" / "golden" / "server.properties"
     with serving("--config", str(stock), "--data", str(tmp_path / "data")) as (process, line):
         assert line.startswith("ready 127.0.0.1:")
@@ -253,20 +253,20 @@ def test_damage_is_reported_at_the_start_with_the_command_that_repairs_it(tmp_pa
 
 
 @pytest.mark.parametrize(("level", "is_shown"), [("info", True), ("error", False)])
-def test_the_log_level_decides_which_lines_come(level: str, is_shown: bool) -> None:
+def test_log_level_filters_lines(level: str, is_shown: bool) -> None:
     with serving("--durability", "memory", "--log-level", level) as (process, _):
         process.terminate()
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert (" INFO pykafka_core." in errors) is is_shown
 
 
-def test_advertised_listeners_can_be_set_beside_listen() -> None:
+def test_advertised_listeners_can_be_set_with_listen() -> None:
     advertised = "--set", "advertised.listeners=PLAINTEXT://localhost:0"
     with serving("--durability", "memory", *advertised) as (_, line):
         assert line.startswith("ready localhost:")
 
 
-def test_the_command_line_wins_over_what_a_client_altered(tmp_path: Path) -> None:
+def test_command_line_overrides_settings_altered_by_a_client(tmp_path: Path) -> None:
     """One connection at once, and somebody holds it: nobody else could ever undo that."""
     serve = "--data", str(tmp_path / "data")
     with serving(*serve) as (_, line), Connection(line.split()[1]) as connection:
@@ -280,21 +280,21 @@ def test_the_command_line_wins_over_what_a_client_altered(tmp_path: Path) -> Non
         assert other.ask(3, 12, MetadataRequest()).brokers
 
 
-def test_a_directory_is_served_once(tmp_path: Path) -> None:
+def test_directory_cannot_be_served_twice(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)):
         again = run("serve", "--data", str(tmp_path), "--listen", "127.0.0.1:0")
     assert again.returncode == 1
     assert str(tmp_path) in again.stderr
 
 
-def test_a_used_address_is_told(tmp_path: Path) -> None:
+def test_used_address_is_reported(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path / "a")) as (_, line):
         again = run("serve", "--data", str(tmp_path / "b"), "--listen", line.split()[1])
     assert again.returncode == 1
     assert "--listen" in again.stderr
 
 
-def test_every_bad_setting_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_all_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partition=3\nssl.keystore.location=/x\n")
     data = tmp_path / "data"

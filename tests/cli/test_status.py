@@ -62,14 +62,14 @@ def test_groups_are_counted_by_state(capsys: Capture, tmp_path: Any) -> None:
     assert json.loads(capsys.readouterr().out)["groups"] == {"Empty": 1}
 
 
-def test_metadata_is_asked_for_once() -> None:
+def test_metadata_is_requested_once() -> None:
     """Two clients asked, and a topic that was made in between was in one answer only."""
     with Broker() as broker:
         assert run("status", "-b", broker.bootstrap_servers) == 0
         assert broker.statistics()["requests_metadata"] == 1
 
 
-def test_the_controller_is_the_leader_of_the_quorum_and_its_lack_is_a_problem() -> None:
+def test_controller_is_the_leader_of_the_quorum_and_its_absence_is_a_problem() -> None:
     """Metadata of a broker name a broker as the controller, also when no controller is alive."""
     assert assess(cluster(), LED, HEALTHY, {}, None).controller_id == 7
     found = assess(cluster(), NO_ANSWER, HEALTHY, {}, None)
@@ -92,6 +92,6 @@ def test_groups_that_cannot_be_listed_are_a_problem() -> None:
     assert found.problems == ["groups cannot be listed: why"]
 
 
-def test_a_cluster_that_nobody_answers_for_is_code_1(capsys: Capture) -> None:
+def test_unreachable_cluster_is_code_1(capsys: Capture) -> None:
     assert run("status", "-b", "127.0.0.1:1") == 1
     assert "no broker answers at 127.0.0.1:1" in capsys.readouterr().err

@@ -86,7 +86,7 @@ def of_move(rate: str) -> dict[str, str]:
     return {LEADERS: "0:0,0:1", FOLLOWERS: "0:2", **at_all(rate)}
 
 
-def test_a_throttled_move_waits_while_another_one_goes_on(moved: Moved, data: Path) -> None:
+def test_throttled_move_waits_while_another_one_completes(moved: Moved, data: Path) -> None:
     assert moved.move("--throttle", "0", "--no-wait") == 0
     assert f"topics reassign --verify {moved.name}" in moved.capsys.readouterr().err
     moved.wait_throttles(of_move("0"))
@@ -108,7 +108,7 @@ def test_a_throttle_ends_with_the_wait_for_its_move(moved: Moved) -> None:
 
 
 @pytest.mark.interval
-def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
+def test_throttle_ends_after_a_wait_during_which_brokers_closed_connections(
     capsys: Capture,
 ) -> None:
     """The rates stayed on every broker, and nothing said how they go."""
@@ -130,7 +130,7 @@ def test_a_throttle_ends_after_a_wait_in_which_brokers_have_closed_connections(
         moved.wait_throttles({})
 
 
-def test_a_move_that_is_asked_for_again_goes_on_at_the_new_rate(moved: Moved) -> None:
+def test_repeated_move_continues_at_the_new_rate(moved: Moved) -> None:
     """What is being copied to already is among the replicas then, and still a follower that is throttled."""
     assert moved.move("--throttle", "0", "--no-wait") == 0
     assert moved.adding() == [[2]]
@@ -145,7 +145,7 @@ def test_a_move_that_is_asked_for_again_goes_on_at_the_new_rate(moved: Moved) ->
     moved.wait_throttles({})
 
 
-def test_cancel_leaves_what_was_set_for_all_brokers_and_what_it_is_told_to_leave(
+def test_cancel_keeps_throttles_of_all_brokers_and_those_to_be_preserved(
     moved: Moved,
 ) -> None:
     by_hand = dict.fromkeys(RATES, "5")
@@ -160,7 +160,7 @@ def test_cancel_leaves_what_was_set_for_all_brokers_and_what_it_is_told_to_leave
         alter(moved.cluster, RESOURCE_BROKER, "", dict.fromkeys(RATES))
 
 
-def test_a_move_that_is_refused_leaves_no_throttle(moved: Moved, tmp_path: Path) -> None:
+def test_rejected_move_leaves_no_throttle(moved: Moved, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     for replicas, said in (([0, 2, 2], "cannot reassign"), ([0, 9], "no broker 9")):
         wanted = {"topic": moved.name, "partition": 0, "replicas": replicas}
@@ -172,7 +172,7 @@ def test_a_move_that_is_refused_leaves_no_throttle(moved: Moved, tmp_path: Path)
         moved.wait_throttles({})
 
 
-def test_ctrl_c_says_that_the_throttle_stays_and_how_it_goes(moved: Moved) -> None:
+def test_ctrl_c_reports_that_the_throttle_stays_and_how_to_remove_it(moved: Moved) -> None:
     def interrupt() -> None:
         servers = moved.cluster.bootstrap_servers
         eventually(lambda: replicas_of(servers, moved.name) == [[0, 1, 2]])
@@ -189,7 +189,7 @@ def test_ctrl_c_says_that_the_throttle_stays_and_how_it_goes(moved: Moved) -> No
     moved.wait_throttles(of_move("0"))
 
 
-def test_partitions_of_a_topic_that_are_being_moved_stay_throttled(
+def test_other_partitions_of_a_topic_in_motion_stay_throttled(
     cluster: Cluster, capsys: Capture, tmp_path: Path
 ) -> None:
     """A topic has one list for all of its partitions."""

@@ -62,7 +62,7 @@ def test_consume_follows_a_topic_to_another_leader(cluster: Cluster) -> None:
     cluster.wait_isr("led")
 
 
-def test_a_topic_gets_more_replicas_by_a_plan_of_kafkas_form(
+def test_plan_in_the_format_of_kafka_adds_replicas(
     cluster: Cluster, tmp_path: Path, capsys: Capture
 ) -> None:
     create_placed(cluster, "growing", [0])
@@ -77,7 +77,7 @@ def test_a_topic_gets_more_replicas_by_a_plan_of_kafkas_form(
     assert cluster.wait_isr("growing") == (0, 2)
 
 
-def test_a_move_that_cannot_end_is_shown_and_cancelled(capsys: Capture) -> None:
+def test_move_that_cannot_complete_is_shown_and_cancelled(capsys: Capture) -> None:
     with Cluster(3) as cluster:
         gone = next(node for node in range(3) if node != cluster.controller())
         first, second = (node for node in range(3) if node != gone)
@@ -112,7 +112,7 @@ def test_the_preferred_replica_leads_again(cluster: Cluster, capsys: Capture) ->
     assert "no election was needed" in capsys.readouterr().out
 
 
-def test_a_replica_that_is_not_in_sync_leads_where_that_is_wanted(capsys: Capture) -> None:
+def test_out_of_sync_replica_leads_after_an_unclean_election(capsys: Capture) -> None:
     with Cluster(3) as cluster:
         create_placed(cluster, "lost", [0, 1])
         cluster.wait_isr("lost")
@@ -147,7 +147,7 @@ def test_a_replica_that_is_not_in_sync_leads_where_that_is_wanted(capsys: Captur
         (["reassign", "--plan", "/no/such/file"], "is no plan"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_reassignment_is_rejected(
     cluster: Cluster, capsys: Capture, asked: list[str], said: str
 ) -> None:
     if "any" not in cluster.brokers[0].topics():
@@ -156,7 +156,7 @@ def test_what_makes_no_sense_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_a_plan_moves_little_and_keeps_the_order() -> None:
+def test_plan_moves_few_replicas_and_keeps_the_order() -> None:
     replicas = {
         PartitionOf("t", 0): (1, 2),
         PartitionOf("t", 1): (2, 3),
@@ -174,7 +174,7 @@ def test_a_plan_moves_little_and_keeps_the_order() -> None:
     st.integers(1, 3),
     st.sets(st.integers(0, 6), min_size=3),
 )
-def test_every_plan_has_distinct_replicas_on_the_nodes_and_keeps_who_may_stay(
+def test_every_plan_has_distinct_replicas_and_keeps_those_on_remaining_nodes(
     orders: list[list[int]], factor: int, nodes: set[int]
 ) -> None:
     replicas = {PartitionOf("t", index): tuple(now[:factor]) for index, now in enumerate(orders)}

@@ -119,9 +119,7 @@ def open_starts(bootstrap: str, partition: int) -> list[int]:
     return [start for start in starts if start >= 0]
 
 
-def test_a_transaction_that_hangs_is_aborted_in_its_partition(
-    unverified: str, capsys: Capture
-) -> None:
+def test_hanging_transaction_is_aborted_in_its_partition(unverified: str, capsys: Capture) -> None:
     hang(unverified, producer_id=7)
     row = report(capsys, "abort", f"{TOPIC}:0", "--yes")
     assert (row["producer_id"], row["hangs"]) == (7, True)
@@ -131,7 +129,7 @@ def test_a_transaction_that_hangs_is_aborted_in_its_partition(
     assert f"no transaction is open in {TOPIC}:0" in capsys.readouterr().err
 
 
-def test_a_commit_fails_whose_transaction_was_aborted(bootstrap: str, capsys: Capture) -> None:
+def test_commit_of_an_aborted_transaction_fails(bootstrap: str, capsys: Capture) -> None:
     """A marker of the command aborted a part of it, and the producer's commit succeeded."""
     producer = begin(bootstrap, "healthy")
     producer.produce(TOPIC, b"2", partition=1)
@@ -148,7 +146,7 @@ def test_a_commit_fails_whose_transaction_was_aborted(bootstrap: str, capsys: Ca
     assert described["partitions"] == []
 
 
-def test_nothing_is_aborted_without_a_yes(
+def test_nothing_is_aborted_without_consent(
     bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = begin(bootstrap, "healthy")
@@ -166,7 +164,7 @@ def test_nothing_is_aborted_without_a_yes(
     producer.commit_transaction(PATIENCE_S)
 
 
-def test_a_transaction_that_changes_before_the_answer_is_not_aborted(
+def test_transaction_that_changes_before_the_answer_is_not_aborted(
     bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command ended what the id had open when the answer came, not what it had shown."""
@@ -186,7 +184,7 @@ def test_a_transaction_that_changes_before_the_answer_is_not_aborted(
     producer.commit_transaction(PATIENCE_S)
 
 
-def test_a_new_producer_of_the_id_is_not_fenced_after_the_answer(
+def test_new_producer_of_the_id_is_not_fenced_after_the_answer(
     bootstrap: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(bootstrap, "healthy")
@@ -219,7 +217,7 @@ def unloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("option", ["--yes", "--dry-run"])
-def test_no_transaction_hangs_while_a_coordinator_does_not_answer(
+def test_transaction_of_an_unreachable_coordinator_is_not_aborted_as_hanging(
     unloaded: str, capsys: Capture, option: str
 ) -> None:
     """A marker aborted the part of a transaction that its producer committed afterwards."""
@@ -231,7 +229,7 @@ def test_no_transaction_hangs_while_a_coordinator_does_not_answer(
     assert open_starts(unloaded, 0) == [0]
 
 
-def test_a_list_names_the_partitions_that_it_lacks(unloaded: str, capsys: Capture) -> None:
+def test_list_names_the_partitions_it_could_not_read(unloaded: str, capsys: Capture) -> None:
     index = 1 - coordinator_partition("healthy", 2)
     name = next(name for name in "abcdefgh" if coordinator_partition(name, 2) == index)
     begin(unloaded, name, partition=1).commit_transaction(PATIENCE_S)
@@ -242,7 +240,9 @@ def test_a_list_names_the_partitions_that_it_lacks(unloaded: str, capsys: Captur
     assert f"{TRANSACTION_TOPIC}:{1 - index}: broker 1: NOT_COORDINATOR" in captured.err
 
 
-def test_which_of_many_is_aborted_has_to_be_said(unverified: str, capsys: Capture) -> None:
+def test_one_of_several_transactions_must_be_named_to_be_aborted(
+    unverified: str, capsys: Capture
+) -> None:
     for producer_id in (7, 8):
         hang(unverified, producer_id)
     assert run("abort", f"{TOPIC}:0", "--yes") == 2
@@ -260,7 +260,7 @@ def test_which_of_many_is_aborted_has_to_be_said(unverified: str, capsys: Captur
         (["abort", "missing:0", "--yes"], 1, "there is no partition missing:0"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_impossible_request_is_reported(
     bootstrap: str, capsys: Capture, arguments: list[str], code: int, text: str
 ) -> None:
     kept = begin(bootstrap, "somebody's")
@@ -269,6 +269,6 @@ def test_what_cannot_be_done_is_said(
     kept.abort_transaction(PATIENCE_S)
 
 
-def test_without_any_there_is_nothing_to_list(bootstrap: str, capsys: Capture) -> None:
+def test_empty_list_prints_a_text(bootstrap: str, capsys: Capture) -> None:
     assert run("list") == 0
     assert capsys.readouterr().out == "no transactions\n"

@@ -30,14 +30,14 @@ def test_features_are_described(kafka: str, capsys: Capture) -> None:
     assert found == {"kraft.version": (1, 1), "metadata.version": (21, 21)}
 
 
-def test_a_change_of_a_feature_is_judged(kafka: str, capsys: Capture) -> None:
+def test_change_of_a_feature_is_checked(kafka: str, capsys: Capture) -> None:
     """It asked by UpdateFeatures v2, at which the broker closed the connection."""
     asked = "--dry-run", "--bootstrap-server", kafka
     assert run("features", "downgrade", "metadata.version=20", *asked) == 0
     assert capsys.readouterr().out == "would change metadata.version: 21 -> 20\n"
 
 
-def test_a_feature_that_is_refused_alone_is_reported(kafka: str, capsys: Capture) -> None:
+def test_rejected_change_of_one_feature_is_reported(kafka: str, capsys: Capture) -> None:
     """Version 1 has an error for each feature, and none for the request."""
     levels = "kraft.version=1", "metadata.version=99"
     assert run("features", "upgrade", *levels, "--dry-run", "--bootstrap-server", kafka) == 1
@@ -46,7 +46,7 @@ def test_a_feature_that_is_refused_alone_is_reported(kafka: str, capsys: Capture
     assert "metadata.version: INVALID_UPDATE_VERSION: Invalid update version 99" in err
 
 
-def test_a_refused_voter_is_reported(kafka: str, capsys: Capture) -> None:
+def test_rejected_voter_is_reported(kafka: str, capsys: Capture) -> None:
     """It asked by AddRaftVoter v1, at which the broker closed the connection."""
     voter = "1@127.0.0.1:9093:AAAAAAAAAAAAAAAAAAAAAQ"
     assert run("quorum", "add", voter, "--bootstrap-server", kafka) == 1
