@@ -45,7 +45,7 @@ def outcome(spark: "SparkSession", master: str, given: Given) -> Any:
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("master", EXECUTORS)
-def test_everything_works_the_same_on(
+def test_everything_works_the_same_on_a_cluster(
     serve: Serve,
     spark: "SparkSession",
     master: str,

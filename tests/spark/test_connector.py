@@ -33,6 +33,6 @@ def sides(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_spark_sees_what_it_sees_with_apache_kafka(sides: list[Side], name: str) -> None:
+def test_spark_reads_the_same_as_from_apache_kafka(sides: list[Side], name: str) -> None:
     ours, kafka = (CASES[name](side) for side in sides)
     assert ours == kafka

@@ -60,11 +60,11 @@ def needs(group: str, name: str, version: str) -> str:
     )
 
 
-def test_spark_is_found_as_pyspark_finds_it() -> None:
+def test_spark_home_is_the_one_that_pyspark_finds() -> None:
     assert Path(_find_spark_home()) == SPARK.home
 
 
-def test_a_folder_that_is_named_is_taken(
+def test_given_folder_of_jars_is_used(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(tmp_path))
@@ -80,7 +80,7 @@ def test_a_folder_that_is_named_is_taken(
 
 
 @pytest.mark.jvm
-def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
+def test_missing_jars_are_fetched_once_and_those_of_spark_are_not(
     cache: Path, tmp_path: Path
 ) -> None:
     repository = Repository(tmp_path / "repository")
@@ -98,7 +98,7 @@ def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
 
 
 @pytest.mark.jvm
-def test_the_newest_published_connector_stands_in_for_one_that_is_not(
+def test_newest_published_connector_replaces_an_unpublished_one(
     cache: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its parts are the newest published ones, too: repositories lack some of a release."""
@@ -129,9 +129,7 @@ def test_the_jars_are_printed_for_spark_submit() -> None:
 
 
 @pytest.mark.jvm
-def test_a_connector_that_is_not_published_is_named_with_what_to_do(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_unpublished_connector_is_reported_with_the_remedies(cache: Path, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     with pytest.raises(ConnectorMissing) as caught:
         connector_jars(repository.settings)
@@ -148,7 +146,7 @@ def test_a_connector_that_is_not_published_is_named_with_what_to_do(
 
 
 @pytest.mark.jvm
-def test_a_part_that_is_missing_leaves_nothing_behind(cache: Path, tmp_path: Path) -> None:
+def test_missing_dependency_leaves_no_files(cache: Path, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     clients = needs("org.apache.kafka", "kafka-clients", "9.1")
     repository.add("org.apache.spark", CONNECTOR, SPARK.version, clients)
@@ -157,7 +155,7 @@ def test_a_part_that_is_missing_leaves_nothing_behind(cache: Path, tmp_path: Pat
     assert list(cache.iterdir()) == []
 
 
-def test_no_java_is_said_before_anything_is_fetched(
+def test_missing_java_is_reported_before_anything_is_fetched(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -167,7 +165,7 @@ def test_no_java_is_said_before_anything_is_fetched(
 
 
 @pytest.mark.jvm
-def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
+def test_repository_without_a_reply_is_reported_with_the_remedies(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(connector, "FETCH_TIMEOUT_SECONDS", 0.01)  # less than the start of Java
@@ -186,6 +184,6 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 
 @pytest.mark.jvm
-def test_ivy_settings_that_are_no_file_are_named(cache: Path) -> None:
+def test_missing_file_of_ivy_settings_is_named(cache: Path) -> None:
     with pytest.raises(ConnectorMissing, match="ivySettings=/nowhere is no file"):
         connector_jars("/nowhere")

@@ -72,7 +72,7 @@ def row(place: tuple[str, int], record: dict[str, Any]) -> Record:
 
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
-def test_spark_reads_what_kafka_stored(side: Side, level: str) -> None:
+def test_spark_reads_records_stored_by_kafka(side: Side, level: str) -> None:
     expected_of = {"read_uncommitted": uncommitted, "read_committed": committed}[level]
     frame = side.read(subscribePattern="[^_].*", kafka__isolation__level=level)
     got: dict[tuple[str, int], list[Record]] = defaultdict(list)

@@ -297,7 +297,7 @@ def rounds() -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("ledger", "number"), list(rounds()))
-def test_each_message_counts_once_whatever_fails(
+def test_each_message_counts_once_after_any_fault(
     spark: "SparkSession", trial: Round, ledger: str, number: int
 ) -> None:
     for fault in faults_of(ledger, number):
@@ -370,7 +370,7 @@ def test_each_message_counts_once_when_tasks_run_twice_at_once(
 @pytest.mark.jvm
 @pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("ledger", LEDGERS[:1])
-def test_drop_duplicates_alone_repeats_what_the_ledger_counts_once(
+def test_drop_duplicates_alone_repeats_messages_that_the_ledger_counts_once(
     spark: "SparkSession", trial: Round
 ) -> None:
     """It only removes a producer's duplicates: the same input and faults give other results."""

@@ -27,7 +27,7 @@ def test_without_spark_the_import_says_which_extra_to_install(missing: str) -> N
     assert f"spark_udfs needs {missing}: pip install 'pykafka_core[spark]'" in done.stderr
 
 
-def test_the_import_alone_loads_neither_spark_nor_pandas() -> None:
+def test_import_alone_loads_neither_spark_nor_pandas() -> None:
     code = "import sys, spark_udfs; print({'pyspark', 'pandas', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

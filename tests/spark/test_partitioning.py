@@ -53,7 +53,7 @@ def found(df: DataFrame, column: str = "partition") -> dict[int, int | None]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_way_gives_what_the_kernel_gives(spark: SparkSession, kind: str) -> None:
+def test_every_api_equals_the_kernel(spark: SparkSession, kind: str) -> None:
     # pandas cannot hold integers with nulls.
     ways = {name: way for name, way in WAYS.items() if name != "pandas" or kind in KINDS[:2]}
     df = rows(spark, kind).transform(spark_udfs.with_kafka_partition, num_partitions=COUNT)
@@ -79,13 +79,13 @@ def test_pandas_takes_integers_without_nulls(spark: SparkSession, kind: str) -> 
     assert assigned == {row: at for row, at in expected(kind).items() if at is not None}
 
 
-def test_integers_with_nulls_in_pandas_fail_and_say_what_to_use(spark: SparkSession) -> None:
+def test_integers_with_nulls_in_pandas_fail_with_the_alternative(spark: SparkSession) -> None:
     df = rows(spark, "bigint").withColumn("partition", WAYS["pandas"](COUNT, "murmur2")("key"))
     with pytest.raises(PythonException, match="use kafka_partition_arrow, or cast"):
         df.collect()
 
 
-def test_the_udf_serves_sql(spark: SparkSession) -> None:
+def test_udf_works_in_sql(spark: SparkSession) -> None:
     spark.udf.register("kafka_partition", spark_udfs.kafka_partition_arrow(COUNT))
     rows(spark, "string").createOrReplaceTempView("keyed")
     assert (
@@ -93,7 +93,7 @@ def test_the_udf_serves_sql(spark: SparkSession) -> None:
     ) == expected("string")
 
 
-def test_an_existing_column_is_replaced_where_it_stands(spark: SparkSession) -> None:
+def test_existing_column_is_replaced_in_its_position(spark: SparkSession) -> None:
     df = rows(spark, "string").select("row", F.lit("old").alias("Partition"), "key")
     assigned = spark_udfs.with_kafka_partition(df, num_partitions=COUNT, out="partition")
     assert assigned.columns == ["row", "partition", "key"]
@@ -106,7 +106,7 @@ def test_a_partition_column_is_not_replaced_unless_it_is_named(spark: SparkSessi
         spark_udfs.with_kafka_partition(df, num_partitions=COUNT)
 
 
-def test_names_are_found_as_spark_finds_them(spark: SparkSession) -> None:
+def test_names_are_resolved_as_spark_resolves_them(spark: SparkSession) -> None:
     df = rows(spark, "string")
     assigned = spark_udfs.with_kafka_partition(df, "KEY", num_partitions=COUNT, out="p")
     assert found(assigned, "p") == expected("string")
@@ -118,7 +118,7 @@ def test_names_are_found_as_spark_finds_them(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("kind", ["string", "bigint"])
-def test_a_row_is_in_the_spark_partition_of_its_keys_kafka_partition(
+def test_row_is_in_the_spark_partition_with_the_number_of_its_kafka_partition(
     spark: SparkSession, kind: str
 ) -> None:
     df = rows(spark, kind).withColumn("extra", F.create_map(F.lit("a"), F.lit("b")))
@@ -174,7 +174,7 @@ def test_rows_without_a_key_are_spread_by_columns_of_every_type(
         ({"key": "half"}, TypeError, "column 'half' is double, and a key is string, binary"),
     ],
 )
-def test_what_cannot_be_is_refused_at_the_driver(
+def test_invalid_arguments_are_rejected_in_the_driver(
     spark: SparkSession, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     df = spark.range(1).selectExpr("id AS row", "'a' AS key", "'b' AS KEY2", "0.5D AS half")
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_refused_at_the_driver(
                 way(given["num_partitions"], given.get("partitioner", "murmur2"))
 
 
-def test_an_expression_is_no_name(spark: SparkSession) -> None:
+def test_expression_in_place_of_a_column_name_is_rejected(spark: SparkSession) -> None:
     anything: Any = spark_udfs
     df = rows(spark, "string")
     with pytest.raises(
@@ -202,26 +202,26 @@ def test_an_expression_is_no_name(spark: SparkSession) -> None:
         anything.with_kafka_partition(df, num_partitions=7, out=5)
 
 
-def test_pandas_refuses_a_struct_by_name(spark: SparkSession) -> None:
+def test_pandas_rejects_a_struct_by_name(spark: SparkSession) -> None:
     keys = spark.range(1).select(F.struct("id").alias("key"))
     df = keys.select(spark_udfs.kafka_partition_pandas(COUNT)("key"))
     with pytest.raises(PythonException, match="a key cannot be a struct"):
         df.collect()
 
 
-def test_two_columns_of_one_name_are_refused(spark: SparkSession) -> None:
+def test_two_columns_of_one_name_are_rejected(spark: SparkSession) -> None:
     df = spark.range(1).selectExpr("'a' AS key", "'b' AS KEY")
     with pytest.raises(ValueError, match=r"2 columns 'key' in .*: rename or select first"):
         spark_udfs.with_kafka_partition(df, num_partitions=3)
 
 
-def test_a_column_that_is_no_key_fails_by_its_type(spark: SparkSession) -> None:
+def test_key_of_an_unsupported_type_fails_by_its_type(spark: SparkSession) -> None:
     df = spark.range(1).select(spark_udfs.kafka_partition(F.lit(0.5), COUNT))
     with pytest.raises(PythonException, match="type double cannot be hashed; cast it to string"):
         df.collect()
 
 
-def test_a_stream_is_assigned_as_a_table_is(spark: SparkSession, tmp_path: Any) -> None:
+def test_stream_gets_the_same_partitions_as_a_table(spark: SparkSession, tmp_path: Any) -> None:
     rows(spark, "string").write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema("row int, key string").parquet(str(tmp_path / "in"))
     query = (

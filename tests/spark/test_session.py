@@ -67,21 +67,21 @@ def test_workers_run_this_python_and_the_connector_is_loaded(spark: SparkSession
     assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
 
 
-def test_the_jvm_maps_the_archive_of_classes_that_was_made(spark: SparkSession) -> None:
+def test_jvm_maps_the_archive_of_classes(spark: SparkSession) -> None:
     gateway = SparkContext._gateway
     assert gateway is not None
     maps = Path(f"/proc/{gateway.proc.pid}/maps").read_text()
     assert (str(class_archive.FILE) in maps) == class_archive.FILE.is_file()
 
 
-def test_a_running_session_that_has_the_connector_is_taken_as_it_is(spark: SparkSession) -> None:
+def test_running_session_with_the_connector_is_reused(spark: SparkSession) -> None:
     assert configure_spark(SparkSession.builder, kafka=True).getOrCreate() is spark
     other = SparkSession.builder.config("spark.jars", "/other.jar")
     assert set_by(configure_spark(other, kafka=True))["spark.jars"] == "/other.jar"
 
 
 @pytest.mark.usefixtures("spark")
-def test_pandas_3_is_no_warning_once_a_session_is_configured() -> None:
+def test_pandas_3_causes_no_warning_once_a_session_is_configured() -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         require_minimum_pandas_version()
@@ -92,7 +92,7 @@ def test_pandas_3_is_no_warning_once_a_session_is_configured() -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_jvm_without_the_connector_is_refused_with_what_to_do(
+def test_jvm_without_the_connector_is_rejected_with_the_remedies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(jvm, "_PROVIDER", "org.example.NoSuchProvider")
@@ -154,13 +154,13 @@ def test_spark_submit_with_jars_brings_the_connector(tmp_path: Path) -> None:
 
 
 @pytest.mark.jvm
-def test_spark_submit_without_the_connector_is_told_which_option_brings_it(tmp_path: Path) -> None:
+def test_spark_submit_without_the_connector_names_the_missing_option(tmp_path: Path) -> None:
     assert "add it by --packages or --jars" in submit(tmp_path)
 
 
 @pytest.mark.jvm
 @pytest.mark.usefixtures("alone")
-def test_what_the_user_set_stays() -> None:
+def test_settings_of_the_user_are_kept() -> None:
     builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "false")
     options = set_by(configure_spark(builder.config("spark.jars", "/mine.jar"), kafka=True))
     assert options["spark.python.unix.domain.socket.enabled"] == "false"
@@ -169,7 +169,7 @@ def test_what_the_user_set_stays() -> None:
 
 
 @pytest.mark.jvm
-def test_what_stands_in_spark_defaults_stays(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings_in_spark_defaults_are_kept(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "# ours\nspark.python.unix.domain.socket.enabled  false\nspark.jars=/mine.jar\n"
     )
@@ -180,7 +180,7 @@ def test_what_stands_in_spark_defaults_stays(alone: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.jvm
-def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
+def test_settings_in_submit_arguments_are_kept(alone: pytest.MonkeyPatch) -> None:
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
     socket = "spark.python.unix.domain.socket.enabled"
     alone.setenv("PYSPARK_SUBMIT_ARGS", f"--packages={package} --conf {socket}=false pyspark-shell")
@@ -194,7 +194,7 @@ def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.jvm
-def test_what_a_file_of_submit_arguments_says_stays(
+def test_settings_in_a_file_of_submit_arguments_are_kept(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
@@ -231,7 +231,7 @@ def test_what_a_file_of_submit_arguments_says_stays(
         ("--properties-file /nowhere pyspark-shell", "--properties-file /nowhere: there is no such file"),
     ],
 )  # fmt: skip
-def test_submit_arguments_that_spark_would_not_take_are_named(
+def test_invalid_submit_arguments_are_named(
     alone: pytest.MonkeyPatch, arguments: str, text: str
 ) -> None:
     alone.setenv("PYSPARK_SUBMIT_ARGS", arguments)
@@ -239,7 +239,7 @@ def test_submit_arguments_that_spark_would_not_take_are_named(
         configure_spark(SparkSession.builder)
 
 
-def test_what_the_user_set_in_the_session_that_runs_stays(
+def test_settings_of_a_running_session_are_kept(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # This session had both of our settings at its start; a setting that it lacks replaces them.
@@ -254,13 +254,13 @@ def test_what_the_user_set_in_the_session_that_runs_stays(
 
 
 @pytest.mark.parametrize("other", [None, "local[2]", SparkSession])
-def test_what_is_no_builder_is_refused(other: Any) -> None:
+def test_argument_that_is_not_a_builder_is_rejected(other: Any) -> None:
     with pytest.raises(TypeError, match=r"takes the builder .* such as SparkSession\.builder, not"):
         configure_spark(other)
 
 
 @pytest.mark.jvm
-def test_nothing_is_fetched_where_kafka_is_not_asked_for(
+def test_nothing_is_fetched_unless_kafka_is_requested(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """README's snippet, in an environment without the connector."""
@@ -271,7 +271,7 @@ def test_nothing_is_fetched_where_kafka_is_not_asked_for(
 
 @pytest.mark.jvm
 @pytest.mark.usefixtures("alone")
-def test_a_connector_that_the_user_names_is_not_added_again() -> None:
+def test_connector_that_the_user_named_is_not_added_again() -> None:
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
     builder = SparkSession.builder.config("spark.jars.packages", package)
     assert "spark.jars" not in set_by(configure_spark(builder, kafka=True))
@@ -279,7 +279,7 @@ def test_a_connector_that_the_user_names_is_not_added_again() -> None:
 
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("version", ["2.12:3.5.1", "2.13:3.5.1", "2.13:99.0.0", "2.12:4.2.0"])
-def test_a_connector_for_another_spark_is_refused_by_name(version: str) -> None:
+def test_connector_for_another_spark_is_rejected_by_name(version: str) -> None:
     package = f"a:b:1,org.apache.spark:spark-sql-kafka-0-10_{version}"
     with pytest.raises(SparkSetupError, match=f"is for Spark .* use .*{pyspark.__version__}"):
         configure_spark(SparkSession.builder.config("spark.jars.packages", package), kafka=True)
@@ -299,9 +299,7 @@ def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.jvm
-def test_a_python_that_cannot_run_workers_is_named(
-    alone: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_python_that_cannot_run_workers_is_named(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wrong = {
         "does not run": tmp_path / "nowhere",
         "is no Python": script(tmp_path / "true", "exit 0"),
@@ -316,7 +314,7 @@ def test_a_python_that_cannot_run_workers_is_named(
 
 
 @pytest.mark.jvm
-def test_a_cluster_may_have_a_python_of_its_own(alone: pytest.MonkeyPatch) -> None:
+def test_cluster_may_use_another_python(alone: pytest.MonkeyPatch) -> None:
     alone.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     configure_spark(SparkSession.builder.master("spark://127.0.0.1:7077"))
 
@@ -347,6 +345,6 @@ def test_an_old_pyspark_is_named(alone: pytest.MonkeyPatch) -> None:
         SparkSession.builder.config("spark.api.mode", "connect"),
     ],
 )
-def test_a_connect_server_is_configured_where_it_starts(builder: SparkSession.Builder) -> None:
+def test_connect_server_must_be_configured_where_it_starts(builder: SparkSession.Builder) -> None:
     with pytest.raises(SparkSetupError, match=r"Connect .*configure it where it starts"):
         configure_spark(builder)

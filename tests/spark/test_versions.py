@@ -51,7 +51,7 @@ def test_the_suite_runs_with_a_version_that_the_extra_allows() -> None:
     assert INSTALLED in MINORS
 
 
-def test_the_least_version_that_the_extra_allows_is_the_least_that_is_accepted() -> None:
+def test_minimum_version_of_the_extra_is_the_minimum_that_is_accepted() -> None:
     least = ".".join(map(str, environment.SPARK_VERSION_MIN))
     assert least == MINORS[0]
 
@@ -59,7 +59,9 @@ def test_the_least_version_that_the_extra_allows_is_the_least_that_is_accepted()
 @pytest.mark.jvm
 @pytest.mark.timeout(DOWNLOAD_S_MAX)
 @pytest.mark.parametrize("minor", [one for one in MINORS if one != INSTALLED])
-def test_everything_works_with(serve: Serve, minor: str, postgres_dsn: str, tmp_path: Path) -> None:
+def test_everything_works_with_each_minor_version(
+    serve: Serve, minor: str, postgres_dsn: str, tmp_path: Path
+) -> None:
     with serve() as broker:
         broker.create_topic(TOPIC, partitions=PARTITIONS)
         given = Given(
@@ -205,13 +207,13 @@ def batch(
         yield first
 
 
-def test_all_methods_that_a_batch_needs_of_spark_are_tried(batch: FirstBatch) -> None:
+def test_all_spark_methods_that_a_batch_needs_are_tested(batch: FirstBatch) -> None:
     assert batch.called == ASKED
 
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 @pytest.mark.parametrize("where", WHERE)
-def test_a_method_that_spark_has_no_longer_stops_the_query_by_name(
+def test_removed_spark_method_stops_the_query_by_name(
     batch: FirstBatch, spark: "SparkSession", where: EffectOn, name: str
 ) -> None:
     error, processed = batch.outcomes[where, name]
@@ -221,7 +223,7 @@ def test_a_method_that_spark_has_no_longer_stops_the_query_by_name(
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_a_class_that_spark_has_no_longer_stops_the_query_by_name(
+def test_removed_spark_class_stops_the_query_by_name(
     batch: FirstBatch, spark: "SparkSession", where: EffectOn
 ) -> None:
     error, processed = batch.outcomes[where, CLASSES]
@@ -231,13 +233,13 @@ def test_a_class_that_spark_has_no_longer_stops_the_query_by_name(
 
 
 @pytest.mark.parametrize("name", sorted(PLACES))
-def test_a_shuffle_does_for_what_spark_no_longer_tells_of_its_tasks(
+def test_shuffle_replaces_task_locations_that_spark_no_longer_reports(
     batch: FirstBatch, name: str
 ) -> None:
     assert batch.outcomes["executors", name] == Outcome("", RECORDS)
 
 
-def test_a_batch_without_the_id_of_its_query_is_not_processed_unchecked(batch: FirstBatch) -> None:
+def test_batch_without_the_id_of_its_query_is_rejected(batch: FirstBatch) -> None:
     """For example if the user's function uses another thread: properties belong to a thread."""
     assert (
         "not the thread that Spark calls foreachBatch on"

@@ -41,7 +41,7 @@ def stream(spark: "SparkSession", tmp_path: Path) -> Stream:
     return Stream(spark, tmp_path)
 
 
-def test_marks_of_a_ledger_cut_a_table_without_python(spark: "SparkSession") -> None:
+def test_marks_of_a_ledger_filter_a_table_without_python(spark: "SparkSession") -> None:
     rows = [
         ("a", 0, 4),
         ("a", 0, 5),
@@ -88,7 +88,7 @@ def test_marks_of_many_partitions_are_one_constant(spark: "SparkSession") -> Non
     assert [tuple(row) for row in kept.collect()] == wanted
 
 
-def test_topics_are_told_apart_by_their_bytes(spark: "SparkSession") -> None:
+def test_topics_are_compared_by_their_bytes(spark: "SparkSession") -> None:
     df = spark.sql("SELECT 'A' COLLATE UTF8_LCASE topic, 0 partition, 1L offset")
     assert dedup_offsets(df, {PartitionKey(bytes(16), "a", 0): 5}).count() == 1
 
@@ -127,7 +127,7 @@ def test_batch_keeps_the_row_with_the_least_or_greatest_order(
     ("keep", "orders"),
     [("first", [[1.0, 2.0, float("nan"), None]]), ("last", [[float("nan"), 2.0, None], [2.0, None]])],
 )  # fmt: skip
-def test_batch_takes_nan_for_the_greatest_number_as_spark_does(
+def test_batch_treats_nan_as_the_greatest_number_as_spark_does(
     spark: "SparkSession", keep: Any, orders: list[list[float | None]]
 ) -> None:
     for order in orders:  # each value wins against all that follow it
@@ -138,7 +138,7 @@ def test_batch_takes_nan_for_the_greatest_number_as_spark_does(
             assert repr(kept.rank) == repr(order[winner])
 
 
-def test_sorting_uses_nothing_that_pyarrow_warns_of() -> None:
+def test_sorting_uses_no_deprecated_pyarrow_function() -> None:
     ranks = pa.RecordBatch.from_pydict({"0": pa.array([2, None, 1])})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -196,7 +196,7 @@ def test_batch_keeps_instants_in_every_time_zone(spark: "SparkSession", zone: st
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
+def test_fingerprint_equals_that_of_the_kernel(spark: "SparkSession") -> None:
     rows = [("a", 1), ("", 2), (None, 3), ("flug über köln", None)]
     df = spark.createDataFrame(rows, "id string, part int")
     found = df.select(
@@ -260,7 +260,7 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
         (ValueError, "fingerprint needs 1 column", lambda df: fingerprint()),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_at_the_driver(
+def test_bad_input_is_rejected_in_the_driver(
     spark: "SparkSession", error: type[Exception], match: str, call: Callable[["DataFrame"], Any]
 ) -> None:
     df = spark.createDataFrame([(1, "a", 2)], "number int, id string, part int")
@@ -293,7 +293,7 @@ def test_bad_input_is_refused_at_the_driver(
          lambda df, at: stream_of(df.withColumn("__dedup_source", F.lit(1)), "id", store=at)),
     ],
 )  # fmt: skip
-def test_bad_input_of_a_stream_is_refused_before_it_starts(
+def test_bad_input_of_a_stream_is_rejected_before_it_starts(
     stream: Stream, error: type[Exception], match: str, call: Callable[["DataFrame", Path], Any]
 ) -> None:
     df = stream.spark.readStream.schema(COLUMNS).parquet(str(stream.folder / "input"))

@@ -63,7 +63,7 @@ def expected(batches: list[list[Id]]) -> list[list[int]]:
     return answers
 
 
-def test_a_micro_batch_answers_the_same_however_often_it_runs(tmp_path: Path) -> None:
+def test_repeated_micro_batch_gives_the_same_rows(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     first, second = ids_of(1, 2, 2), ids_of(2, 3)
     for _ in range(2):
@@ -80,7 +80,7 @@ def test_a_micro_batch_answers_the_same_however_often_it_runs(tmp_path: Path) ->
     assert query.increment(0).read_bytes() == content
 
 
-def test_what_a_replay_does_not_add_again_is_not_remembered(tmp_path: Path) -> None:
+def test_id_that_a_replay_does_not_add_again_is_forgotten(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.run(1, ids_of(2, 3))
@@ -104,7 +104,7 @@ def written_by(query: Query, batches: list[list[Id]], monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("batches", "files_max"), [(300, 42), (1_000, 66)])
-def test_an_id_costs_40_bytes_of_writing_at_most_and_files_are_few(
+def test_id_costs_at_most_40_written_bytes_and_files_are_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int, files_max: int
 ) -> None:
     query = Query(tmp_path, 1)
@@ -134,7 +134,7 @@ def test_no_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_merged_files_take_the_place_of_old_increments_alone(
+def test_merged_files_replace_only_old_increments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     monkeypatch.setattr(increments, "RUN", 3)
@@ -151,7 +151,7 @@ def test_merged_files_take_the_place_of_old_increments_alone(
     assert [span.last for span in spans] == sorted({span.last for span in spans})
 
 
-def test_a_worker_reads_only_what_it_does_not_know(
+def test_worker_reads_only_files_that_it_has_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
@@ -180,7 +180,7 @@ def test_the_cache_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert len(increments._CACHE) == 1 or increments._cached_bytes() <= 160
 
 
-def test_files_of_another_time_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+def test_replaced_files_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.run(1, ids_of(2))
@@ -193,7 +193,7 @@ def test_files_of_another_time_are_not_taken_from_the_cache(tmp_path: Path) -> N
     assert query.run(2, ids_of(1, 4)) == [0]
 
 
-def test_a_checkpoint_older_than_the_folder_is_refused(tmp_path: Path) -> None:
+def test_checkpoint_older_than_the_folder_is_rejected(tmp_path: Path) -> None:
     query, batches = Query(tmp_path, 1), history(0, 4)
     for batch, ids in enumerate(batches):
         query.run(batch, ids)
@@ -208,7 +208,7 @@ def test_a_checkpoint_older_than_the_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("merge", [False, True])
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_a_file_that_is_gone_from_among_others_is_missed(
+def test_missing_file_among_others_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: int, merge: bool
 ) -> None:
     query = Query(tmp_path, 1)
@@ -225,7 +225,7 @@ def test_a_file_that_is_gone_from_among_others_is_missed(
         query.run(6, ids_of(6))
 
 
-def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
+def test_damaged_file_is_rejected(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     path = query.increment(0)
@@ -302,7 +302,7 @@ def test_a_power_cut_between_any_two_changes_of_the_folder_does_no_harm(
         replayed(query, batches, answers, done)
 
 
-def test_attempts_that_run_beside_each_other_do_each_other_no_harm(
+def test_concurrent_attempts_do_not_harm_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second attempt of a task runs completely before one of the first one's changes."""
@@ -331,7 +331,7 @@ def _second_attempt(
     return before_change
 
 
-def test_with_a_horizon_files_go_when_all_in_them_is_past(
+def test_with_a_horizon_files_are_deleted_once_all_their_ids_are_past_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(increments, "RUN", 4)
@@ -482,7 +482,7 @@ TestFolder = pytest.mark.campaign(Folder.TestCase)
 
 
 @pytest.mark.parametrize("cold", [False, True])
-def test_after_a_clock_that_was_ahead_for_one_micro_batch_ids_are_remembered_again(
+def test_ids_are_remembered_again_after_a_clock_was_ahead_for_one_micro_batch(
     tmp_path: Path, cold: bool
 ) -> None:
     """Its time stays in a file. Later micro-batches deduplicate with the right time again."""

@@ -130,7 +130,7 @@ def test_an_id_is_remembered_for_the_horizon_and_an_eighth_more_at_most(
         assert new
 
 
-def test_a_time_that_is_not_known_counts_as_the_newest() -> None:
+def test_unknown_time_counts_as_the_newest() -> None:
     _, memory = claimed(memories.Memory.blank(), halves([(1, 1)]), np.array([1000], np.int64), 100)
     unknown = np.array([memories.UNKNOWN], np.int64)
     _, memory = claimed(memory, halves([(2, 2)]), unknown, 100)
@@ -139,7 +139,7 @@ def test_a_time_that_is_not_known_counts_as_the_newest() -> None:
 
 
 @given(st.lists(ROWS, max_size=3), st.integers(1, 9))
-def test_the_parts_of_a_split_are_of_their_bucket_and_together_the_whole(
+def test_parts_of_a_split_belong_to_their_bucket_and_form_the_whole(
     batches: list[list[tuple[int, int, int]]], buckets: int
 ) -> None:
     memory = remembered(batches)
@@ -172,7 +172,7 @@ def remembered(batches: list[list[tuple[int, int, int]]]) -> memories.Memory:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=3), st.data())
-def test_bytes_that_are_no_memory_are_refused(
+def test_invalid_bytes_of_a_memory_are_rejected(
     batches: list[list[tuple[int, int, int]]], data: st.DataObject
 ) -> None:
     whole = memories.encode(remembered(batches))

@@ -59,7 +59,7 @@ def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     second.open("query", 0, 8)  # the micro-batch again, by a query that was built again
 
 
-def test_of_two_in_one_query_whose_tasks_begin_at_once_one_is_refused(
+def test_second_dedup_with_the_same_folder_is_rejected_if_their_tasks_start_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (prepare(tmp_path, SETTINGS, None, 3, "application") for _ in range(2))
@@ -74,7 +74,7 @@ def test_of_two_in_one_query_whose_tasks_begin_at_once_one_is_refused(
         first.open("query", 0, 7)
 
 
-def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
+def test_task_of_a_superseded_attempt_is_rejected(tmp_path: Path) -> None:
     old, store = (prepare(tmp_path, SETTINGS, None, 3, name) for name in ("first", "second"))
     store.open("query", 4, 1)
     second = store.open("query", 4, 2)
@@ -90,7 +90,7 @@ def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("goes_on", [False, True])
 @pytest.mark.parametrize("again", [[], ids_of(2), ids_of(1, 2)])
-def test_what_a_late_task_of_an_earlier_attempt_writes_does_not_count(
+def test_late_task_of_an_earlier_attempt_adds_no_ids(
     tmp_path: Path, again: list[Id], goes_on: bool
 ) -> None:
     """It checks that no attempt is later than its own, and stops before it renames its file.
@@ -152,7 +152,7 @@ def test_a_crash_while_attempts_are_superseded_leaves_the_last_attempt_the_last(
 
 @pytest.mark.parametrize("is_started_again", [False, True])
 @pytest.mark.parametrize("again", [[], ids_of(2)])
-def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
+def test_ids_that_a_failed_attempt_added_to_another_bucket_are_forgotten(
     tmp_path: Path, is_started_again: bool, again: list[Id]
 ) -> None:
     """The replay has no rows in that bucket, or in any: Spark calls the function for empty ones."""
@@ -169,13 +169,13 @@ def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
     assert query.run(2, [*ids_of(1), *again]) == []
 
 
-def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+def test_folder_of_an_earlier_version_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"buckets": 3, "ids": ["id"]}')
     with pytest.raises(StoreError, match="another version of dedup_stream"):
         prepare(tmp_path, SETTINGS, None, 3)
 
 
-def test_a_folder_whose_memories_are_gone_is_refused(tmp_path: Path) -> None:
+def test_folder_without_its_memories_is_rejected(tmp_path: Path) -> None:
     query = Query(tmp_path, 2)
     query.run(0, ids_of(*range(9)))
     bucket = query.store.bucket(1)
@@ -188,7 +188,7 @@ def test_a_folder_whose_memories_are_gone_is_refused(tmp_path: Path) -> None:
         query.start(None)
 
 
-def test_a_task_of_a_driver_that_saw_another_number_of_buckets_is_refused(tmp_path: Path) -> None:
+def test_task_with_another_number_of_buckets_is_rejected(tmp_path: Path) -> None:
     query = Query(tmp_path, 2)
     query.run(0, ids_of(1))
     Query(tmp_path, 3)
@@ -196,7 +196,7 @@ def test_a_task_of_a_driver_that_saw_another_number_of_buckets_is_refused(tmp_pa
         query.run(1, ids_of(1))
 
 
-def test_no_task_of_a_query_that_still_runs_adds_ids_while_they_are_split(tmp_path: Path) -> None:
+def test_no_task_of_a_running_query_adds_ids_during_a_split(tmp_path: Path) -> None:
     query = Query(tmp_path, 2)
     query.run(0, ids_of(*range(9)))
     bucket, refused = query.store.bucket(0), []
@@ -215,7 +215,7 @@ def test_no_task_of_a_query_that_still_runs_adds_ids_while_they_are_split(tmp_pa
 
 
 @pytest.mark.parametrize("split_bytes_max", [2**29, 300])
-def test_another_number_of_buckets_keeps_all_that_is_remembered_and_answers_of_a_replay(
+def test_changed_number_of_buckets_keeps_all_ids_and_the_results_of_a_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes_max: int
 ) -> None:
     monkeypatch.setattr(stores, "SPLIT_BYTES_MAX", split_bytes_max)
@@ -232,7 +232,9 @@ def test_another_number_of_buckets_keeps_all_that_is_remembered_and_answers_of_a
     assert remembered == len({one for ids in batches for one in ids})
 
 
-def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_path: Path) -> None:
+def test_replay_after_a_change_of_the_number_of_buckets_writes_the_same_files(
+    tmp_path: Path,
+) -> None:
     batches = history(2, 3, size=30)
     query = Query(tmp_path, 3)
     replayed(query, batches, expected(batches), 0)
@@ -250,7 +252,7 @@ def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_p
     assert len(before) == 10
 
 
-def test_the_number_of_buckets_changes_before_anything_is_remembered(tmp_path: Path) -> None:
+def test_number_of_buckets_can_change_before_anything_is_remembered(tmp_path: Path) -> None:
     query = Query(tmp_path, 3)
     query.start(2)
     assert query.run(0, ids_of(1, 2)) == [0, 1]
@@ -260,7 +262,7 @@ def test_the_number_of_buckets_changes_before_anything_is_remembered(tmp_path: P
 
 
 @pytest.mark.parametrize("horizon_ms", [80, 1])
-def test_the_number_of_buckets_changes_no_answer_of_a_replay_with_a_horizon(
+def test_number_of_buckets_changes_no_result_of_a_replay_with_a_horizon(
     tmp_path: Path, horizon_ms: int
 ) -> None:
     """Each bucket has its own newest time, so one may have dropped an id that another has."""
@@ -315,7 +317,7 @@ def test_only_the_last_attempt_of_the_newest_micro_batch_has_a_note(tmp_path: Pa
             query.again()
 
 
-def test_signs_of_superseded_attempts_do_not_pile_up(
+def test_files_of_superseded_attempts_do_not_accumulate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(increments, "RUN", 2)
@@ -332,7 +334,7 @@ def test_signs_of_superseded_attempts_do_not_pile_up(
     assert len([name for name in query.files() if "supersedes" in name]) == 2
 
 
-def test_what_processes_that_died_left_half_written_is_deleted_at_the_next_start(
+def test_half_written_files_of_killed_processes_are_deleted_at_the_next_start(
     tmp_path: Path,
 ) -> None:
     left = 0
@@ -348,7 +350,7 @@ def test_what_processes_that_died_left_half_written_is_deleted_at_the_next_start
     assert left > 1
 
 
-def test_a_task_whose_half_written_file_is_deleted_takes_what_another_one_wrote(
+def test_task_whose_half_written_file_was_deleted_uses_the_file_of_another_task(
     tmp_path: Path,
 ) -> None:
     query, links = Query(tmp_path, 1), count()
@@ -366,7 +368,7 @@ def test_a_task_whose_half_written_file_is_deleted_takes_what_another_one_wrote(
     assert next(links) == 2
 
 
-def test_layouts_are_in_the_order_in_which_they_were_made() -> None:
+def test_layouts_sort_in_the_order_of_their_creation() -> None:
     layouts = [Layout(number, 16) for number in (9, 10, 9_999, 10_000)]
     assert all(one < other for one, other in pairwise(layouts))
     assert layouts[-1].name() == "layout-10000-0016"

@@ -71,11 +71,11 @@ def test_the_first_row_of_each_id_is_kept_over_batches_and_a_restart(
     assert stream.numbers() == first_of_each(batches, columns)
 
 
-def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
+def test_replayed_batches_give_the_same_rows(stream: Stream) -> None:
     check_replay(stream, unique(stream))
 
 
-def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
+def test_replay_without_a_row_of_the_failed_attempt_forgets_its_id(
     stream: Stream,
 ) -> None:
     """The user fixed the filter in between; ids of the failed attempt never reached the sink."""
@@ -88,7 +88,7 @@ def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
 
 
 @pytest.mark.parametrize("is_adaptive", [False, True])
-def test_a_replay_of_which_spark_plans_no_task_without_rows_forgets_what_was_seen(
+def test_replay_for_which_spark_plans_no_tasks_forgets_the_ids_of_the_failed_attempt(
     stream: Stream, is_adaptive: bool
 ) -> None:
     """Regression: after a shuffle without rows no task ran, so the failed attempt counted."""
@@ -131,7 +131,7 @@ def test_a_frame_may_be_used_twice_in_one_query(stream: Stream) -> None:
     assert stream.numbers() == [0, 1, 4]
 
 
-def test_two_in_one_query_need_two_folders(stream: Stream) -> None:
+def test_two_dedup_streams_in_one_query_need_two_folders(stream: Stream) -> None:
     stream.add([(0, "1", 2, None)])
     twice = unique(stream, F.col("part").cast("string"), buckets=1)
     with pytest.raises(StreamingQueryException, match="each needs a folder of its own"):
@@ -157,7 +157,7 @@ def test_removing_duplicate_rows_alone_does_not_make_effects_happen_once(
     assert [len(numbers) for _, numbers in stream.effects] == [2, 2]  # two effects, each done twice
 
 
-def test_a_task_that_fails_is_run_again_with_the_same_answer(stream: Stream) -> None:
+def test_failed_task_is_retried_with_the_same_result(stream: Stream) -> None:
     def fails_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
@@ -193,7 +193,7 @@ def test_actions_of_one_micro_batch_see_the_same_rows(stream: Stream) -> None:
     assert counts == [[2, 2], [1, 1]]
 
 
-def test_rows_that_are_filtered_out_afterwards_are_remembered(stream: Stream) -> None:
+def test_rows_that_are_filtered_out_later_are_remembered(stream: Stream) -> None:
     stream.add(
         rows_of(0, [("a", 0), ("b", 0)]),
         rows_of(2, [("a", 1), ("b", 1), ("c", 1)]),
@@ -220,7 +220,7 @@ def test_rows_that_a_limit_cuts_off_are_remembered(stream: Stream) -> None:
     assert numbers == [[0], [5]]
 
 
-def test_the_plan_shuffles_once_and_asks_python_once_behind_that(stream: Stream) -> None:
+def test_plan_shuffles_once_and_calls_python_once_after_the_shuffle(stream: Stream) -> None:
     """A deterministic function would be moved above the user's filter, or the filter below it."""
     stream.add(rows_of(0, [("a", 0)]))
     source = stream.spark.readStream.schema(COLUMNS).parquet(str(stream.folder / "input"))
@@ -252,7 +252,7 @@ def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(stream: Stream)
     assert stream.numbers() == [0, 2, 3, 5, 6, 7]
 
 
-def test_a_row_of_the_far_future_forgets_nothing(stream: Stream) -> None:
+def test_row_of_the_distant_future_forgets_nothing(stream: Stream) -> None:
     century = 100 * 365 * 86_400 * 1_000_000
     now = time.time_ns() // 1_000
     stream.add(
@@ -317,7 +317,7 @@ def test_the_number_of_buckets_and_the_columns_name_change_between_starts(stream
     assert sorted(kept) == first_of_each(batches, [1])
 
 
-def test_ids_of_another_type_are_refused(stream: Stream) -> None:
+def test_ids_of_another_type_are_rejected(stream: Stream) -> None:
     stream.add(rows_of(0, [("a", 1)]))
     stream.run(unique(stream, "part", buckets=1))
     wider = F.col("part").cast("bigint").alias("part")  # as a bigint, 1 has another fingerprint
@@ -349,7 +349,7 @@ def test_a_checkpoint_older_than_the_folder_fails_the_query(stream: Stream) -> N
     assert stream.numbers() == [0, 1]
 
 
-def test_a_folder_inside_the_checkpoint_is_no_harm(stream: Stream) -> None:
+def test_folder_inside_the_checkpoint_is_allowed(stream: Stream) -> None:
     def operator(df: "DataFrame") -> "DataFrame":
         return dedup_stream(df, "id", store=stream.folder / "checkpoint" / "ids")
 
@@ -366,7 +366,7 @@ def test_buckets_run_in_one_task_keep_their_memories_apart(stream: Stream) -> No
     assert stream.numbers() == first_of_each(batches, [1])
 
 
-def test_rows_without_an_id_are_shared_out_among_tasks(stream: Stream) -> None:
+def test_rows_without_an_id_are_distributed_over_tasks(stream: Stream) -> None:
     def operator(df: "DataFrame") -> "DataFrame":
         kept = unique(stream, buckets=2)(df.repartition(4, "number"))
         return kept.withColumn("number", F.spark_partition_id())
@@ -377,7 +377,7 @@ def test_rows_without_an_id_are_shared_out_among_tasks(stream: Stream) -> None:
     assert len(stream.numbers()) == 40
 
 
-def test_micro_batches_add_only_what_is_new(stream: Stream) -> None:
+def test_micro_batches_write_only_new_ids(stream: Stream) -> None:
     ids = stream.folder / "ids"
     contents: dict[str, bytes] = {}
     for batch in range(3):
@@ -444,7 +444,7 @@ def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
     assert sorted(found, key=str) == sorted(kept, key=str)
 
 
-def test_a_call_within_another_query_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
+def test_call_within_another_query_is_rejected(spark: "SparkSession", tmp_path: Path) -> None:
     """All attempts of its micro-batches would have the execution id of the outer micro-batch."""
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines" / "one").write_text("a line\n")

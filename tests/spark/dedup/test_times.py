@@ -22,7 +22,7 @@ def claim(memory: Memory, fingerprints: Fingerprints, times: Times) -> tuple[lis
     return kept.tolist(), forget(memory, memory.newest, HORIZON)
 
 
-def test_a_time_of_the_future_counts_as_now_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_time_in_the_future_counts_as_now_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         kept, memory = claim(Memory.blank(), ids(1, 2), np.array([NOW, NOW + 10**10]))
     assert kept == [0, 1]
@@ -36,7 +36,7 @@ def test_a_time_of_the_future_counts_as_now_and_is_logged(caplog: pytest.LogCapt
     assert caplog.text == ""
 
 
-def test_after_a_clock_went_back_ids_are_remembered() -> None:
+def test_ids_are_remembered_after_a_clock_went_back() -> None:
     ahead = Memory(NOW + HORIZON // 16, {})
     _, memory = claim(ahead, ids(1), np.array([NOW]))
     kept, _ = claim(memory, ids(1), np.array([NOW]))

@@ -26,7 +26,7 @@ SOON = {
 """Timeouts of the query. A busy machine must not exceed them while the broker serves."""
 
 
-def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
+def test_query_whose_broker_stopped_ends_and_loses_nothing(
     serve: Serve, spark: "SparkSession", tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "orders.db")) as connection, connection:

@@ -45,7 +45,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
-def test_a_small_batch_is_what_to_arrow_gives(spark: "SparkSession", tasks: int) -> None:
+def test_small_batch_equals_to_arrow(spark: "SparkSession", tasks: int) -> None:
     df = spark.range(100, numPartitions=tasks).selectExpr("id", *TYPES)
     with collected.collected(df, tasks, as_it_is) as table:
         assert table.equals(df.toArrow())
@@ -53,9 +53,7 @@ def test_a_small_batch_is_what_to_arrow_gives(spark: "SparkSession", tasks: int)
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("tasks", [1, 3])
-def test_a_large_batch_is_what_to_arrow_gives_in_the_same_order(
-    spark: "SparkSession", tasks: int
-) -> None:
+def test_large_batch_equals_to_arrow_in_the_same_order(spark: "SparkSession", tasks: int) -> None:
     df = spark.range(1000, numPartitions=tasks).selectExpr("id", *TYPES)
     with collected.collected(df, tasks, as_it_is) as table:
         assert table.equals(df.toArrow())
@@ -91,7 +89,7 @@ def as_one_task(df: "DataFrame") -> "DataFrame":
 @pytest.mark.parametrize("large_types", ["false", "true"])
 @pytest.mark.parametrize("where", FILTERS.values(), ids=FILTERS)
 @pytest.mark.parametrize("inline_bytes", [1, 1 << 20])
-def test_the_columns_are_those_of_the_query_whatever_the_optimizer_knows(
+def test_columns_are_those_of_the_query_even_if_the_optimizer_knows_more(
     spark: "SparkSession",
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -143,7 +141,7 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
+def test_chunks_are_fetched_one_by_one(spark: "SparkSession") -> None:
     """No job returns more than a chunk, so spark.driver.maxResultSize does not limit the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
     batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2))
@@ -153,7 +151,7 @@ def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
     assert rows.num_rows + left == 2000
 
 
-def test_pieces_are_put_together_into_chunks_of_about_one_size() -> None:
+def test_pieces_are_combined_into_chunks_of_similar_size() -> None:
     at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
     # Chunks of two pieces and one piece from the first task, of one piece each from the third.
     assert collected._chunks(at, [40, 40, 40, 500, 500], 100) == (
@@ -167,7 +165,7 @@ def test_pieces_are_put_together_into_chunks_of_about_one_size() -> None:
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("first_time", [(0, 60, 60), (60, 0, 1000), (1000, 60, 0), (0, 0, 0)])
-def test_rows_that_a_query_has_only_the_second_time_come_whole(
+def test_rows_that_appear_only_in_the_second_run_of_a_query_are_complete(
     spark: "SparkSession",
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -193,7 +191,7 @@ def test_rows_that_a_query_has_only_the_second_time_come_whole(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_task_that_is_run_again_between_two_chunks_is_an_error(
+def test_task_that_is_repeated_between_two_chunks_is_an_error(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The executor with its shuffled rows was lost. In another order, blocks have other rows."""
@@ -252,7 +250,7 @@ def test_batches_of_any_size_pass_a_small_limit_on_results(
         assert table.equals(wanted)
 
 
-def test_more_tasks_than_known_are_no_error_though_each_has_little(
+def test_more_tasks_than_known_are_not_an_error_even_if_each_returns_little(
     spark: "SparkSession", result_max: Callable[[str], None]
 ) -> None:
     df = spark.range(4000, numPartitions=40).selectExpr("id", "repeat('x', 300) text")
@@ -267,14 +265,14 @@ def as_pieces(df: "DataFrame", tasks: int) -> Callable[[Iterator[pa.RecordBatch]
     return collected._pieces_within(collected._schema_of(df), collected._sizes(df, tasks))
 
 
-def test_a_failure_that_is_not_of_the_limit_is_raised(spark: "SparkSession") -> None:
+def test_failure_unrelated_to_the_limit_is_raised(spark: "SparkSession") -> None:
     df = spark.range(1).selectExpr("raise_error('not today') AS text")
     with pytest.raises(Exception, match="not today"), collected.collected(df, 1, as_it_is):
         pass
 
 
 @pytest.mark.parametrize("limit", ["0", "1g", "16m"])
-def test_a_job_brings_at_most_half_of_the_limit(
+def test_job_returns_at_most_half_of_the_limit(
     spark: "SparkSession", result_max: Callable[[str], None], limit: str
 ) -> None:
     result_max(limit)
@@ -295,7 +293,7 @@ def database(tmp_path: Path) -> Iterator[SQLiteLedger]:
 
 @pytest.mark.parametrize("where", ["value is not null", "partition = 0"])
 @pytest.mark.parametrize("large_types", ["false", "true"])
-def test_a_filter_inside_of_the_function_is_no_error(
+def test_filter_inside_the_function_is_not_an_error(
     serve: Serve,
     spark: "SparkSession",
     database: SQLiteLedger,

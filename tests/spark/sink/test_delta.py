@@ -44,7 +44,7 @@ def test_each_record_is_in_the_table_once_over_batches_and_a_new_checkpoint(
 
 
 @pytest.mark.parametrize("effect_on", ["driver", "executors"])
-def test_ids_are_refused_before_the_first_batch_in_the_words_of_the_claim(
+def test_ids_are_rejected_before_the_first_batch_in_the_words_of_the_claim(
     tmp_path: Path, effect_on: Literal["driver", "executors"]
 ) -> None:
     with DeltaLedger(tmp_path / "orders") as ledger:

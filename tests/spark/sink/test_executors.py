@@ -97,7 +97,7 @@ def test_ids_count_once_over_batches_and_partitions(
     assert again.statistics() == Statistics(batches=3, records=120, redelivered=120)
 
 
-def test_what_was_done_before_does_not_go_to_python_again(
+def test_processed_rows_are_not_sent_to_python_again(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -208,7 +208,7 @@ def note_call(connection: Any, rows: pa.Table) -> None:
     insert_values("%s")(connection, rows)
 
 
-def test_partitions_that_spark_reads_in_pieces_are_put_together(
+def test_partitions_that_spark_reads_in_pieces_are_combined(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -231,7 +231,7 @@ def test_partitions_that_spark_reads_in_pieces_are_put_together(
     ],
     ids=["pieces", "shuffle", "coalesce", "union"],
 )
-def test_a_batch_that_is_wholly_redelivered_goes_through_a_shuffle(
+def test_fully_redelivered_batch_passes_through_a_shuffle(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -264,7 +264,7 @@ def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
         raise ValueError("no room for this one")
 
 
-def test_a_task_that_fails_costs_the_others_nothing(
+def test_failed_task_does_not_affect_the_others(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -286,7 +286,7 @@ def test_a_task_that_fails_costs_the_others_nothing(
     assert effects(database) == [f"order {n:03}" for n in range(60)]
 
 
-def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_failed(
+def test_new_group_that_starts_in_the_middle_continues_after_a_failed_first_batch(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -323,7 +323,7 @@ def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_fai
         (["partition", "offset"], "there is no column topic"),
     ],
 )
-def test_rows_that_are_not_where_they_were_read_are_refused(
+def test_rows_outside_their_planned_ranges_are_rejected(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -339,7 +339,7 @@ def test_rows_that_are_not_where_they_were_read_are_refused(
     assert sum(marks(ledger).values()) == len(effects(database))
 
 
-def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
+def test_topic_recreated_before_its_rows_are_processed_is_rejected(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -359,7 +359,7 @@ def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
     assert set(marks(ledger).values()) == {0}
 
 
-def test_a_batch_that_begins_behind_the_marks_is_refused(
+def test_batch_that_starts_after_the_marks_is_rejected(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,
@@ -380,13 +380,13 @@ def known(topics: Collection[str]) -> dict[str, bytes]:
     return dict.fromkeys(topics, ID)
 
 
-def test_a_consumer_is_not_pickled_for_a_server(ledger: PostgresLedger) -> None:
+def test_sink_cannot_be_pickled_for_a_connect_server(ledger: PostgresLedger) -> None:
     consumer = IdempotentSink(ledger, GROUP, effect=insert_values("%s"), brokers=known)
     with pytest.raises(UsageError, match=r"stays in the driver's process, .* Spark Connect"):
         cloudpickle.dumps(consumer.foreach_batch)  # type: ignore[no-untyped-call]
 
 
-def test_what_cannot_go_to_the_executors_is_refused_at_once(
+def test_ledger_or_effect_that_cannot_run_on_executors_is_rejected_at_once(
     spark: "SparkSession", ledger: PostgresLedger, tmp_path: Path
 ) -> None:
     lock = threading.Lock()
@@ -440,7 +440,7 @@ def rows_of(count: int) -> pa.RecordBatch:
     )
 
 
-def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> None:
+def test_two_concurrent_runs_of_a_task_commit_once(database: PostgresDatabase) -> None:
     both = threading.Barrier(2)
 
     def effect(connection: Any, rows: pa.Table) -> None:
@@ -462,7 +462,7 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
     assert len(effects(database)) == 10
 
 
-def test_a_task_whose_batch_begins_after_the_mark_is_refused(
+def test_task_whose_batch_starts_after_the_mark_is_rejected(
     database: PostgresDatabase, ledger: PostgresLedger
 ) -> None:
     """The database was restored from a backup, or is another one."""
@@ -478,7 +478,7 @@ def test_a_task_whose_batch_begins_after_the_mark_is_refused(
     assert len(effects(database)) == 5
 
 
-def test_a_task_without_the_rows_that_its_driver_dropped_is_refused_when_the_mark_went_back(
+def test_task_without_dropped_rows_is_rejected_if_the_mark_went_back(
     database: PostgresDatabase, ledger: PostgresLedger
 ) -> None:
     """The driver dropped rows below a mark of 5, and the database was restored before the task.
@@ -492,7 +492,7 @@ def test_a_task_without_the_rows_that_its_driver_dropped_is_refused_when_the_mar
     assert marks(ledger) == {}
 
 
-def test_tasks_report_what_they_committed_together() -> None:
+def test_reports_of_tasks_are_added_up() -> None:
     plan = Planned({(TOPIC, 0): Range(0, 10), (TOPIC, 1): Range(0, 10)})
     reports = [
         _report(Committed(Counts(7, 6, 5, 1), plan.ranges.keys())),
@@ -505,7 +505,7 @@ def test_tasks_report_what_they_committed_together() -> None:
     )
 
 
-def test_more_rows_than_memory_may_hold_come_from_a_file() -> None:
+def test_rows_beyond_the_memory_limit_are_read_from_a_file() -> None:
     batches = [rows_of(1_000) for _ in range(20)]
     wanted = pa.Table.from_batches(batches)
     before = pa.total_allocated_bytes()

@@ -171,7 +171,7 @@ TYPICAL = {
 @pytest.mark.parametrize("shape", ["a", "ab", "a|a", "ab|ab", "a&a", "a|b"])
 @pytest.mark.parametrize("ids", [False, True], ids=["offsets", "ids"])
 @pytest.mark.parametrize("name", TYPICAL)
-def test_what_operators_do_is_accepted(
+def test_typical_operations_are_accepted(
     machine: type[Histories], shape: str, ids: bool, name: str
 ) -> None:
     begin = Step("begin", {"shape": shape, "ids": ids})
@@ -181,7 +181,7 @@ def test_what_operators_do_is_accepted(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_batch_whose_ledger_is_put_back_is_refused(when: str) -> None:
+def test_batch_whose_ledger_is_restored_is_rejected(when: str) -> None:
     """It begins at 0, like the restored marks: dropped or committed rows would be lost."""
     trouble = f"a ledger is put back {when} the tasks"
     begin = Step("begin", {"shape": "a"})
@@ -190,7 +190,7 @@ def test_a_batch_whose_ledger_is_put_back_is_refused(when: str) -> None:
     assert {trouble, "refused with LedgerError"} <= history.noted
 
 
-def test_a_history_that_fails_says_how_to_repeat_it(patch: pytest.MonkeyPatch) -> None:
+def test_failed_history_reports_how_to_repeat_it(patch: pytest.MonkeyPatch) -> None:
     rule = "a_ledger_may_be_older_than_the_checkpoint"
     machine = FOUND_BY[rule]
     MUTANTS[rule](patch)
@@ -204,5 +204,5 @@ def test_a_history_that_fails_says_how_to_repeat_it(patch: pytest.MonkeyPatch) -
 
 
 @MACHINES
-def test_a_seed_stands_for_one_history(machine: type[Histories]) -> None:
+def test_seed_determines_one_history(machine: type[Histories]) -> None:
     assert steps_of(machine, 1) == steps_of(machine, 1) != steps_of(machine, 2)

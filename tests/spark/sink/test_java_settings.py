@@ -27,9 +27,7 @@ def test_options_of_the_source_are_joined_to_the_brokers() -> None:
         ({"security.protocol": "SSLL"}, "brokers: .*SSLL"),
     ],
 )
-def test_a_setting_that_librdkafka_does_not_know_does_not_reach_spark_as_nothing(
-    setting: dict[str, str], said: str
-) -> None:
+def test_setting_unknown_to_librdkafka_is_rejected(setting: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         KafkaBrokers({"bootstrap.servers": "127.0.0.1:1", **setting}).options(subscribe="orders")
 
@@ -44,7 +42,7 @@ def test_a_setting_that_librdkafka_does_not_know_does_not_reach_spark_as_nothing
         ("kafka.Bootstrap.Servers", "other:9092", "kafka.Bootstrap.Servers would read from other"),
     ],
 )  # fmt: skip
-def test_an_option_that_spark_would_misread_is_refused_by_name(
+def test_option_that_spark_would_misread_is_rejected_by_name(
     option: str, value: object, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
@@ -69,7 +67,7 @@ def test_a_password_is_quoted_in_the_login() -> None:
     }
 
 
-def test_certificates_are_handed_over_as_text(tmp_path: Path) -> None:
+def test_certificates_are_passed_as_text(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("AUTHORITY")
     given = {
         "security.protocol": "SSL",
@@ -100,15 +98,15 @@ def test_certificates_are_handed_over_as_text(tmp_path: Path) -> None:
         ("enable.ssl.certificate.verification", "false"),
     ],
 )
-def test_security_without_a_translation_is_refused_by_name(setting: str, value: str) -> None:
+def test_security_without_a_translation_is_rejected_by_name(setting: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=setting):
         java_settings(SERVERS | {setting: value})
 
 
-def test_settings_of_librdkafka_alone_are_left_to_it() -> None:
+def test_settings_only_for_librdkafka_are_omitted() -> None:
     assert java_settings(SERVERS | {"socket.timeout.ms": 1000, "debug": "all"}) == SERVERS
 
 
-def test_brokers_are_shown_without_their_password() -> None:
+def test_password_is_not_shown_with_the_brokers() -> None:
     brokers = KafkaBrokers(SERVERS | {"sasl.password": "secret"})
     assert "secret" not in repr(brokers)

@@ -9,6 +9,6 @@ from spark_udfs import message_header
 
 
 @pytest.mark.parametrize("name", [None, "", b"message-id", 5])
-def test_a_header_without_a_name_is_refused(name: Any) -> None:
+def test_header_without_a_name_is_rejected(name: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"needs the name of a header, not {name!r}"):
         message_header(name)

@@ -71,7 +71,7 @@ def test_a_first_batch_starts_at_the_initial_offset_and_new_partitions_at_0() ->
 
 
 @pytest.mark.parametrize("name", ["sources", "availableOffsets", "getStartOffsetsOfLatestBatch"])
-def test_a_missing_internal_stops_the_query_by_the_version_of_spark(name: str) -> None:
+def test_missing_spark_internal_stops_the_query_and_names_the_version(name: str) -> None:
     running = execution()
     setattr(running, name, gone)
     with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not tell .*Method does not exist"):
@@ -81,12 +81,12 @@ def test_a_missing_internal_stops_the_query_by_the_version_of_spark(name: str) -
         planned(frame(running))
 
 
-def test_a_query_that_is_not_there_stops_by_name() -> None:
+def test_missing_query_id_stops_the_query_by_name() -> None:
     with pytest.raises(SparkSetupError, match="there is no query id"):
         planned(frame(None))
 
 
-def test_a_run_has_the_id_that_spark_gives_each_start() -> None:
+def test_run_has_the_id_that_spark_gives_each_start() -> None:
     assert run_of(frame(execution())) == "run"
     assert run_of(frame(execution(), query_id=None)) is None
     running = execution()
@@ -95,7 +95,7 @@ def test_a_run_has_the_id_that_spark_gives_each_start() -> None:
         run_of(frame(running))
 
 
-def test_rows_on_another_thread_than_the_querys_are_refused_and_spark_is_not_blamed() -> None:
+def test_rows_on_a_thread_outside_the_query_are_rejected_as_wrong_usage() -> None:
     with pytest.raises(UsageError, match="by hand, stop the application's queries first"):
         planned(frame(execution(), query_id=None))
 
@@ -111,7 +111,7 @@ plans = st.lists(st.dictionaries(places, ranges, max_size=4), max_size=3)
 
 
 @given(plans)
-def test_streams_that_share_a_partition_agree_on_its_topic_or_are_refused(
+def test_streams_that_share_a_partition_agree_on_its_topic_or_are_rejected(
     streams: list[StreamPlan],
 ) -> None:
     of_topics = [

@@ -42,13 +42,13 @@ def all_of(batch: Batch) -> Rows:
 
 
 @given(rows)
-def test_log_order_sorts_and_keeps_rows_of_equal_place_in_their_order(places: list[Row]) -> None:
+def test_log_order_is_a_stable_sort(places: list[Row]) -> None:
     ordered = places_of(all_of(in_log_order(table_of(places))))
     assert ordered == sorted((*place, number) for number, place in enumerate(places))
 
 
 @pytest.mark.parametrize("first", ["a", "c"])
-def test_partitions_that_follow_each_other_in_any_order_are_not_copied(first: str) -> None:
+def test_consecutive_partitions_in_any_order_are_not_copied(first: str) -> None:
     table = table_of([(first, 0, 0), (first, 0, 0), (first, 0, 1), ("b", 1, 0), ("b", 0, 0)])
     batch = in_log_order(table)
     assert batch.table is table
@@ -59,7 +59,7 @@ def test_partitions_that_follow_each_other_in_any_order_are_not_copied(first: st
 
 
 @given(rows, all_marks)
-def test_fresh_rows_are_those_of_a_loop_over_rows(
+def test_fresh_rows_equal_those_of_a_loop_over_rows(
     places: list[Row], marks: dict[tuple[str, int], int]
 ) -> None:
     batch = in_log_order(table_of(places))
@@ -71,7 +71,7 @@ def test_fresh_rows_are_those_of_a_loop_over_rows(
 
 
 @given(rows, st.integers(1, 200))
-def test_parts_have_all_rows_in_their_order_and_no_more_bytes_than_a_piece_or_the_limit(
+def test_parts_hold_all_rows_in_order_and_no_more_bytes_than_a_piece_or_the_limit(
     places: list[Row], bytes_max: int
 ) -> None:
     batch = in_log_order(table_of(places))
@@ -85,7 +85,7 @@ def test_parts_have_all_rows_in_their_order_and_no_more_bytes_than_a_piece_or_th
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_rows_out_of_log_order_are_not_put_together_beyond_the_limit_of_a_part(large: bool) -> None:
+def test_rows_out_of_log_order_are_not_combined_beyond_the_limit_of_a_part(large: bool) -> None:
     """Regression: more than 2 GiB of values always failed, and less was copied for each part.
 
     The rows of all chunks are the same megabyte, so the table itself is small.
@@ -116,7 +116,7 @@ def test_rows_out_of_log_order_are_not_put_together_beyond_the_limit_of_a_part(l
     assert rows.column("offset").to_pylist() == offsets
 
 
-def test_parts_are_cut_by_the_sizes_of_their_own_rows() -> None:
+def test_parts_are_cut_by_the_sizes_of_their_rows() -> None:
     """A few large rows among many small ones; by averages one part would get all large ones."""
     large = [n % 100 == 0 for n in range(2000)]
     offsets = [n if is_large else 5000 - n for n, is_large in enumerate(large)]
@@ -133,7 +133,7 @@ def test_parts_are_cut_by_the_sizes_of_their_own_rows() -> None:
     assert [n for part in parts for n in part["offset"].to_pylist()] == sorted(offsets)
 
 
-def test_the_bytes_of_a_row_are_those_of_its_values_also_of_nested_and_sliced_ones() -> None:
+def test_bytes_of_a_row_are_those_of_its_values_even_if_nested_or_sliced() -> None:
     kind = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.large_binary()))), ("n", pa.int64())])
     sizes = [0, 5000, 30_000, 1, 10_000]
     values = [{"m": [("k", [b"x" * size, b""]), ("l", None)], "n": 1} for size in sizes]
@@ -145,7 +145,7 @@ def test_the_bytes_of_a_row_are_those_of_its_values_also_of_nested_and_sliced_on
 
 
 @given(rows)
-def test_runs_are_the_partitions_without_a_gap(places: list[Row]) -> None:
+def test_runs_are_contiguous_partitions(places: list[Row]) -> None:
     found = in_log_order(table_of(places)).runs
     assert [run.place for run in found] == sorted({place[:2] for place in places})
     for run in found:
@@ -164,6 +164,6 @@ def test_an_empty_table_has_no_runs() -> None:
     assert batch.fresh({}).column("topic").to_pylist() == []
 
 
-def test_a_run_is_named_by_its_own_topic() -> None:
+def test_run_has_the_name_of_its_topic() -> None:
     table = table_of([("b", 1, 5), ("b", 1, 6)])
     assert in_log_order(table).runs == [Run(("b", 1), 0, 2, 5, 6)]

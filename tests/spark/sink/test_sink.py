@@ -97,7 +97,7 @@ def test_without_ids_every_record_counts_and_redelivery_does_not(
     assert second.statistics() == Statistics(batches=1, records=40, redelivered=40)
 
 
-def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
+def test_marks_of_a_deleted_topic_do_not_apply_to_its_successor(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     for life in ("first", "second"):
@@ -109,7 +109,7 @@ def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
     assert effects(tmp_path) == [f"{life} {n}" for life in ("first", "second") for n in range(3)]
 
 
-def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_are_taken(
+def test_restored_checkpoint_loses_nothing_although_its_batch_numbers_are_used(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     """Batch 1 is planned again and is larger: offsets decide what is skipped, never its number."""
@@ -153,7 +153,7 @@ def test_the_effect_sees_the_columns_of_the_frame_and_no_others(
     assert seen == [["topic", "partition", "offset", "value", "headers"]]
 
 
-def test_batches_without_offsets_are_told_by_their_number(
+def test_batches_without_offsets_are_identified_by_their_number(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(10))
@@ -219,7 +219,7 @@ def test_batches_without_offsets_are_told_by_their_number(
         ),
     ],
 )
-def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
+def test_unidentifiable_rows_are_rejected_and_nothing_is_processed(
     spark: "SparkSession",
     ledger: SQLiteLedger,
     tmp_path: Path,
@@ -241,7 +241,7 @@ def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
         assert transaction.marks() == {}
 
 
-def test_the_query_that_fails_tells_why_and_what_to_do(
+def test_failed_query_reports_the_cause_and_the_remedy(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "without an id")])
@@ -278,7 +278,7 @@ def test_an_effect_that_would_end_the_process_ends_the_query(
     assert effects(tmp_path) == []
 
 
-def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None:
+def test_invalid_arguments_are_all_rejected_by_name(ledger: SQLiteLedger) -> None:
     with pytest.raises(ConfigurationError) as refusal:
         IdempotentSink(
             "orders.db",  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None
         IdempotentSink(ledger, "g", effect=effect, brokers="x:1", progress="batches")
 
 
-def test_settings_that_the_client_does_not_know_are_named(
+def test_settings_unknown_to_the_client_are_named(
     spark: "SparkSession", ledger: SQLiteLedger
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
@@ -320,7 +320,7 @@ def test_settings_that_the_client_does_not_know_are_named(
 
 
 @pytest.mark.parametrize("told", [{}, {TOPIC: "id"}, {TOPIC: b"short"}])
-def test_a_function_that_does_not_tell_a_topics_id_is_named(
+def test_function_that_returns_no_topic_id_is_reported(
     spark: "SparkSession", ledger: SQLiteLedger, told: Any
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
@@ -329,13 +329,13 @@ def test_a_function_that_does_not_tell_a_topics_id_is_named(
         consumer.foreach_batch(rows, 0)
 
 
-def test_a_row_without_an_id_is_told_by_its_number_where_it_has_no_place() -> None:
+def test_row_without_an_id_is_named_by_its_number_if_it_has_no_offset() -> None:
     table = pa.table({"offset": [7, 8], "id": ["a", None]})
     with pytest.raises(MessageIdError, match="row 1 of the batch: its message id is null"):
         check_ids(Rows.all_of(table), table["id"], usable(table["id"]))
 
 
-def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
+def test_unreachable_broker_is_named_and_nothing_is_processed(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
@@ -351,7 +351,7 @@ def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
         assert transaction.marks() == {}
 
 
-def test_a_topic_that_is_not_there_is_named(
+def test_missing_topic_is_named(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger
 ) -> None:
     rows = spark.createDataFrame([("other", 0, 0, b"order", [])], SOURCE)
@@ -359,7 +359,7 @@ def test_a_topic_that_is_not_there_is_named(
         consumer_of(broker, ledger).foreach_batch(rows, 0)
 
 
-def test_a_topic_replaced_while_its_rows_are_read_stops_the_batch(
+def test_topic_recreated_during_the_read_stops_the_batch(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
@@ -388,7 +388,7 @@ def test_a_sink_starts_again_with_a_topic_that_was_recreated(
 
 
 @pytest.mark.parametrize("progress", ["offsets", "batches"])
-def test_a_batch_is_given_once_in_a_run(
+def test_batch_can_be_processed_only_once_in_a_run(
     spark: "SparkSession", broker: Brokers, ledger: SQLiteLedger, tmp_path: Path, progress: Any
 ) -> None:
     """The second half would count as redelivered. A failed call, or a new run, may repeat it."""
@@ -461,6 +461,6 @@ def test_rows_without_a_usable_id_are_quarantined_with_the_batch(
     )
 
 
-def test_a_quarantine_without_ids_is_refused(ledger: SQLiteLedger) -> None:
+def test_quarantine_without_ids_is_rejected(ledger: SQLiteLedger) -> None:
     with pytest.raises(ConfigurationError, match="quarantine has no effect without ids"):
         IdempotentSink(ledger, "g", effect=effect, brokers="x:1", quarantine=effect)

@@ -146,7 +146,7 @@ def query(serve: Serve, spark: "SparkSession", tmp_path: Path) -> Iterator[Query
         yield Query(spark, broker, tmp_path)
 
 
-def test_a_topic_made_anew_while_no_query_ran_is_not_read_from_its_middle(query: Query) -> None:
+def test_topic_recreated_between_runs_is_not_read_from_its_middle(query: Query) -> None:
     query.send(3)
     query.run("checkpoint")
     query.make_anew()
@@ -162,7 +162,7 @@ def test_a_topic_made_anew_while_no_query_ran_is_not_read_from_its_middle(query:
     assert query.processed() == list(range(8))
 
 
-def test_a_new_checkpoint_that_begins_after_the_marks_is_data_loss(query: Query) -> None:
+def test_new_checkpoint_that_starts_after_the_marks_is_data_loss(query: Query) -> None:
     query.send(3)
     query.run("first")
     query.send(2)
@@ -177,7 +177,7 @@ def test_a_new_checkpoint_that_begins_after_the_marks_is_data_loss(query: Query)
     assert query.processed() == list(range(6))
 
 
-def test_data_loss_can_be_asked_for(query: Query) -> None:
+def test_data_loss_can_be_accepted(query: Query) -> None:
     query.send(3)
     query.run("first")
     for count in (2, 1):
@@ -186,7 +186,7 @@ def test_data_loss_can_be_asked_for(query: Query) -> None:
     assert query.processed() == [0, 1, 2, 5]
 
 
-def test_a_new_group_may_begin_at_the_end(query: Query) -> None:
+def test_new_group_may_start_at_the_end(query: Query) -> None:
     query.send(3)
     for _ in range(2):
         query.run("checkpoint", start="latest")
@@ -195,7 +195,7 @@ def test_a_new_group_may_begin_at_the_end(query: Query) -> None:
     assert query.processed() == [3, 4]
 
 
-def test_a_topic_made_anew_begins_at_the_first_record_it_still_has(query: Query) -> None:
+def test_recreated_topic_starts_at_its_first_remaining_record(query: Query) -> None:
     query.send(3)
     query.run("first")
     query.make_anew()
@@ -207,7 +207,7 @@ def test_a_topic_made_anew_begins_at_the_first_record_it_still_has(query: Query)
     assert query.processed() == [0, 1, 2, 5, 6, 7]
 
 
-def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
+def test_filtered_records_do_not_count_as_lost(query: Query) -> None:
     query.send(3)
     query.run("first")
     query.make_anew()
@@ -222,7 +222,7 @@ def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
-def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
+def test_log_that_lost_its_end_is_rejected_because_its_offsets_are_reused(
     serve: Serve, spark: "SparkSession", tmp_path: Path, fail_on_data_loss: bool
 ) -> None:
     """The broker's data are restored from a copy; later records would count as redelivered."""
@@ -248,7 +248,7 @@ def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
         assert query.processed() == list(range(14))
 
 
-def test_a_log_that_loses_its_end_while_a_checkpoint_catches_up_is_refused(query: Query) -> None:
+def test_log_that_loses_its_end_while_a_checkpoint_catches_up_is_rejected(query: Query) -> None:
     """After the first batch, log ends are requested only if the batch ends before the mark."""
     query.send(6)
     query.run("first")
@@ -272,7 +272,7 @@ def test_a_log_that_loses_its_end_while_a_checkpoint_catches_up_is_refused(query
     assert query.processed() == list(range(12))
 
 
-def test_rows_by_hand_that_begin_after_the_marks_are_data_loss(query: Query) -> None:
+def test_manual_rows_that_start_after_the_marks_are_data_loss(query: Query) -> None:
     query.send(10)
     query.by_hand(0, 5)
     with pytest.raises(
@@ -286,7 +286,7 @@ def test_rows_by_hand_that_begin_after_the_marks_are_data_loss(query: Query) -> 
     assert query.processed() == [*range(8), 9]
 
 
-def test_rows_by_hand_behind_a_marker_begin_with_the_record_before_it(query: Query) -> None:
+def test_manual_rows_after_a_marker_must_start_with_the_record_before_it(query: Query) -> None:
     """A record seems to be skipped; the error explains how to proceed if there is none."""
     producer = Producer(
         {"bootstrap.servers": query.broker.bootstrap_servers, "transactional.id": "t"}
@@ -310,7 +310,7 @@ def test_rows_by_hand_behind_a_marker_begin_with_the_record_before_it(query: Que
     assert query.processed() == list(range(6))
 
 
-def test_rows_by_hand_of_a_topic_that_is_recreated_before_they_are_read_are_refused(
+def test_manual_rows_of_a_topic_recreated_before_the_read_are_rejected(
     query: Query,
 ) -> None:
     query.send(3)
@@ -320,7 +320,7 @@ def test_rows_by_hand_of_a_topic_that_is_recreated_before_they_are_read_are_refu
     assert (query.processed(), query.marks()) == ([], {})
 
 
-def test_what_retention_took_is_said_to_be_gone(query: Query) -> None:
+def test_records_deleted_by_retention_are_reported_as_deleted(query: Query) -> None:
     query.send(3)
     query.run("first")
     query.send(3)
@@ -335,7 +335,7 @@ def test_what_retention_took_is_said_to_be_gone(query: Query) -> None:
     assert query.processed() == [0, 1, 2, 5]
 
 
-def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_records_alone(
+def test_batch_planned_on_a_recreated_topic_does_not_skip_later_records(
     query: Query,
 ) -> None:
     """Its offsets would be marked as processed before the new topic has records there."""
@@ -361,7 +361,7 @@ def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_record
     assert query.processed() == [4, 5, 6, 7]
 
 
-def test_an_old_checkpoint_with_a_new_ledger_is_refused(query: Query) -> None:
+def test_old_checkpoint_with_a_new_ledger_is_rejected(query: Query) -> None:
     query.send(500)
     query.run("checkpoint")
     query.use_database("elsewhere.db")
@@ -375,7 +375,7 @@ def test_an_old_checkpoint_with_a_new_ledger_is_refused(query: Query) -> None:
     assert query.processed() == list(range(1500))
 
 
-def test_an_old_checkpoint_with_a_restored_ledger_is_refused(query: Query) -> None:
+def test_old_checkpoint_with_a_restored_ledger_is_rejected(query: Query) -> None:
     query.send(3)
     query.run("checkpoint")
     query.back_up_database("backup.db")
@@ -390,7 +390,7 @@ def test_an_old_checkpoint_with_a_restored_ledger_is_refused(query: Query) -> No
     assert query.processed() == list(range(9))
 
 
-def test_an_old_checkpoint_with_a_renamed_group_is_refused(query: Query) -> None:
+def test_old_checkpoint_with_a_renamed_group_is_rejected(query: Query) -> None:
     query.send(3)
     query.run("checkpoint")
     query.send(2)
@@ -398,7 +398,7 @@ def test_an_old_checkpoint_with_a_renamed_group_is_refused(query: Query) -> None
         query.run("checkpoint", group="renamed")
 
 
-def test_an_old_checkpoint_that_is_ahead_of_its_ledger_goes_on_if_that_is_asked_for(
+def test_old_checkpoint_ahead_of_its_ledger_continues_on_request(
     query: Query,
 ) -> None:
     query.send(3)
@@ -411,7 +411,7 @@ def test_an_old_checkpoint_that_is_ahead_of_its_ledger_goes_on_if_that_is_asked_
     assert query.processed() == [3, 4, 5]
 
 
-def test_marks_advance_to_the_end_of_the_plan_although_the_last_rows_are_filtered_out(
+def test_marks_advance_to_the_end_of_the_plan_even_if_the_last_rows_are_filtered_out(
     query: Query,
 ) -> None:
     query.send(5)
@@ -430,7 +430,7 @@ def test_two_streams_of_a_topic_with_equal_plans_count_every_row_of_both(query: 
     assert (statistics.processed, statistics.redelivered) == (40, 0)
 
 
-def test_two_streams_of_a_topic_with_different_plans_are_refused(query: Query) -> None:
+def test_two_streams_of_a_topic_with_different_plans_are_rejected(query: Query) -> None:
     query.send(20)
     df = query.stream(maxOffsetsPerTrigger=5).union(query.stream(maxOffsetsPerTrigger=10))
     said = r"(?s)two streams .* orders-0.*0 to 4.*0 to 9.*Load .* once"
@@ -460,7 +460,7 @@ def test_a_pattern_finds_new_topics_and_partitions_and_counts_each_record_once(
         assert query.processed() == list(range(8))
 
 
-def test_rows_that_a_join_held_back_are_refused(query: Query) -> None:
+def test_rows_that_a_join_held_back_are_rejected(query: Query) -> None:
     query.send(3)
     left = query.stream(maxOffsetsPerTrigger=1)
     right = query.stream(maxOffsetsPerTrigger=1).selectExpr("offset AS after")
@@ -473,7 +473,7 @@ def read(marks: dict[PartitionKey, int], ids: dict[str, bytes]) -> Read:
     return Read(group="g", ledger="L", marks=marks, ids=ids, logs={})
 
 
-def test_marks_of_all_planned_partitions_advance_and_none_goes_back() -> None:
+def test_marks_of_all_planned_partitions_advance_and_never_go_back() -> None:
     marks = {PartitionKey(NEW, "a", 0): 7, PartitionKey(OLD, "a", 1): 3}
     advanced = read(marks, {"a": NEW}).advanced({("a", 0): 5, ("a", 1): 2, ("a", 2): 0})
     assert advanced == {
@@ -483,7 +483,7 @@ def test_marks_of_all_planned_partitions_advance_and_none_goes_back() -> None:
     }
 
 
-def test_a_life_that_the_group_has_read_or_that_begins_at_its_beginning_goes_on() -> None:
+def test_topic_id_that_is_known_or_that_starts_at_0_is_accepted() -> None:
     marks = {
         PartitionKey(NEW, "a", 0): 7,
         PartitionKey(OLD, "a", 1): 3,

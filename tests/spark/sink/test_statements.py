@@ -203,7 +203,7 @@ def test_the_quarantine_can_be_a_statement(
     assert (sink.statistics().processed, sink.statistics().quarantined) == (1, 2)
 
 
-def test_a_column_that_cannot_be_staged_is_named_and_nothing_is_processed(
+def test_column_that_cannot_be_staged_is_named_and_nothing_is_processed(
     spark: "SparkSession", broker: Brokers, form: Form, ledger: Any, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
@@ -229,7 +229,7 @@ class OtherLedger:
 
 @pytest.mark.parametrize("what", ["effect", "quarantine"])
 @pytest.mark.parametrize("kind", ["delta", "other"])
-def test_a_ledger_without_statements_is_named_when_the_sink_is_made(
+def test_ledger_without_statements_is_named_when_the_sink_is_created(
     tmp_path: Path, kind: str, what: str
 ) -> None:
     ledger: Any = DeltaLedger(tmp_path / "table") if kind == "delta" else OtherLedger()
@@ -252,7 +252,7 @@ def test_a_ledger_without_statements_is_named_when_the_sink_is_made(
         (b"INSERT INTO effects VALUES (1)", "is a function of .* or a statement of SQL"),
     ],
 )
-def test_what_is_no_statement_is_refused_when_the_sink_is_made(
+def test_invalid_statement_is_rejected_when_the_sink_is_created(
     tmp_path: Path, what: str, sql: Any, says: str
 ) -> None:
     given: dict[str, Any] = {"effect": ADD, "brokers": "localhost:9092", what: sql}
@@ -263,7 +263,7 @@ def test_what_is_no_statement_is_refused_when_the_sink_is_made(
         IdempotentSink(ledger, GROUP, "id", **given)
 
 
-def test_a_statement_goes_to_the_executors(postgres_dsn: str) -> None:
+def test_statement_can_be_pickled_for_executors(postgres_dsn: str) -> None:
     with PostgresDatabase(postgres_dsn).ledger() as ledger:
         effect = ledger.statement(ADD)
         pickled = cloudpickle.dumps(effect)  # type: ignore[no-untyped-call]
