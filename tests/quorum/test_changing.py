@@ -142,7 +142,7 @@ def test_an_observer_that_has_caught_up_is_added_and_counts_from_the_append_on()
     assert VoterAnswer(0, 1, 2) in [answer.body for answer in leader.all(Answer)]
 
 
-def test_an_answer_may_come_with_the_append() -> None:
+def test_add_voter_can_be_answered_before_the_commit() -> None:
     """What a node that joins by itself asks for: it cannot fetch while it waits."""
     leader = alone()
     leader.ask(fetch_of(TWO, 7))
@@ -160,7 +160,7 @@ def test_an_answer_may_come_with_the_append() -> None:
     ],
     ids=["lags", "an older version", "says nothing"],
 )
-def test_a_voter_that_would_not_do_is_not_added(
+def test_unsuitable_voter_is_not_added(
     offset: int, versions: tuple[int, int] | None, error: type[KafkaError]
 ) -> None:
     leader = alone()
@@ -173,7 +173,7 @@ def test_a_voter_that_would_not_do_is_not_added(
     assert refusal(leader, RemoveVoter(TWO.key)) == VoterNotFoundError.code, "nothing is pending"
 
 
-def test_one_that_does_not_answer_is_given_up() -> None:
+def test_request_to_add_a_silent_voter_times_out() -> None:
     leader = alone()
     leader.ask(AddVoter(TWO, 100))
     leader.handle(Tick(leader.replica.deadline_ms))
@@ -190,7 +190,7 @@ def test_one_change_at_a_time() -> None:
         assert refusal(leader, asked) == RequestTimedOutError.code
 
 
-def test_a_change_that_is_not_committed_blocks_the_next_one_after_its_time_as_well() -> None:
+def test_uncommitted_change_blocks_the_next_one_even_after_its_timeout() -> None:
     leader = leading(ONE, TWO, THREE)
     leader.ask(RemoveVoter(THREE.key))
     leader.handle(Tick(leader.replica.now_ms + 2000))
@@ -216,11 +216,11 @@ def test_no_change_before_a_record_of_the_epoch_is_committed() -> None:
         (UpdateVoter(TWO, 3), UnknownLeaderEpochError),
     ],
 )
-def test_what_makes_no_sense_is_refused(asked: Body, error: type[KafkaError]) -> None:
+def test_invalid_change_is_rejected(asked: Body, error: type[KafkaError]) -> None:
     assert refusal(leading(ONE, TWO), asked) == error.code
 
 
-def test_the_last_voter_stays() -> None:
+def test_last_voter_cannot_be_removed() -> None:
     assert refusal(alone(), RemoveVoter(ONE.key)) == InvalidRequestError.code
 
 
@@ -230,7 +230,7 @@ def test_static_voters_do_not_change() -> None:
     assert refusal(leader, AddVoter(TWO, 1000)) == UnsupportedVersionError.code
 
 
-def test_who_does_not_lead_refuses() -> None:
+def test_follower_rejects_changes() -> None:
     follower = driven(ONE, log_of(ONE, TWO), ElectionState(5, leader_id=2))
     assert refusal(follower, RemoveVoter(TWO.key)) == NotLeaderOrFollowerError.code
 
@@ -238,7 +238,7 @@ def test_who_does_not_lead_refuses() -> None:
 # Removing and updating.
 
 
-def test_a_leader_that_is_removed_resigns_once_that_is_committed() -> None:
+def test_removed_leader_resigns_after_the_commit() -> None:
     leader = leading(ONE, TWO)
     leader.ask(RemoveVoter(ONE.key))
     assert voters_appended(leader) == [2]
@@ -252,7 +252,7 @@ def test_a_leader_that_is_removed_resigns_once_that_is_committed() -> None:
     assert leader.replica.state == "Observer"
 
 
-def test_who_may_have_been_removed_stands_for_election_until_it_is_known() -> None:
+def test_voter_with_an_uncommitted_removal_still_stands_for_election() -> None:
     """Its log is the longest: of two voters the other one cannot win without its vote."""
     sets = (VoterSet(3, (ONE, TWO), 1), VoterSet(6, (TWO,), 1))
     replica = driven(ONE, LogState.loaded(6, EPOCHS, voter_sets=sets), ElectionState(1, 1))
@@ -263,7 +263,7 @@ def test_who_may_have_been_removed_stands_for_election_until_it_is_known() -> No
     assert replica.replica.leader_id == 1
 
 
-def test_endpoints_are_updated_by_the_voter_itself() -> None:
+def test_voter_updates_its_endpoints() -> None:
     moved = TWO._replace(endpoints=(VoterEndpoint("CONTROLLER", "other", 9),))
     follower = driven(moved, log_of(ONE, TWO), ElectionState(2, leader_id=1))
     follower.fetched(FetchAnswer(0, 1, 2, 6))
@@ -290,7 +290,7 @@ def test_an_observer_that_has_caught_up_asks_to_be_added() -> None:
     assert body == AddVoter(THREE, 2000, False, 2)
 
 
-def test_the_voter_with_its_node_id_is_removed_first() -> None:
+def test_old_voter_with_the_same_node_id_is_removed_first() -> None:
     assert joining(NEW_TWO, ONE, TWO).only(Send).body == RemoveVoter(TWO.key, 2)
 
 
@@ -304,7 +304,7 @@ def fetched(change: VoterSetChange) -> Driven:
     return follower
 
 
-def test_a_voter_set_counts_at_once_and_is_given_up_with_its_record() -> None:
+def test_voter_set_applies_at_once_and_is_dropped_with_its_record() -> None:
     follower = fetched(VoterSetChange((ONE, TWO, THREE), None))
     assert follower.replica.voters == (ONE.key, TWO.key, THREE.key)
     follower.handle(Appended(0, 6))
@@ -326,9 +326,7 @@ def test_the_first_epoch_of_a_new_quorum_puts_its_voters_in_the_log() -> None:
 # Who is believed.
 
 
-def test_a_candidate_that_the_own_log_does_not_name_gets_a_vote_unless_a_leader_is_at_work() -> (
-    None
-):
+def test_candidate_missing_from_the_log_gets_a_vote_unless_a_leader_is_active() -> None:
     asked = Vote(THREE.key, ONE.key, 6, OffsetAndEpoch(9, 5), False)
     replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
     replica.ask(asked)
@@ -340,7 +338,7 @@ def test_a_candidate_that_the_own_log_does_not_name_gets_a_vote_unless_a_leader_
     assert follower.replica.leader_epoch == 5
 
 
-def test_a_voter_that_was_removed_and_is_in_a_later_epoch_ends_the_one_at_work() -> None:
+def test_removed_voter_in_a_later_epoch_ends_the_current_one() -> None:
     """It follows nobody of an earlier epoch, and so would never hear of its removal."""
     sets = VoterSet(2, (ONE, TWO, THREE), 1), VoterSet(5, (ONE, TWO), 1)
     log = LogState.loaded(6, EPOCHS, voter_sets=sets)
@@ -358,7 +356,7 @@ def test_a_voter_that_was_removed_and_is_in_a_later_epoch_ends_the_one_at_work()
     assert observer.replica.leader_epoch == 5
 
 
-def test_a_controller_that_its_own_log_does_not_name_votes_as_the_replica_that_it_is() -> None:
+def test_controller_missing_from_its_log_votes_with_its_directory_id() -> None:
     observer = driven(THREE, log_of(ONE, TWO), ElectionState(5))
     asked = Vote(ONE.key, THREE.key, 6, OffsetAndEpoch(9, 5), False)
     observer.ask(asked._replace(voter=THREE.key._replace(directory_id=bytes(16))))
@@ -367,14 +365,14 @@ def test_a_controller_that_its_own_log_does_not_name_votes_as_the_replica_that_i
     assert observer.only(Answer).body == VoteAnswer(0, -1, 6, True)
 
 
-def test_a_leader_that_the_own_log_does_not_name_is_followed() -> None:
+def test_leader_missing_from_the_log_is_followed() -> None:
     replica = driven(ONE, log_of(ONE, TWO), ElectionState(5))
     replica.ask(BeginQuorumEpoch(3, ONE.key, 6))
     assert replica.only(Answer).body == EpochAnswer(0, 3, 6)
     assert replica.replica.leader_id == 3
 
 
-def test_a_node_that_knows_nobody_asks_whom_its_settings_name() -> None:
+def test_node_without_voters_asks_its_bootstrap_servers() -> None:
     node = driven(THREE, LogState(), ElectionState(0), bootstrap=(-2,))
     assert node.only(Send).node_id == -2
     node.fetched(FetchAnswer(NotLeaderOrFollowerError.code, 1, 4))
@@ -382,7 +380,7 @@ def test_a_node_that_knows_nobody_asks_whom_its_settings_name() -> None:
     assert node.replica.state == "Observer"
 
 
-def test_a_change_of_the_voters_is_told_to_whoever_waits_for_records() -> None:
+def test_change_of_the_voters_completes_waiting_fetches() -> None:
     """Its commit needs their fetches: with this one held back it would wait until the fetch is due."""
     leader = leading(ONE, TWO, THREE)
     leader.ask(fetch_of(TWO, 7)._replace(wait_ms=500, high_watermark=7))

@@ -140,7 +140,7 @@ def answered(body: Body, response: QuorumResponse, version: int) -> Heard:
 
 
 @given(requests, st.data())
-def test_a_request_comes_back_as_it_was(body: Body, data: st.DataObject) -> None:
+def test_request_round_trips(body: Body, data: st.DataObject) -> None:
     _, lowest, highest = api_versions(body)
     version = data.draw(st.integers(lowest, highest))
     message = in_version(body, encode_request(ENVELOPE, body), version)
@@ -150,7 +150,7 @@ def test_a_request_comes_back_as_it_was(body: Body, data: st.DataObject) -> None
 
 
 @given(requests, st.data())
-def test_an_answer_comes_back_as_it_was(body: Body, data: st.DataObject) -> None:
+def test_reply_round_trips(body: Body, data: st.DataObject) -> None:
     answer: AnswerBody
     records = b""
     if isinstance(body, Vote):
@@ -179,7 +179,7 @@ VOTE = Vote(OWN, OWN, 5, OffsetAndEpoch(10, 4), pre_vote=False)
 
 
 @pytest.mark.parametrize("error_code", [6, 74, 76])
-def test_a_refused_fetch_tells_leader_and_epoch_alone(error_code: int) -> None:
+def test_rejected_fetch_contains_only_leader_and_epoch(error_code: int) -> None:
     answer = FetchAnswer(error_code, 2, 7)
     response = encode_answer(FETCH, answer, LEADER)
     assert answered(FETCH, response, 17) == Heard(answer, LEADER)
@@ -241,12 +241,12 @@ def consumer() -> FetchRequest:
     "request_",
     [other_topic(), other_partition(), two_partitions(), no_time(), consumer(), VoteRequest()],
 )
-def test_what_does_not_ask_about_the_metadata_log_is_refused(request_: QuorumRequest) -> None:
+def test_request_about_another_topic_is_rejected(request_: QuorumRequest) -> None:
     refusal = decode_request(ENVELOPE, request_)
     assert getattr(refusal, "error_code", None) == InvalidRequestError.code
 
 
-def test_a_vote_of_version_0_is_for_who_receives_it_and_by_a_replica_without_directory() -> None:
+def test_vote_of_version_0_is_for_its_receiver_and_from_a_replica_without_a_directory() -> None:
     message = in_version(VOTE, VoteRequest(topics=other_topic().topics), 0)
     assert isinstance(message, VoteRequest)
     message.topics[0].topic_name = "__cluster_metadata"
@@ -256,7 +256,7 @@ def test_a_vote_of_version_0_is_for_who_receives_it_and_by_a_replica_without_dir
 
 
 @pytest.mark.parametrize("response", [VoteResponse(error_code=8), FetchResponse(), VoteResponse()])
-def test_an_answer_that_says_nothing_is_none(response: QuorumResponse) -> None:
+def test_reply_without_content_is_dropped(response: QuorumResponse) -> None:
     assert decode_answer(response) == Heard(None, None)
 
 
@@ -266,7 +266,7 @@ def test_batches_are_cut_where_they_end() -> None:
 
 
 @pytest.mark.parametrize("left", [1, 11, 12, 60, 67])
-def test_a_part_of_a_batch_at_the_end_is_left_out(left: int) -> None:
+def test_incomplete_batch_at_the_end_is_skipped(left: int) -> None:
     assert [one.base_offset for one in cut(batch(10, 4, 3) + batch(13, 5, 1)[:left])] == [10]
 
 
@@ -284,7 +284,7 @@ def test_a_damaged_batch_is_not_used(at: int) -> None:
 
 
 @pytest.mark.parametrize("epoch", [EPOCH_MAX + 1, 2**31 - 1])
-def test_an_epoch_that_leaves_none_for_later_is_not_believed(epoch: int) -> None:
+def test_epoch_without_a_successor_is_rejected(epoch: int) -> None:
     """One frame would have ended the quorum: the next epoch has to be a number of 32 bits."""
     begin = BeginQuorumEpoch(1, ENVELOPE.key, epoch)
     refused = decode_request(ENVELOPE, encode_request(ENVELOPE, begin))
@@ -295,7 +295,7 @@ def test_an_epoch_that_leaves_none_for_later_is_not_believed(epoch: int) -> None
 
 
 @given(voter_requests)
-def test_a_change_of_the_voters_comes_back_as_it_was(body: Body) -> None:
+def test_change_of_the_voters_round_trips(body: Body) -> None:
     message = in_version(body, encode_request(ENVELOPE, body), api_versions(body).max)
     assert decode_request(ENVELOPE, message) == body
 
@@ -304,7 +304,7 @@ VOTER = Voter(OWN, (VoterEndpoint("CONTROLLER", "h", 1),))
 
 
 @pytest.mark.parametrize("body", [AddVoter(VOTER, 10), RemoveVoter(OWN), UpdateVoter(VOTER, 5)])
-def test_changes_of_another_clusters_voters_are_refused(body: Body) -> None:
+def test_changes_of_the_voters_of_another_cluster_are_rejected(body: Body) -> None:
     stranger = ENVELOPE._replace(cluster_id="another")
     refusal = decode_request(ENVELOPE, encode_request(stranger, body))
     assert getattr(refusal, "error_code", None) == InconsistentClusterIdError.code
@@ -320,13 +320,13 @@ def test_changes_of_another_clusters_voters_are_refused(body: Body) -> None:
         UpdateVoter(VOTER._replace(endpoints=VOTER.endpoints * (LISTENERS_MAX + 1)), 5),
     ],
 )
-def test_a_voter_that_nobody_could_reach_or_with_too_many_listeners_is_refused(body: Body) -> None:
+def test_voter_without_a_reachable_listener_or_with_too_many_is_rejected(body: Body) -> None:
     refusal = decode_request(ENVELOPE, encode_request(ENVELOPE, body))
     assert getattr(refusal, "error_code", None) == InvalidRequestError.code
 
 
 @pytest.mark.parametrize("body", [AddVoter(VOTER, 10), RemoveVoter(OWN), UpdateVoter(VOTER, 5)])
-def test_an_answer_to_a_change_says_what_was_refused(body: Body) -> None:
+def test_reply_to_a_change_contains_its_error(body: Body) -> None:
     leader = (2, 7) if isinstance(body, UpdateVoter) else (-1, -1)
     response = encode_answer(body, VoterAnswer(7, 2, 7, "why"), LEADER)
     heard = answered(body, response, api_versions(body).max)
@@ -334,7 +334,7 @@ def test_an_answer_to_a_change_says_what_was_refused(body: Body) -> None:
     assert heard.leader == (LEADER if isinstance(body, UpdateVoter) else None)
 
 
-def test_a_node_says_which_kraft_version_it_supports() -> None:
+def test_reply_contains_the_supported_kraft_versions() -> None:
     feature = ApiVersionsResponse.SupportedFeatureKey(
         name="kraft.version", min_version=0, max_version=1
     )
@@ -344,7 +344,7 @@ def test_a_node_says_which_kraft_version_it_supports() -> None:
     assert answered(asked, ApiVersionsResponse(api_keys=[]), 4).answer == VersionsAnswer(0)
 
 
-def test_a_batch_of_control_records_tells_of_the_voters() -> None:
+def test_batch_of_control_records_contains_the_voters() -> None:
     records = quorum_records_of(VoterSet(0, (VOTER,), 1))
     content = encode_snapshot((), 3, 1000, records)
     changes = [one.change for one in cut(content) if one.change is not None]

@@ -50,7 +50,7 @@ def leave_behind(cluster: Cluster, count: int = 10) -> tuple[int, OffsetAndEpoch
     return away, one.take_snapshot()
 
 
-def test_a_follower_that_was_away_goes_on_behind_a_snapshot(cluster: Cluster) -> None:
+def test_follower_that_was_down_continues_after_a_snapshot(cluster: Cluster) -> None:
     away, snapshot_id = leave_behind(cluster)
     cluster.start(away)
     back = cluster.up[away]
@@ -67,7 +67,9 @@ def test_a_follower_that_was_away_goes_on_behind_a_snapshot(cluster: Cluster) ->
     assert back.committed == leader.committed
 
 
-def test_one_that_has_several_parts(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_of_several_parts_is_installed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     away, _ = leave_behind(cluster, 60)
     stored: list[int] = []
     store = SnapshotParts.store
@@ -85,7 +87,7 @@ def test_one_that_has_several_parts(cluster: Cluster, monkeypatch: pytest.Monkey
     assert len(back.replaced[0].replay.image().topics.by_name) == 60
 
 
-def test_one_that_is_damaged_is_fetched_again(
+def test_damaged_snapshot_is_fetched_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     away, _ = leave_behind(cluster)
@@ -106,7 +108,7 @@ def test_one_that_is_damaged_is_fetched_again(
     assert [line for line in caplog.messages if "was not installed" in line]
 
 
-def test_a_disk_that_is_full_for_a_while(
+def test_snapshot_is_installed_after_the_disk_was_full(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     away, _ = leave_behind(cluster)
@@ -126,7 +128,7 @@ def test_a_disk_that_is_full_for_a_while(
     assert [line for line in caplog.messages if "no space" in line]
 
 
-def test_a_kill_between_any_two_steps_leaves_a_node_that_comes_back(
+def test_node_killed_between_any_two_steps_recovers(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory is copied before each step, as a kill at that point would leave it."""
@@ -186,7 +188,9 @@ def parts(tmp_path: Path) -> SnapshotParts:
 WHOLE = encode_snapshot([FEATURE, topic(1)], 3, 1000)
 
 
-def test_parts_make_what_was_read(parts: SnapshotParts, tmp_path: Path) -> None:
+def test_stored_parts_equal_the_snapshot_that_was_read(
+    parts: SnapshotParts, tmp_path: Path
+) -> None:
     DataDirectory(tmp_path).write_snapshot(*ID, WHOLE)
     assert parts.read(OffsetAndEpoch(9, 4), 0, 10) is None
     first = parts.read(ID, 0, 100)
@@ -203,7 +207,7 @@ def test_parts_make_what_was_read(parts: SnapshotParts, tmp_path: Path) -> None:
     assert loaded.replay.image().offset == 8
 
 
-def test_a_part_follows_the_one_before(parts: SnapshotParts) -> None:
+def test_part_must_follow_the_previous_one(parts: SnapshotParts) -> None:
     parts.store(ID, 0, b"abc")
     with pytest.raises(StorageError, match="cannot write"):
         parts.store(ID, 2, b"d")
@@ -221,7 +225,7 @@ def test_a_part_follows_the_one_before(parts: SnapshotParts) -> None:
         with_a_malformed_record(WHOLE),
     ],
 )
-def test_what_is_no_whole_snapshot_gets_no_name(
+def test_invalid_snapshot_gets_no_name(
     parts: SnapshotParts, tmp_path: Path, content: bytes
 ) -> None:
     parts.store(ID, 0, content)
@@ -230,7 +234,9 @@ def test_what_is_no_whole_snapshot_gets_no_name(
     assert DataDirectory(tmp_path).snapshots() == []
 
 
-def test_nothing_is_written_to_what_stands_in_the_way(parts: SnapshotParts, tmp_path: Path) -> None:
+def test_symbolic_link_in_place_of_a_part_is_not_written_to(
+    parts: SnapshotParts, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"theirs")
     fetched = DataDirectory(tmp_path).fetched_path(ID)

@@ -96,12 +96,12 @@ TestLogs = Logs.TestCase
         (Batch(0, 2, 1, b""), Batch(1, 1, 1, b"")),
     ],
 )
-def test_batches_that_do_not_follow_are_a_bug(batches: tuple[Batch, ...]) -> None:
+def test_batches_that_do_not_follow_the_log_are_a_bug(batches: tuple[Batch, ...]) -> None:
     with pytest.raises(AssertionError):
         LogState().appending(batches)
 
 
-def test_writes_complete_in_their_order() -> None:
+def test_writes_complete_in_order() -> None:
     log = LogState().appending((Batch(0, 1, 2, b""),)).truncating(1)
     with pytest.raises(AssertionError, match="in order"):
         log.written(TRUNCATION)
@@ -124,25 +124,23 @@ FIRST = OffsetAndEpoch(4, 1)
         (OffsetAndEpoch(99, 1), True),
     ],
 )
-def test_a_snapshot_that_the_log_does_not_reach_replaces_it(
-    newest: OffsetAndEpoch, is_replaced: bool
-) -> None:
+def test_snapshot_beyond_the_log_replaces_it(newest: OffsetAndEpoch, is_replaced: bool) -> None:
     """A crash may have come after the snapshot got its name and before the log was empty."""
     found = recovered(4, 8, EPOCHS, [newest, FIRST, OffsetAndEpoch(2, 1)])
     kept = LogState.loaded(8, EPOCHS, FIRST, newest)
     assert found == (LogState.of_snapshot(newest) if is_replaced else kept, is_replaced)
 
 
-def test_a_log_that_was_about_to_lose_its_beginning_counts_from_the_oldest_snapshot_on() -> None:
+def test_log_whose_start_was_about_to_be_deleted_starts_at_the_oldest_snapshot() -> None:
     found = recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1), OffsetAndEpoch(6, 1)])
     assert found == (LogState.loaded(8, EPOCHS, OffsetAndEpoch(6, 1)), False)
 
 
-def test_a_log_without_a_snapshot_of_what_is_before_is_damaged() -> None:
+def test_log_without_a_snapshot_of_its_deleted_start_is_damaged() -> None:
     with pytest.raises(ValueError, match="offset 4"):
         recovered(4, 8, EPOCHS, [OffsetAndEpoch(2, 1)])
 
 
-def test_what_a_cluster_was_formatted_with_is_no_snapshot_of_a_log() -> None:
+def test_bootstrap_snapshot_of_a_formatted_directory_is_ignored() -> None:
     found = recovered(0, 2, (EpochStart(1, 0),), [OffsetAndEpoch(0, 0)])
     assert found == (LogState.loaded(2, (EpochStart(1, 0),)), False)

@@ -27,7 +27,7 @@ def fetched(offset: int) -> AppendFetched:
     return AppendFetched((Batch(offset, 1, 1, b"%d" % offset),))
 
 
-def test_a_write_that_found_the_disk_full_is_made_again_while_the_reserve_gives() -> None:
+def test_write_to_a_full_disk_is_retried_while_the_reserve_releases_space() -> None:
     commands, completions, done, steps = Commands(), Completions(), list[object](), [True, False]
     writes = LogWrites(cast("Core", commands), completions, done.append, lambda: steps.pop(0))
     writes.add(fetched(3))
@@ -42,7 +42,7 @@ def test_a_write_that_found_the_disk_full_is_made_again_while_the_reserve_gives(
     assert done[1:] == [Appended(KafkaStorageError.code, -1)]
 
 
-def test_an_error_that_is_none_of_space_takes_nothing_of_the_reserve() -> None:
+def test_other_errors_than_a_full_disk_release_no_reserve() -> None:
     commands, completions, done = Commands(), Completions(), list[object]()
     writes = LogWrites(cast("Core", commands), completions, done.append, lambda: not done)
     writes.add(fetched(3))

@@ -94,7 +94,7 @@ def test_a_static_voter_describes_itself_once_to_a_leader(code: int) -> None:
         follower.replica = follower.replica._replace(now_ms=later)
 
 
-def test_a_description_that_was_refused_is_sent_again_after_a_while() -> None:
+def test_rejected_description_is_sent_again_later() -> None:
     follower = following()
     assert answered(follower, RequestTimedOutError.code) == ["Fetch"]
     follower.fetched(FetchAnswer(0, 2, 4, -1))
@@ -108,7 +108,7 @@ def test_a_description_that_was_refused_is_sent_again_after_a_while() -> None:
 # A leader.
 
 
-def test_the_version_and_the_voters_come_into_the_log_before_the_records() -> None:
+def test_version_and_voters_are_appended_before_the_records() -> None:
     leader = leading(THREE, TWO)
     assert leader.replica.kraft_version_problem(1) is None
     leader.handle(RAISING)
@@ -128,7 +128,7 @@ def test_the_version_and_the_voters_come_into_the_log_before_the_records() -> No
     assert leader.only(Append) == Append(4, [b"r"]), "it is raised once"
 
 
-def test_a_voter_of_another_node_or_without_the_level_is_refused() -> None:
+def test_voter_of_another_node_or_without_the_level_is_rejected() -> None:
     leader = leading()
     four = TWO._replace(key=ReplicaKey(4, bytes(range(16))))
     assert answer_to(leader, UpdateVoter(four, 4)) == VoterNotFoundError.code
@@ -160,7 +160,7 @@ def test_a_leader_without_the_descriptions_of_its_epoch_does_not_raise_the_versi
     assert leader.replica.can_propose
 
 
-def test_an_epoch_of_static_voters_begins_without_them() -> None:
+def test_epoch_of_static_voters_starts_without_voter_records() -> None:
     leader = driven()
     leader.wait_for("Prospective")
     leader.vote_of(2, granted=True)

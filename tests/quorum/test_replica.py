@@ -169,7 +169,7 @@ def fetch_of(replica: ReplicaKey, offset: int, last_epoch: int, epoch: int = 6) 
     return Fetch(replica, epoch, offset, last_epoch, 0)
 
 
-def test_it_is_a_quorum_to_who_reads_it() -> None:
+def test_replica_implements_the_quorum_protocol() -> None:
     quorum: MetadataQuorum[ReplicaEvent, ReplicaOutput] = leader().replica
     assert (quorum.leader_id, quorum.leader_epoch, quorum.log_end_offset) == (1, 6, 7)
     assert (quorum.high_watermark, quorum.can_propose) == (0, False)
@@ -204,7 +204,7 @@ def test_a_node_votes_once() -> None:
 # Votes (contract/replication.md#K1, #K3, #K5).
 
 
-def test_a_vote_is_answered_when_it_is_on_the_disk() -> None:
+def test_vote_is_answered_after_it_is_written() -> None:
     driven = Driven()
     driven.persists = False
     driven.ask(vote(6))
@@ -238,7 +238,7 @@ def test_a_replica_votes_once_in_an_epoch() -> None:
     ],
 )
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_votes_go_to_logs_that_are_not_behind(
+def test_votes_are_granted_to_logs_that_are_up_to_date(
     last: OffsetAndEpoch, granted: bool, pre_vote: bool
 ) -> None:
     driven = Driven()
@@ -247,7 +247,7 @@ def test_votes_go_to_logs_that_are_not_behind(
     assert driven.only(Answer).body == VoteAnswer(0, -1, epoch, granted)
 
 
-def test_a_pre_vote_changes_nothing_on_the_disk() -> None:
+def test_pre_vote_writes_nothing() -> None:
     driven = Driven()
     driven.ask(vote(5, pre_vote=True))
     assert driven.outputs == [Answer(1, VoteAnswer(0, -1, 5, True))]
@@ -268,13 +268,13 @@ def test_a_pre_vote_changes_nothing_on_the_disk() -> None:
         (vote(5, last=OffsetAndEpoch(9, 6), pre_vote=True), InvalidRequestError),
     ],
 )
-def test_a_vote_that_cannot_be_given_changes_nothing(asked: Vote, error: type[KafkaError]) -> None:
+def test_rejected_vote_changes_nothing(asked: Vote, error: type[KafkaError]) -> None:
     driven = Driven()
     driven.ask(asked)
     assert driven.outputs == [Answer(1, VoteAnswer(error.code, -1, 5, False))]
 
 
-def test_a_follower_that_hears_its_leader_refuses_pre_votes() -> None:
+def test_follower_with_an_active_leader_rejects_pre_votes() -> None:
     driven = follower()
     asked = vote(5, pre_vote=True, candidate=THREE)
     driven.ask(asked)
@@ -312,7 +312,7 @@ def test_an_epoch_rises_only_once_a_majority_would_vote() -> None:
     assert append.values == [value]
 
 
-def test_a_replica_that_lost_its_leader_alone_follows_it_again() -> None:
+def test_replica_that_alone_lost_its_leader_follows_it_again() -> None:
     driven = follower()
     driven.wait_for("Prospective")
     driven.vote_of(3, granted=False)
@@ -333,7 +333,7 @@ def test_a_lost_election_is_followed_by_a_pause_and_a_pre_vote() -> None:
     assert all(send.body.epoch == 6 for send in driven.all(Send))
 
 
-def test_a_node_that_is_another_replica_now_is_asked_once() -> None:
+def test_node_with_another_replica_key_is_asked_once() -> None:
     driven = Driven()
     driven.wait_for("Prospective")
     correlation = next(number for number, node, _ in driven.replica.sent if node == 3)
@@ -363,7 +363,7 @@ def test_a_node_that_is_another_replica_now_is_asked_once() -> None:
         (ElectionState(2, 1, ONE), "Unattached"),
     ],
 )
-def test_a_restart_leads_in_a_later_epoch_or_not_at_all(state: ElectionState, name: str) -> None:
+def test_restarted_replica_leads_only_in_a_later_epoch(state: ElectionState, name: str) -> None:
     driven = Driven(state=state)
     assert driven.replica.state == name
     assert driven.replica.leader_epoch == max(state.epoch, LOG.last_epoch)
@@ -386,7 +386,7 @@ def test_timeouts_differ_by_the_seed() -> None:
 # Leaders (contract/replication.md#K2, #K4).
 
 
-def test_what_a_majority_has_synced_is_committed_from_the_own_epoch_on() -> None:
+def test_records_synced_by_a_majority_are_committed_from_the_own_epoch_on() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 6, 3))
     assert driven.all(Advanced) == [], (
@@ -397,7 +397,7 @@ def test_what_a_majority_has_synced_is_committed_from_the_own_epoch_on() -> None
     assert driven.only(Answer).body == FetchAnswer(0, 1, 6, 7), "the follower learns it at once"
 
 
-def test_a_new_leader_tells_no_high_watermark_before_a_record_of_its_epoch_is_committed() -> None:
+def test_new_leader_sends_no_high_watermark_before_a_commit_in_its_epoch() -> None:
     """Its followers may know of a later one, and Apache Kafka's end themselves where it goes back."""
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 4))
@@ -411,7 +411,7 @@ def test_a_new_leader_tells_no_high_watermark_before_a_record_of_its_epoch_is_co
     assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 7)] * 2
 
 
-def test_a_follower_keeps_what_it_knows_while_its_leader_knows_of_no_high_watermark() -> None:
+def test_follower_keeps_its_high_watermark_while_the_leader_has_none() -> None:
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 4))
     driven.fetched(FetchAnswer(0, 2, 5, -1))
@@ -432,14 +432,14 @@ def test_a_leader_counts_itself_once_it_has_synced() -> None:
     assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 8)] * 2
 
 
-def test_observers_and_replaced_disks_do_not_count() -> None:
+def test_observers_and_replaced_disks_do_not_count_for_the_majority() -> None:
     driven = leader()
     driven.ask(fetch_of(OBSERVER, 7, 6))
     driven.ask(fetch_of(TWO._replace(directory_id=bytes(16)), 7, 6))
     assert driven.replica.high_watermark == 0
 
 
-def test_an_old_fetch_that_comes_late_takes_nothing_back() -> None:
+def test_delayed_fetch_does_not_lower_the_progress_of_a_voter() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     driven.handle(PROPOSAL)
@@ -461,7 +461,9 @@ def test_an_old_fetch_that_comes_late_takes_nothing_back() -> None:
         (fetch_of(TWO, 9, 6), OffsetAndEpoch(7, 6)),
     ],
 )
-def test_a_log_that_differs_is_told_where(fetch: Fetch, diverging: OffsetAndEpoch | None) -> None:
+def test_diverging_log_gets_the_point_of_divergence(
+    fetch: Fetch, diverging: OffsetAndEpoch | None
+) -> None:
     driven = leader()
     driven.ask(fetch)
     answer = driven.only(Answer)
@@ -502,19 +504,19 @@ def test_a_log_that_ends_before_the_leaders_start_gets_the_snapshots_id(
         (fetch_of(TWO, 6, 7), InvalidRequestError),
     ],
 )
-def test_a_fetch_is_answered_in_its_own_epoch(fetch: Fetch, error: type[KafkaError]) -> None:
+def test_fetch_of_another_epoch_is_rejected(fetch: Fetch, error: type[KafkaError]) -> None:
     driven = leader()
     driven.ask(fetch)
     assert driven.outputs[0] == Answer(1, FetchAnswer(error.code, 1, 6))
 
 
-def test_a_follower_answers_a_fetch_with_its_leader() -> None:
+def test_follower_answers_a_fetch_with_the_id_of_its_leader() -> None:
     driven = follower()
     driven.ask(fetch_of(THREE, 6, 3, epoch=5))
     assert driven.outputs == [Answer(1, FetchAnswer(NotLeaderOrFollowerError.code, 2, 5))]
 
 
-def test_a_fetch_waits_for_something_to_say() -> None:
+def test_fetch_waits_for_new_records_or_a_higher_high_watermark() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     driven.ask(fetch_of(TWO, 7, 6)._replace(high_watermark=7))
@@ -541,7 +543,7 @@ def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
     assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (TWO, THREE))}
 
 
-def test_a_fetch_that_waited_in_a_queue_shows_the_time_at_which_it_came() -> None:
+def test_queued_fetch_counts_with_its_time_of_arrival() -> None:
     driven = leader()
     came = driven.replica.now_ms
     driven.handle(Tick(came + 2900))
@@ -552,7 +554,7 @@ def test_a_fetch_that_waited_in_a_queue_shows_the_time_at_which_it_came() -> Non
     assert driven.replica.state == "Resigned"
 
 
-def test_a_later_epoch_ends_a_leader_whose_batch_is_in_doubt_then() -> None:
+def test_later_epoch_ends_a_leader_whose_batch_is_then_in_doubt() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     driven.ask(fetch_of(THREE, 7, 6)._replace(high_watermark=7))
@@ -586,7 +588,7 @@ def test_a_leader_that_resigns_names_the_longest_logs_first() -> None:
 
 
 @pytest.mark.parametrize("change", ["deposed", "cleaned", "none"])
-def test_an_answer_that_was_held_back_reads_what_is_still_there(change: str) -> None:
+def test_delayed_reply_reads_only_records_that_still_exist(change: str) -> None:
     driven = Driven()
     driven.wait_for("Prospective")
     driven.vote_of(2, granted=True)
@@ -609,7 +611,7 @@ def test_an_answer_that_was_held_back_reads_what_is_still_there(change: str) -> 
 # Followers (contract/replication.md#K6).
 
 
-def test_a_follower_reports_what_it_has_synced_and_commits_what_the_leader_says() -> None:
+def test_follower_reports_its_synced_records_and_takes_the_high_watermark_of_the_leader() -> None:
     driven = follower()
     assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0)
     batches = Batch(6, 5, 1, b"x"), Batch(7, 5, 2, b"y")
@@ -657,7 +659,7 @@ def test_a_follower_truncates_by_epoch(diverging: OffsetAndEpoch, end: int) -> N
     assert driven.only(Send).body == Fetch(ONE, 5, end, last_epoch, 0)
 
 
-def test_nothing_committed_is_ever_cut() -> None:
+def test_committed_records_are_never_truncated() -> None:
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 6))
     assert driven.replica.high_watermark == 6
@@ -670,7 +672,7 @@ def test_nothing_committed_is_ever_cut() -> None:
 SNAPSHOT_ID = OffsetAndEpoch(20, 4)
 
 
-def test_a_replica_asks_for_the_bytes_of_its_settings() -> None:
+def test_fetches_use_the_configured_sizes() -> None:
     config = QuorumConfig(fetch_bytes_max=500, snapshot_bytes_max=70)
     driven = Driven(state=ElectionState(5, leader_id=2), config=config)
     assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0, bytes_max=500)
@@ -689,7 +691,7 @@ def downloading() -> Driven:
     return driven
 
 
-def test_a_snapshot_takes_the_place_of_log_and_image() -> None:
+def test_snapshot_replaces_the_log_and_the_image() -> None:
     """contract/replication.md#K6."""
     driven = downloading()
     driven.fetched(part(0, b"abcdef"))
@@ -715,20 +717,20 @@ def test_a_snapshot_takes_the_place_of_log_and_image() -> None:
         part(0, b"a", size=2**62),
     ],
 )
-def test_what_is_not_the_next_part_ends_the_download(answer: SnapshotAnswer) -> None:
+def test_unexpected_part_ends_the_download(answer: SnapshotAnswer) -> None:
     driven = downloading()
     assert driven.fetched(answer) == []
     driven.tick()
     assert isinstance(driven.only(Send).body, Fetch)
 
 
-def test_a_snapshot_does_not_change_its_size_half_way() -> None:
+def test_change_of_the_snapshot_size_ends_the_download() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abc"))
     assert driven.fetched(part(3, b"d", size=11)) == []
 
 
-def test_a_part_that_does_not_come_is_asked_for_again() -> None:
+def test_missing_part_is_requested_again() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abc"))
     ((correlation, _, _),) = driven.replica.sent
@@ -737,7 +739,7 @@ def test_a_part_that_does_not_come_is_asked_for_again() -> None:
     assert driven.only(Send).body == FetchSnapshot(ONE, 5, SNAPSHOT_ID, 3)
 
 
-def test_each_part_counts_as_an_answer_of_the_leader() -> None:
+def test_each_part_counts_as_a_reply_of_the_leader() -> None:
     driven = downloading()
     before = driven.replica.deadline_ms
     driven.handle(Tick(before - 1))
@@ -746,7 +748,7 @@ def test_each_part_counts_as_an_answer_of_the_leader() -> None:
     driven.wait_for("Prospective")
 
 
-def test_another_leader_is_asked_for_records_first() -> None:
+def test_new_leader_is_first_asked_for_records() -> None:
     """Its snapshots are other bytes."""
     driven = downloading()
     driven.fetched(part(0, b"abc"))
@@ -754,7 +756,7 @@ def test_another_leader_is_asked_for_records_first() -> None:
     assert driven.only(Send).body == Fetch(ONE, 6, 6, 3, 0)
 
 
-def test_a_snapshot_that_cannot_be_installed_is_fetched_again_later() -> None:
+def test_snapshot_that_could_not_be_installed_is_fetched_again_later() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abc", size=3))
     assert driven.handle(SnapshotInstalled(None)) == []
@@ -765,7 +767,7 @@ def test_a_snapshot_that_cannot_be_installed_is_fetched_again_later() -> None:
     assert driven.replica.now_ms == 1000
 
 
-def test_a_snapshot_that_lacks_what_is_committed_here_is_not_fetched() -> None:
+def test_snapshot_below_the_high_watermark_is_not_fetched() -> None:
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 6))
     assert driven.replica.high_watermark == 6
@@ -775,7 +777,7 @@ def test_a_snapshot_that_lacks_what_is_committed_here_is_not_fetched() -> None:
     assert isinstance(driven.only(Send).body, Fetch)
 
 
-def test_a_leader_gives_parts_in_its_epoch_and_takes_them_for_fetches() -> None:
+def test_leader_serves_parts_in_its_epoch_and_counts_them_as_fetches() -> None:
     driven = leader()
     for epoch, error in ((5, FencedLeaderEpochError), (7, UnknownLeaderEpochError)):
         driven.ask(FetchSnapshot(TWO, epoch, SNAPSHOT_ID, 0))
@@ -787,7 +789,7 @@ def test_a_leader_gives_parts_in_its_epoch_and_takes_them_for_fetches() -> None:
         assert driven.replica.state == "Leader"
 
 
-def test_a_follower_sends_a_download_to_its_leader() -> None:
+def test_follower_redirects_a_download_to_its_leader() -> None:
     driven = follower()
     driven.ask(FetchSnapshot(THREE, 5, SNAPSHOT_ID, 0))
     assert driven.only(Answer).body == SnapshotAnswer(NotLeaderOrFollowerError.code, 2, 5)
@@ -808,7 +810,7 @@ def test_a_log_that_is_empty_gets_the_newest_snapshot() -> None:
     assert body.snapshot_id == newest
 
 
-def test_a_start_takes_what_its_newest_snapshot_holds_for_committed() -> None:
+def test_records_below_the_newest_snapshot_are_committed_at_the_start() -> None:
     log = LogState.loaded(6, (EpochStart(1, 0), EpochStart(3, 4)), newest=OffsetAndEpoch(5, 3))
     assert Driven(log=log).replica.high_watermark == 5
 
@@ -824,13 +826,13 @@ def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout(
     "snapshot_id",
     [OffsetAndEpoch(20, 6), OffsetAndEpoch(20, -7), OffsetAndEpoch(2**63 - 1, 4)],
 )
-def test_a_snapshot_that_no_log_could_have_is_not_fetched(snapshot_id: OffsetAndEpoch) -> None:
+def test_impossible_snapshot_is_not_fetched(snapshot_id: OffsetAndEpoch) -> None:
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
     assert driven.all(Send) == []
 
 
-def test_nobody_is_encouraged_while_a_snapshot_is_being_installed() -> None:
+def test_replica_that_installs_a_snapshot_grants_no_pre_votes() -> None:
     driven = downloading()
     driven.fetched(part(0, b"abcdefghij"))
     assert driven.all(InstallSnapshot)
@@ -843,7 +845,7 @@ def test_nobody_is_encouraged_while_a_snapshot_is_being_installed() -> None:
     assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
 
 
-def test_followers_of_a_process_that_is_gone_stand_for_election_one_after_the_other() -> None:
+def test_followers_of_a_stopped_leader_stand_for_election_one_after_the_other() -> None:
     for key, waits in ((ONE, False), (THREE, True)):
         driven = Driven(key=key, state=ElectionState(5, leader_id=2))
         driven.fetched(FetchAnswer(0, 2, 5))
@@ -860,7 +862,7 @@ def test_followers_of_a_process_that_is_gone_stand_for_election_one_after_the_ot
         assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
 
 
-def test_a_disk_that_fails_ends_the_replica() -> None:
+def test_failed_disk_ends_the_replica() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     driven.handle(PROPOSAL)
@@ -869,7 +871,7 @@ def test_a_disk_that_fails_ends_the_replica() -> None:
     assert driven.ask(vote(9)) == []
 
 
-def test_quorum_state_that_cannot_be_written_ends_the_replica() -> None:
+def test_failed_write_of_the_quorum_state_ends_the_replica() -> None:
     driven = Driven()
     driven.persists = False
     driven.ask(vote(6))
@@ -900,7 +902,7 @@ def test_an_observer_without_answers_looks_for_another_leader() -> None:
     assert driven.only(Send).body == Fetch(OBSERVER, 6, 0, 0, 0)
 
 
-def test_an_observer_whose_leader_is_gone_asks_the_others_after_a_pause() -> None:
+def test_observer_whose_leader_stopped_asks_the_others_after_a_pause() -> None:
     """The fetch timeout would cost a broker its session where that is as short."""
     driven = Driven(key=OBSERVER, state=ElectionState(6, 3), log=LogState())
     ((correlation, node_id, _),) = driven.replica.sent
@@ -915,7 +917,7 @@ def test_an_observer_whose_leader_is_gone_asks_the_others_after_a_pause() -> Non
     assert asked == {1, 2, 3}
 
 
-def test_a_replica_that_leads_gets_no_news_from_answers_of_an_earlier_state() -> None:
+def test_leader_ignores_replies_to_earlier_requests() -> None:
     driven = Driven()
     driven.wait_for("Prospective")
     old = driven.replica.sent[0][0]

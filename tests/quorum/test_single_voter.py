@@ -25,7 +25,7 @@ RECORDS: list[Message] = [ProducerIdsRecord(next_producer_id=number) for number 
 PROPOSAL = Proposal(RECORDS, [b"a", b"b"])
 
 
-def test_a_batch_is_committed_when_the_log_has_it() -> None:
+def test_batch_is_committed_after_its_append() -> None:
     proposed, outputs = START.handle(PROPOSAL)
     assert outputs == (Append(3, [b"a", b"b"]),)
     assert (proposed.can_propose, proposed.high_watermark) == (False, 10)
@@ -34,7 +34,7 @@ def test_a_batch_is_committed_when_the_log_has_it() -> None:
     assert (after.can_propose, after.high_watermark, after.log_end_offset) == (True, 12, 12)
 
 
-def test_a_rejected_batch_leaves_everything_as_it_was() -> None:
+def test_rejected_batch_changes_nothing() -> None:
     proposed, _ = START.handle(PROPOSAL)
     assert proposed.handle(Appended(KAFKA_STORAGE_ERROR, -1)) == (
         START,
@@ -49,12 +49,12 @@ def test_only_one_batch_is_in_flight(event: Proposal | BeginEpoch) -> None:
         proposed.handle(event)
 
 
-def test_an_append_that_nobody_asked_for_is_a_bug() -> None:
+def test_unexpected_append_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         START.handle(Appended(0, 10))
 
 
-def test_an_epoch_begins_as_kafkas_does() -> None:
+def test_epoch_starts_as_in_kafka() -> None:
     _, (command,) = START.handle(BeginEpoch())
     assert command == Append(3, [leader_change(7, [7], [7])], (b"\0\0\0\x02",), 2)
     # The control record of Kafka 4.2.1 in a log of its own, with node id 1.
@@ -66,7 +66,7 @@ RAISING = Proposal(RECORDS, [b"a", b"b"], 1)
 NAMED = START._replace(directory_id=bytes(range(16)))
 
 
-def test_the_voter_comes_into_the_log_before_the_records() -> None:
+def test_voter_is_appended_before_the_records() -> None:
     raising, (control,) = NAMED.handle(RAISING)
     assert isinstance(control, Append)
     assert (control.keys, control.control) == ((KRAFT_VERSION_KEY, VOTERS_KEY), 5)

@@ -69,7 +69,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield Cluster(tmp_path, stack)
 
 
-def test_three_replicate_and_go_on_when_their_leader_dies(cluster: Cluster) -> None:
+def test_three_voters_replicate_and_continue_after_their_leader_stops(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     first = cluster.leader()
     for _ in range(10):
@@ -83,7 +83,7 @@ def test_three_replicate_and_go_on_when_their_leader_dies(cluster: Cluster) -> N
     assert cluster.agree(22).startswith(before)
 
 
-def test_a_follower_that_was_away_has_what_was_committed_meanwhile(cluster: Cluster) -> None:
+def test_follower_that_was_down_gets_the_committed_records(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     leader = cluster.leader()
     away = next(node_id for node_id in cluster.up if node_id != leader)
@@ -97,7 +97,7 @@ def test_a_follower_that_was_away_has_what_was_committed_meanwhile(cluster: Clus
     back.wait_for(lambda: sum(len(batch.records) for batch in back.published) >= 15, "all is told")
 
 
-def test_a_leader_sends_no_more_than_was_asked_for_or_one_batch(
+def test_leader_sends_no_more_than_requested_or_one_batch(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A leader sent up to 1 MiB, whatever the Fetch said (`controller.quorum.fetch.max.bytes`)."""
@@ -121,7 +121,7 @@ def test_a_leader_sends_no_more_than_was_asked_for_or_one_batch(
     assert max(sent) == 1
 
 
-def test_records_of_a_leader_that_nobody_followed_are_given_up(cluster: Cluster) -> None:
+def test_unreplicated_records_of_a_former_leader_are_dropped(cluster: Cluster) -> None:
     """contract/replication.md#K6."""
     cluster.start(1, 2, 3)
     first = cluster.leader()
@@ -144,7 +144,7 @@ def test_records_of_a_leader_that_nobody_followed_are_given_up(cluster: Cluster)
     assert b"nobody.has.this" not in after
 
 
-def test_all_come_back_with_what_they_had_committed(cluster: Cluster) -> None:
+def test_all_voters_restart_with_their_committed_records(cluster: Cluster) -> None:
     cluster.start(1, 2, 3)
     cluster.up[cluster.leader()].propose([NoOpRecord()] * 7)
     before = cluster.agree(8)

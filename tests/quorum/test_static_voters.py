@@ -43,7 +43,7 @@ def test_a_voter_gets_a_vote_with_any_directory_and_once(directory: bytes) -> No
     assert replica.only(Answer).body == VoteAnswer(0, -1, 4, False)
 
 
-def test_a_vote_that_is_meant_for_another_disk_is_not_given() -> None:
+def test_vote_for_another_directory_is_not_granted() -> None:
     replica = driven()
     replica.ask(vote_for(ReplicaKey(2, OTHER), ReplicaKey(1, OTHER)))
     answer = replica.only(Answer).body
@@ -51,7 +51,7 @@ def test_a_vote_that_is_meant_for_another_disk_is_not_given() -> None:
     assert answer.error_code == InvalidVoterKeyError.code
 
 
-def test_voters_in_the_log_are_known_by_their_directories() -> None:
+def test_voters_in_the_log_are_identified_by_their_directories() -> None:
     replica = driven(IN_LOG)
     assert replica.replica.key == OWN
     replica.ask(vote_for(ReplicaKey(2, OTHER), OWN))
@@ -71,7 +71,7 @@ def test_a_fetch_of_a_voter_with_a_directory_counts_and_voters_do_not_change() -
     assert getattr(replica.only(Answer).body, "error_code", 0) == UnsupportedVersionError.code
 
 
-def test_its_own_directory_is_said_in_what_it_asks() -> None:
+def test_requests_contain_the_own_directory() -> None:
     replica = driven()
     replica.wait_for("Prospective")
     envelope = Envelope("cluster", OWN, {})

@@ -137,7 +137,7 @@ def controller() -> Iterator[socket.socket]:
         yield reserved
 
 
-def test_an_observer_holds_their_log_through_a_restart(
+def test_observer_holds_the_log_of_kafka_through_a_restart(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START, controller=controller)
@@ -172,7 +172,7 @@ def snapshots_in(data: Path) -> list[Path]:
     return [path for path in found if not path.name.startswith(f"{0:020}")]
 
 
-def test_an_observer_that_comes_late_gets_their_snapshot(
+def test_late_observer_gets_the_snapshot_of_kafka(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     kafka = ApacheKafka(tmp_path, SNAPSHOT_EACH_KILOBYTE, jvm=QUICK_TO_START, controller=controller)
@@ -205,7 +205,7 @@ def test_an_observer_that_comes_late_gets_their_snapshot(
         kafka.stop()
 
 
-def test_their_controller_that_comes_late_gets_our_snapshot(
+def test_late_controller_of_kafka_gets_our_snapshot(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     with reserve_port() as own_port:
@@ -233,7 +233,7 @@ def test_their_controller_that_comes_late_gets_our_snapshot(
             assert last_segment(data).name == f"{snapshot_id.offset:020}.log"
 
 
-def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
+def test_voter_grants_votes_to_kafka_and_replicates_its_records(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     """Of two voters each is needed: without ours they would neither lead nor commit."""
@@ -267,7 +267,9 @@ def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
                 kafka.stop()
 
 
-def test_their_standby_holds_our_leaders_log(tmp_path: Path, controller: socket.socket) -> None:
+def test_standby_of_kafka_holds_the_log_of_our_leader(
+    tmp_path: Path, controller: socket.socket
+) -> None:
     """Of two voters each is needed: what ours commits is on their disk."""
     with reserve_port() as own_port:
         at = (controller.getsockname()[1], own_port.getsockname()[1])
@@ -331,7 +333,7 @@ def metadata_quorum(bootstrap: str, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-def test_their_tool_adds_their_controller_to_our_quorum_and_removes_it(
+def test_tool_of_kafka_adds_its_controller_to_our_quorum_and_removes_it(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     with growing(tmp_path, 1) as cluster:
@@ -360,7 +362,7 @@ def test_their_tool_adds_their_controller_to_our_quorum_and_removes_it(
             assert cluster.voters() == [1]
 
 
-def test_our_controller_is_added_to_their_quorum_and_votes(
+def test_our_controller_is_added_to_the_quorum_of_kafka_and_votes(
     tmp_path: Path, controller: socket.socket
 ) -> None:
     quorum = ("--standalone", "-t", CLUSTER_ID, *NOT_BUILT)
