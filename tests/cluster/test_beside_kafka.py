@@ -79,7 +79,7 @@ def member(folder: Path, kafka: ApacheKafka, controller: socket.socket) -> Broke
     )
 
 
-def test_features_that_are_not_built_refuse_it_until_they_are_lowered(
+def test_unsupported_features_block_the_broker_until_they_are_lowered(
     tmp_path: Path,
     kafka: ApacheKafka,
     controller: socket.socket,
@@ -103,7 +103,7 @@ def test_features_that_are_not_built_refuse_it_until_they_are_lowered(
         assert consume(kafka.bootstrap, "orders", 1) == ["after it"]
 
 
-def test_it_leads_partitions_of_their_cluster_through_a_restart(
+def test_broker_leads_partitions_of_a_kafka_cluster_through_a_restart(
     tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
 ) -> None:
     with member(tmp_path, kafka, controller) as broker:
@@ -119,7 +119,7 @@ def test_it_leads_partitions_of_their_cluster_through_a_restart(
         assert consume(broker.bootstrap_servers, "orders", 60) == sorted(first + second)
 
 
-def test_what_the_controller_decides_goes_to_it_in_an_envelope(
+def test_requests_for_the_controller_are_forwarded_in_an_envelope(
     tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
 ) -> None:
     with member(tmp_path, kafka, controller) as broker:
@@ -134,7 +134,7 @@ def test_what_the_controller_decides_goes_to_it_in_an_envelope(
         eventually(lambda: set(broker.topics()) == {"payments"})
 
 
-def test_it_goes_on_when_their_controller_was_away(
+def test_broker_continues_after_an_outage_of_the_kafka_controller(
     tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
 ) -> None:
     with member(tmp_path, kafka, controller) as broker:

@@ -43,7 +43,7 @@ def forwarded(cluster: Nodes, api_key: int, version: int, request: Message) -> E
     return answer
 
 
-def test_what_is_read_of_the_image_is_answered_too(cluster: Nodes) -> None:
+def test_requests_that_read_the_image_are_answered_in_an_envelope(cluster: Nodes) -> None:
     """Apache Kafka's brokers forward it: ``kafka-topics --describe`` failed without it."""
     create_replicated(cluster.bootstrap, "orders")
     request = ListPartitionReassignmentsRequest(topics=None)
@@ -62,7 +62,7 @@ def test_what_is_read_of_the_image_is_answered_too(cluster: Nodes) -> None:
     ],
     ids=["of brokers", "of any node"],
 )
-def test_what_no_broker_sends_on_for_a_client_is_refused(
+def test_apis_that_brokers_do_not_forward_are_rejected(
     cluster: Nodes, api_key: int, request_of_broker: Message
 ) -> None:
     version = 4 if api_key == DESCRIBE_CONFIGS else 0
@@ -90,5 +90,5 @@ def test_a_broker_may_cordon_directories_that_a_client_of_the_controller_may_not
     assert "requires metadata.version >= 4.3-IV0" in texts[1]
 
 
-def test_acls_go_in_an_envelope() -> None:
+def test_acls_are_forwarded_in_an_envelope() -> None:
     assert {CREATE_ACLS, DELETE_ACLS} < set(FORWARDED)

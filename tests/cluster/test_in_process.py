@@ -52,7 +52,7 @@ while not cluster._starting:
 
 
 @pytest.mark.parametrize("kind", ["daemon", "thread"])
-def test_a_start_in_another_thread_does_not_hold_up_the_exit(kind: str) -> None:
+def test_start_in_another_thread_does_not_block_the_exit(kind: str) -> None:
     run_alone(STARTING_AT_EXIT, kind)
 
 
@@ -97,7 +97,7 @@ def logs(cluster: Cluster, topic: str = "orders") -> list[bytes]:
     return found
 
 
-def test_node_ids_are_the_places_in_brokers(cluster: Cluster) -> None:
+def test_node_ids_are_the_indexes_in_brokers(cluster: Cluster) -> None:
     assert tuple(broker.node_id for broker in cluster.brokers) == ALL
     assert cluster.leader("orders") in ALL
     assert cluster.isr("orders") == ALL
@@ -109,7 +109,7 @@ def test_node_ids_are_the_places_in_brokers(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_what_was_acknowledged_outlives_the_death_of_each_leader(cluster: Cluster) -> None:
+def test_acknowledged_records_survive_the_kill_of_each_leader(cluster: Cluster) -> None:
     produced: list[str] = []
     for number in ALL:
         values = [f"{number}-{place}" for place in range(20)]
@@ -143,7 +143,7 @@ def test_a_killed_node_leaves_no_marker_and_its_directory_unlocked(
 
 
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_a_killed_leader_says_nothing(is_watched: bool) -> None:
+def test_killed_leader_sends_nothing(is_watched: bool) -> None:
     """Its closed port shows the end of its process; otherwise its session has to expire."""
     config = {
         "internal.gone.broker.fencing.enable": is_watched,
@@ -162,7 +162,7 @@ def test_a_killed_leader_says_nothing(is_watched: bool) -> None:
         assert is_watched or time.monotonic() - begun > 0.5
 
 
-def test_a_stopped_leader_hands_over_before_it_goes(cluster: Cluster) -> None:
+def test_stopped_leader_transfers_its_leadership_before_it_stops(cluster: Cluster) -> None:
     leader = cluster.wait_leader("orders")
     cluster.stop(leader)
     assert cluster.leader("orders") not in (None, leader)
@@ -170,7 +170,9 @@ def test_a_stopped_leader_hands_over_before_it_goes(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(cluster: Cluster) -> None:
+def test_nodes_that_are_all_killed_at_once_recover_the_acknowledged_records(
+    cluster: Cluster,
+) -> None:
     values = [str(number) for number in range(30)]
     produce(cluster.bootstrap_servers, "orders", values)
     cluster.kill(*ALL)
@@ -180,7 +182,7 @@ def test_all_nodes_killed_at_once_come_back_with_what_was_acknowledged(cluster: 
 
 
 @pytest.mark.cluster
-def test_a_paused_leader_answers_nobody_and_finds_out_what_happened(cluster: Cluster) -> None:
+def test_paused_leader_does_not_reply_and_catches_up_after_resume(cluster: Cluster) -> None:
     leader = cluster.wait_leader("orders")
     cluster.pause(leader)
     address = cluster.bootstrap_servers.split(",")[leader]
@@ -216,7 +218,7 @@ def test_a_paused_node_can_be_killed(cluster: Cluster) -> None:
 
 
 @pytest.mark.cluster
-def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Cluster) -> None:
+def test_isolated_leader_acknowledges_no_records_that_it_would_lose(cluster: Cluster) -> None:
     """A client that reaches only this leader loses no acknowledged record at the healing."""
     produce(cluster.bootstrap_servers, "orders", ["before"])
     leader = cluster.wait_leader("orders")
@@ -239,7 +241,7 @@ def test_an_isolated_leader_acknowledges_nothing_that_it_would_lose(cluster: Clu
 
 
 @pytest.mark.cluster
-def test_an_isolated_follower_leaves_the_isr_and_comes_back(cluster: Cluster) -> None:
+def test_isolated_follower_leaves_the_isr_and_rejoins(cluster: Cluster) -> None:
     follower = next(node for node in ALL if node != cluster.wait_leader("orders"))
     cluster.isolate(follower, clients=True)
     assert follower not in cluster.wait_isr("orders", 0, 2)
@@ -268,7 +270,7 @@ def test_a_node_whose_records_were_wiped_fetches_them_again(cluster: Cluster) ->
 
 
 @pytest.mark.cluster
-def test_groups_go_on_without_their_coordinators_node(cluster: Cluster) -> None:
+def test_groups_continue_without_the_node_of_their_coordinator(cluster: Cluster) -> None:
     produce(cluster.bootstrap_servers, "orders", ["a", "b"])
     assert len(read_by_group(cluster.bootstrap_servers, "readers", "orders", 2)) == 2
     for node in ALL:
@@ -281,7 +283,7 @@ def test_groups_go_on_without_their_coordinators_node(cluster: Cluster) -> None:
         cluster.wait_isr("orders")
 
 
-def test_what_cannot_be_is_refused(cluster: Cluster) -> None:
+def test_invalid_calls_are_rejected(cluster: Cluster) -> None:
     with pytest.raises(IndexError, match="node 3"):
         cluster.kill(3)
     with pytest.raises(RuntimeError, match="up"):
@@ -314,7 +316,7 @@ def test_a_directory_keeps_a_cluster(tmp_path: Path) -> None:
         assert consume(cluster.bootstrap_servers, "orders", 1) == ["kept"]
 
 
-def test_a_disk_that_is_not_there_is_no_cluster_of_its_own(tmp_path: Path) -> None:
+def test_node_with_a_lost_disk_does_not_start_its_own_cluster(tmp_path: Path) -> None:
     with Cluster(3, data=tmp_path) as cluster:
         cluster.kill(1)
         shutil.rmtree(tmp_path / "1")
@@ -322,7 +324,9 @@ def test_a_disk_that_is_not_there_is_no_cluster_of_its_own(tmp_path: Path) -> No
             cluster.start(1)
 
 
-def test_a_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_directory_is_resolved_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     with Cluster(1, data="data") as cluster:
@@ -377,7 +381,7 @@ def _outcome(act: Callable[[], object]) -> Exception | None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("is_controller", [False, True], ids=["a broker", "the controller"])
-def test_a_node_that_is_killed_and_started_at_once_is_let_in(is_controller: bool) -> None:
+def test_node_that_is_killed_and_started_at_once_is_registered(is_controller: bool) -> None:
     """Its old process has not been checked yet, and its session has not expired."""
     config = {
         "broker.session.timeout.ms": 600_000,
@@ -391,7 +395,7 @@ def test_a_node_that_is_killed_and_started_at_once_is_let_in(is_controller: bool
             cluster.start(node)
 
 
-def test_nodes_that_are_all_killed_and_started_at_once_are_let_in() -> None:
+def test_nodes_that_are_all_killed_and_started_at_once_are_registered() -> None:
     config = {
         "broker.session.timeout.ms": 600_000,
         "initial.broker.registration.timeout.ms": 30_000,
@@ -401,7 +405,7 @@ def test_nodes_that_are_all_killed_and_started_at_once_are_let_in() -> None:
         cluster.start(*ALL)
 
 
-def test_a_temporary_directory_goes_with_the_cluster() -> None:
+def test_temporary_directory_is_deleted_with_the_cluster() -> None:
     with Cluster(2) as cluster:
         data = cluster.brokers[0].data_dir
         assert data is not None
@@ -410,7 +414,7 @@ def test_a_temporary_directory_goes_with_the_cluster() -> None:
     cluster.close()
 
 
-def test_one_node_is_a_cluster_too() -> None:
+def test_one_node_is_a_valid_cluster() -> None:
     with Cluster(1) as cluster:
         cluster.create_topic("orders", 1)
         produce(cluster.bootstrap_servers, "orders", ["a"])
@@ -425,7 +429,7 @@ def test_one_node_is_a_cluster_too() -> None:
 
 
 @pytest.mark.cluster
-def test_a_cluster_of_which_one_node_cannot_start_ends_at_once(tmp_path: Path) -> None:
+def test_cluster_with_a_node_that_cannot_start_fails_at_once(tmp_path: Path) -> None:
     with Cluster(3, data=tmp_path):
         pass
     with Broker(tmp_path / "other") as other:
@@ -436,7 +440,7 @@ def test_a_cluster_of_which_one_node_cannot_start_ends_at_once(tmp_path: Path) -
         assert cluster.controller() in ALL
 
 
-def test_the_quorum_is_described_by_its_leader_whoever_is_asked(cluster: Cluster) -> None:
+def test_any_node_describes_the_quorum_as_its_leader_does(cluster: Cluster) -> None:
     for node in ALL:
         quorum = quorum_of(cluster.bootstrap_servers.split(",")[node])
         assert quorum.leader_id == cluster.controller()
@@ -467,7 +471,7 @@ def quorum_of(bootstrap: str) -> DescribeQuorumResponse.PartitionData:
     return answer.topics[0].partitions[0]
 
 
-def test_two_replicas_acknowledge_or_none_does() -> None:
+def test_two_replicas_acknowledge_or_neither_does() -> None:
     """Regression: ``min.insync.replicas=2`` of the nodes was overridden by a new cluster's 1."""
     with Cluster(3) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
@@ -513,7 +517,7 @@ class Refusals:
         return self.goes_on
 
 
-def test_a_cluster_whose_first_records_are_refused_begins_later(
+def test_cluster_whose_first_records_are_rejected_starts_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     refusals = Refusals(monkeypatch)
@@ -526,7 +530,7 @@ def test_a_cluster_whose_first_records_are_refused_begins_later(
 
 
 @pytest.mark.cluster
-def test_a_fencing_that_is_refused_is_asked_for_again_after_a_pause(
+def test_rejected_fencing_is_retried_after_a_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Regression: it was requested again at once, which used all of a core."""

@@ -64,7 +64,7 @@ class Stream:
         eventually(lambda: len(self.acknowledged) >= wanted)
 
 
-def test_a_killed_leader_loses_nothing_that_was_acknowledged(cluster: Processes) -> None:
+def test_killed_leader_loses_no_acknowledged_records(cluster: Processes) -> None:
     create_replicated(cluster.bootstrap, "orders", partitions=1)
     everywhere = cluster.bootstrap
     with Stream(everywhere, "orders") as stream:
@@ -87,7 +87,7 @@ def has_leaders(cluster: Processes, expected: list[int]) -> bool:
     return set(leaders_of(cluster.bootstrap, "orders")) <= set(expected)
 
 
-def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path) -> None:
+def test_stopped_process_is_fenced_before_its_session_ends(tmp_path: Path) -> None:
     """The active controller is killed, too; each node has restarted before its session expires."""
     with processes(tmp_path) as cluster:
         cluster.settings["broker.session.timeout.ms"] = 5 * PATIENCE_MS
@@ -102,7 +102,7 @@ def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path
             eventually(partial(has_isr, cluster, ALL))
 
 
-def test_nodes_that_are_killed_together_come_back_with_all_that_was_acknowledged(
+def test_nodes_that_are_killed_together_recover_all_acknowledged_records(
     cluster: Processes,
 ) -> None:
     create_replicated(cluster.bootstrap, "orders", partitions=1)

@@ -63,7 +63,7 @@ def others(node_id: int) -> list[int]:
     return [other for other in ALL if other != node_id]
 
 
-def test_the_next_leader_gets_the_marker_that_a_killed_one_had_not_written(tmp_path: Path) -> None:
+def test_next_leader_gets_the_marker_that_a_killed_one_had_not_written(tmp_path: Path) -> None:
     with processes(tmp_path, kind=OneCopyOfTransactions) as cluster:
         cluster.start(*ALL)
         bootstrap = cluster.bootstrap
@@ -80,7 +80,9 @@ def test_the_next_leader_gets_the_marker_that_a_killed_one_had_not_written(tmp_p
         assert read_committed(cluster.bootstrap, "payments") == ["a", "b", "c"]
 
 
-def test_the_next_coordinator_completes_what_a_killed_one_had_decided(cluster: Processes) -> None:
+def test_next_coordinator_completes_a_transaction_decided_by_a_killed_one(
+    cluster: Processes,
+) -> None:
     """A partition's leader is paused, so that the transaction cannot complete before the kill."""
     bootstrap = cluster.bootstrap
     producer = transactional_producer(bootstrap, "transfers")
@@ -137,7 +139,7 @@ def test_sums_are_exact_when_a_node_is_killed_in_the_middle(cluster: Processes, 
     assert values == sorted([*amounts, *(-amount for amount in amounts), *([0] * TRANSACTIONS)])
 
 
-def test_a_group_and_its_transactional_offsets_go_on_without_their_coordinator(
+def test_group_and_its_transactional_offsets_continue_without_their_coordinator(
     cluster: Processes,
 ) -> None:
     bootstrap = cluster.bootstrap

@@ -45,7 +45,7 @@ def is_altered(broker: Broker) -> bool:
     return SETTINGS.items() <= broker._image().configs.of(RESOURCE_TOPIC, "orders").items()
 
 
-def test_what_clients_asked_of_its_broker_the_next_controller_decides(
+def test_next_controller_decides_requests_of_clients_of_the_deposed_one(
     cluster: Cluster, cut_off: int
 ) -> None:
     """Regression: clients got NOT_CONTROLLER or a closed connection; Kafka forwards again."""
@@ -62,7 +62,9 @@ def test_what_clients_asked_of_its_broker_the_next_controller_decides(
         eventually(partial(is_altered, broker))
 
 
-def test_brokers_are_told_to_ask_the_next_controller(cluster: Cluster, cut_off: int) -> None:
+def test_forwarded_requests_fail_with_not_controller_at_a_deposed_controller(
+    cluster: Cluster, cut_off: int
+) -> None:
     """The error is inside the envelope: a broker passes the inner response to its client."""
     (at,) = cluster.brokers[cut_off]._started.controllers
     with Connection(f"{at.host}:{at.port}") as connection:

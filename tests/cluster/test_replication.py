@@ -24,7 +24,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 
 @pytest.mark.cluster
-def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
+def test_records_survive_each_node_in_turn(cluster: Nodes) -> None:
     create_replicated(cluster.bootstrap, "orders")
     produced: list[str] = []
     for node in ALL:
@@ -45,7 +45,7 @@ def test_records_outlive_each_node_in_turn(cluster: Nodes) -> None:
     assert logs[0] == logs[1] == logs[2]
 
 
-def test_each_replica_tells_of_its_producers(cluster: Nodes) -> None:
+def test_each_replica_describes_its_producers(cluster: Nodes) -> None:
     """As in Apache Kafka: finding a hanging transaction needs the state of every replica."""
     create_replicated(cluster.bootstrap, "orders", partitions=1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True})

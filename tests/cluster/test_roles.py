@@ -58,7 +58,7 @@ def test_controllers_decide_and_hold_no_partition(cluster: RoleNodes) -> None:
     assert [one.node for one in found.replicas if one.status == "Observer"] == [*BROKERS]
 
 
-def test_clients_that_know_controllers_alone_find_all_of_them(cluster: RoleNodes) -> None:
+def test_clients_with_controller_addresses_find_all_controllers(cluster: RoleNodes) -> None:
     def is_registered() -> bool:
         found = [describe(at, ENDPOINT_CONTROLLERS) for at in cluster.controllers.split(",")]
         named = [sorted(node.broker_id for node in answer.brokers) for answer in found]
@@ -74,7 +74,7 @@ def test_clients_that_know_controllers_alone_find_all_of_them(cluster: RoleNodes
 
 
 @pytest.mark.cluster
-def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -> None:
+def test_killed_active_controller_is_replaced_and_rejoins(tmp_path: Path) -> None:
     with role_processes(tmp_path) as cluster:
         cluster.start(*CONTROLLERS, *BROKERS)
         create(cluster.bootstrap, "orders", *BROKERS)
@@ -89,7 +89,7 @@ def test_a_killed_active_controller_is_replaced_and_comes_back(tmp_path: Path) -
         assert consume(cluster.bootstrap, "orders", len(VALUES)) == VALUES
 
 
-def test_a_brokers_directory_is_not_that_of_a_controller_only(cluster: RoleNodes) -> None:
+def test_directory_of_a_broker_is_not_that_of_a_controller_only(cluster: RoleNodes) -> None:
     """A controller gets no topics, so it would rename all partitions as those of deleted topics."""
     create(cluster.bootstrap, "orders", *BROKERS)
     produce(cluster.bootstrap, "orders", VALUES)

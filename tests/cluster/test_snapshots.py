@@ -63,7 +63,7 @@ def snapshots(data: Path) -> list[tuple[int, int]]:
 
 
 @pytest.mark.cluster
-def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
+def test_members_write_snapshots_and_restart_from_them(cluster: Nodes) -> None:
     drop_the_beginning(cluster)
     before = {f"topic-{number}" for number in range(5)}
     eventually(lambda: topics_of(cluster) == [before] * 3)
@@ -80,7 +80,7 @@ def test_members_take_snapshots_and_come_back_by_them(cluster: Nodes) -> None:
     agree(cluster)
 
 
-def test_a_node_that_was_away_gets_a_snapshot(cluster: Nodes) -> None:
+def test_node_that_was_down_gets_a_snapshot(cluster: Nodes) -> None:
     """Regression: its start was refused, because its new log does not show its deleted topics."""
     create(cluster.bootstrap, "orders", 1, 2, 3)
     produce(cluster.bootstrap, "orders", ["a", "b", "c"])
@@ -126,7 +126,7 @@ def join(cluster: Nodes, node: int, data: Path) -> Broker:
 
 
 @pytest.mark.cluster
-def test_a_node_with_an_empty_disk_joins_after_the_beginning_of_the_log_is_gone(
+def test_node_with_an_empty_disk_joins_after_the_start_of_the_log_was_deleted(
     cluster: Nodes, tmp_path: Path
 ) -> None:
     create(cluster.bootstrap, "orders", 1, 2, 3)
@@ -159,7 +159,7 @@ PART, WHOLE, DELETED = ".part", ".checkpoint", ".deleted"
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("suffixes", [(PART, WHOLE), (WHOLE,), (DELETED,)], ids=lambda all: all[0])
-def test_a_node_that_is_killed_while_it_installs_a_snapshot_comes_back(
+def test_node_that_is_killed_while_it_installs_a_snapshot_recovers(
     tmp_path: Path, suffixes: tuple[str, ...]
 ) -> None:
     """Kill it at the first sight of a part, of the whole snapshot, and of deleted segments."""
@@ -207,7 +207,7 @@ def kill_once_seen(
 
 
 @pytest.mark.jvm
-def test_kafkas_tool_reads_a_snapshot_of_a_member(cluster: Nodes) -> None:
+def test_tool_of_kafka_reads_a_snapshot_of_a_member(cluster: Nodes) -> None:
     drop_the_beginning(cluster)
     cluster.stop(*ALL)
     newest = DataDirectory(cluster.data(2)).snapshots()[-1]

@@ -46,7 +46,7 @@ BECOMES_BROKER_ONLY: dict[str, object] = {
 
 
 @pytest.mark.parametrize("config", [SEVERAL, BROKER_ONLY], ids=["controller", "broker only"])
-def test_a_directory_that_is_not_formatted_becomes_no_cluster_of_its_own(
+def test_unformatted_directory_does_not_become_its_own_cluster(
     tmp_path: Path, config: dict[str, object]
 ) -> None:
     data = tmp_path / "data"
@@ -56,12 +56,12 @@ def test_a_directory_that_is_not_formatted_becomes_no_cluster_of_its_own(
 
 
 @pytest.mark.parametrize("config", [SEVERAL, BROKER_ONLY], ids=["controller", "broker only"])
-def test_a_node_of_several_is_not_in_memory(config: dict[str, object]) -> None:
+def test_node_of_a_larger_cluster_cannot_be_in_memory(config: dict[str, object]) -> None:
     with pytest.raises(ClusterError, match="memory"):
         Broker(config=config)
 
 
-def test_a_controllers_directory_is_not_opened_as_that_of_a_broker_alone(tmp_path: Path) -> None:
+def test_directory_of_a_controller_is_not_opened_as_that_of_a_broker_only(tmp_path: Path) -> None:
     """Otherwise it would write its own epochs into the log that it shares with the others."""
     with nodes(tmp_path) as cluster:
         before = {file: file.read_bytes() for file in cluster.data(1).rglob("*") if file.is_file()}
@@ -90,7 +90,7 @@ def test_a_controllers_directory_is_not_opened_as_that_of_a_broker_alone(tmp_pat
         "voters",
     ],
 )
-def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
+def test_settings_that_prevent_a_node_from_joining_are_rejected_at_once(
     tmp_path: Path, wrong: dict[str, object], problem: str
 ) -> None:
     with nodes(tmp_path) as cluster, pytest.raises(ClusterError, match=problem):
@@ -98,7 +98,9 @@ def test_settings_with_which_a_node_can_never_join_are_refused_at_once(
 
 
 @pytest.mark.cluster
-def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Path) -> None:
+def test_node_of_another_cluster_fails_to_start_without_effect_on_the_others(
+    tmp_path: Path,
+) -> None:
     """Its controllers do not respond; otherwise it would retry until the start times out."""
     with nodes(tmp_path) as cluster:
         cluster.settings["initial.broker.registration.timeout.ms"] = 2 * PATIENCE_MS
@@ -116,7 +118,7 @@ def test_a_node_of_another_cluster_ends_its_start_and_nobody_elses(tmp_path: Pat
         cluster.start(3)
 
 
-def test_one_node_of_another_cluster_among_others_ends_no_start() -> None:
+def test_one_foreign_node_among_others_fails_no_start() -> None:
     first, second, third = (Endpoint("127.0.0.1", port) for port in (1, 2, 3))
     refused: list[str] = []
     heard = OtherClusters("own", lambda: {first, second}, refused.append)
@@ -133,7 +135,7 @@ def test_one_node_of_another_cluster_among_others_ends_no_start() -> None:
     assert len(refused) == 1
 
 
-def test_the_start_of_a_node_is_given_up_by_whoever_began_it(tmp_path: Path) -> None:
+def test_start_of_a_node_can_be_cancelled_by_its_caller(tmp_path: Path) -> None:
     give_up = Latch()
     with nodes(tmp_path) as cluster, _meanwhile(cluster, give_up.set):
         threads = set(threading.enumerate())
@@ -144,7 +146,7 @@ def test_the_start_of_a_node_is_given_up_by_whoever_began_it(tmp_path: Path) -> 
         cluster.start(1, 2, 3)
 
 
-def test_ctrl_c_ends_the_start_of_a_node_and_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_start_of_a_node_and_leaves_no_threads(tmp_path: Path) -> None:
     with nodes(tmp_path) as cluster:
         with (
             _meanwhile(cluster, lambda: os.kill(os.getpid(), signal.SIGINT)),
@@ -182,7 +184,7 @@ def test_a_signal_ends_a_node_that_waits_for_the_others(
 
 
 @pytest.mark.cluster
-def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_path: Path) -> None:
+def test_marker_of_a_clean_stop_does_not_apply_to_an_earlier_process(tmp_path: Path) -> None:
     """That process was killed, and may have lost records: the controller must ignore the marker."""
     with processes(tmp_path) as cluster:
         cluster.settings["broker.session.timeout.ms"] = 60_000
@@ -222,7 +224,7 @@ def _stopped_in(cluster: Processes, node_id: int) -> int:
 
 
 @pytest.mark.parametrize("newest", [0, 10_000], ids=["as formatted", "newer than the log"])
-def test_a_damaged_newest_snapshot_is_named_and_nothing_gives_way_to_it(
+def test_damaged_newest_snapshot_is_named_and_nothing_is_replaced_by_it(
     tmp_path: Path, newest: int
 ) -> None:
     with nodes(tmp_path) as cluster:
@@ -243,7 +245,7 @@ def test_a_damaged_newest_snapshot_is_named_and_nothing_gives_way_to_it(
             assert {path: path.read_bytes() for path in before} == before
 
 
-def test_a_node_with_partitions_that_its_cluster_never_had_does_not_join(tmp_path: Path) -> None:
+def test_node_with_partitions_unknown_to_its_cluster_does_not_join(tmp_path: Path) -> None:
     with nodes(tmp_path) as cluster:
         cluster.start(1, 2)
         data = cluster.data(3)
@@ -259,7 +261,7 @@ def test_a_node_with_partitions_that_its_cluster_never_had_does_not_join(tmp_pat
         cluster.start(3)
 
 
-def test_a_node_that_forgot_the_metadata_of_its_cluster_does_not_begin_it_again(
+def test_node_that_lost_the_metadata_of_its_cluster_does_not_start_it_again(
     tmp_path: Path,
 ) -> None:
     """It is the only voter. The checkpoints that list the metadata log are lost, too."""

@@ -22,7 +22,7 @@ VALUES = sorted(f"value-{number}" for number in range(30))
 
 
 @pytest.mark.cluster
-def test_three_static_voters_outlive_each_active_controller(tmp_path: Path) -> None:
+def test_three_static_voters_survive_each_active_controller(tmp_path: Path) -> None:
     with static_voters(tmp_path) as cluster:
         cluster.start(1, 2, 3)
         create_replicated(cluster.bootstrap, "orders")
@@ -83,7 +83,7 @@ def test_static_voters_are_not_changed_and_are_in_no_record(tmp_path: Path) -> N
 
 
 @pytest.mark.cluster
-def test_static_voters_come_into_the_log_and_can_be_changed_then(tmp_path: Path) -> None:
+def test_static_voters_can_be_moved_into_the_log_and_then_changed(tmp_path: Path) -> None:
     with static_voters(tmp_path) as cluster:
         cluster.start(1, 2, 3)
         create(cluster.bootstrap, "orders", 3, 3)
@@ -124,7 +124,7 @@ def offered(cluster: StaticVoters, node_id: int) -> int:
     return next(one.finalized for one in levels if one.name == "kraft.version")
 
 
-def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_metadata(
+def test_single_node_without_its_metadata_does_not_start_a_cluster_of_static_voters(
     tmp_path: Path,
 ) -> None:
     """Otherwise the two others, whose logs are empty, would elect one of themselves."""
@@ -147,7 +147,7 @@ def test_who_was_alone_does_not_begin_a_cluster_of_static_voters_without_its_met
             assert alone.topics() == {"orders": 1}
 
 
-def test_what_static_voters_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
+def test_invalid_static_voters_are_rejected_at_once(tmp_path: Path) -> None:
     with static_voters(tmp_path) as cluster:
         config = cluster.config(1)
         voters = str(config["controller.quorum.voters"])

@@ -19,7 +19,9 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
         yield cluster
 
 
-def test_each_node_leads_partitions_and_sends_on_what_it_does_not_decide(cluster: Nodes) -> None:
+def test_each_node_leads_partitions_and_forwards_requests_for_the_controller(
+    cluster: Nodes,
+) -> None:
     for node_id, broker in cluster.up.items():
         create(broker.bootstrap_servers, f"orders-{node_id}", 1, 2, 3)
     for node_id, broker in cluster.up.items():
@@ -34,7 +36,7 @@ def _has(broker: Broker, topic: str) -> bool:
     return topic in broker.topics()
 
 
-def test_another_node_decides_when_the_active_controller_is_gone(cluster: Nodes) -> None:
+def test_another_node_decides_when_the_active_controller_stops(cluster: Nodes) -> None:
     create(cluster.bootstrap, "before", 1, 2, 3)
     controller = cluster.controller()
     cluster.stop(controller)
@@ -70,7 +72,7 @@ def _bytes_sent(cluster: Nodes) -> dict[int, int]:
 
 
 @pytest.mark.cluster
-def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
+def test_all_nodes_restart_with_their_metadata_and_records(cluster: Nodes) -> None:
     create(cluster.bootstrap, "orders", 1, 2, 3)
     values = [str(number) for number in range(9)]
     produce(cluster.bootstrap, "orders", values)
@@ -80,7 +82,7 @@ def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
 
 
 @pytest.mark.cluster
-def test_the_preferred_leader_leads_again_without_being_asked(tmp_path: Path) -> None:
+def test_preferred_leader_leads_again_without_a_request(tmp_path: Path) -> None:
     with nodes(tmp_path) as cluster:
         cluster.settings["leader.imbalance.check.interval.seconds"] = 1
         cluster.start(1, 2, 3)

@@ -46,7 +46,7 @@ def cluster(data: Path) -> Iterator[Cluster]:
         cluster.kill(0, 1, 2)  # concurrently
 
 
-def test_replicas_in_sync_stay_so_and_acknowledge_though_they_are_throttled_to_nothing(
+def test_in_sync_replicas_stay_in_sync_and_acknowledge_when_throttled_to_nothing(
     cluster: Cluster,
 ) -> None:
     create_placed(cluster, "kept", [0, 1, 2])
@@ -61,7 +61,7 @@ def test_replicas_in_sync_stay_so_and_acknowledge_though_they_are_throttled_to_n
 
 
 @pytest.mark.cluster
-def test_groups_and_transactions_go_on_though_their_topics_are_throttled_to_nothing(
+def test_groups_and_transactions_continue_when_their_topics_are_throttled_to_nothing(
     cluster: Cluster,
 ) -> None:
     servers = cluster.bootstrap_servers
@@ -83,7 +83,7 @@ def test_groups_and_transactions_go_on_though_their_topics_are_throttled_to_noth
 
 
 @pytest.mark.cluster
-def test_a_throttled_move_outlives_the_death_of_its_leader_and_of_its_follower(
+def test_throttled_move_survives_the_kill_of_its_leader_and_of_its_follower(
     cluster: Cluster, data: Path
 ) -> None:
     create_filled(cluster, "moved", [0, 1])

@@ -32,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[Nodes]:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_partitions_of_all_nodes_and_a_groups_offsets_are_one_transaction(
+def test_partitions_of_all_nodes_and_offsets_of_a_group_are_one_transaction(
     cluster: Nodes, number: int
 ) -> None:
     bootstrap = cluster.bootstrap

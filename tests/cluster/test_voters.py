@@ -35,7 +35,7 @@ def one_voter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("is_raised", [False, True], ids=["kraft.version 0", "kraft.version 1"])
-def test_a_broker_of_today_grows_to_three_and_outlives_its_first_node(
+def test_single_broker_grows_to_three_and_survives_the_loss_of_its_first_node(
     tmp_path: Path, is_raised: bool
 ) -> None:
     with growing(tmp_path) as cluster:
@@ -72,7 +72,7 @@ def raise_version(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("is_formatted", [True, False], ids=["formatted again", "empty"])
-def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
+def test_node_with_a_lost_disk_does_not_start_its_own_cluster(
     tmp_path: Path, is_formatted: bool
 ) -> None:
     """Otherwise it would acknowledge records that its cluster, which continues, never gets."""
@@ -90,7 +90,7 @@ def test_a_disk_that_was_lost_begins_no_cluster_of_its_own(
 
 
 @pytest.mark.cluster
-def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_where_it_is(
+def test_voter_added_with_a_foreign_address_corrects_it(
     tmp_path: Path,
 ) -> None:
     """Regression: the other cluster's response made the leader end itself at each start."""
@@ -111,7 +111,7 @@ def test_a_voter_that_was_added_with_the_address_of_another_cluster_says_itself_
 
 
 @pytest.mark.cluster
-def test_voters_find_each_other_after_one_has_moved_while_none_was_there(tmp_path: Path) -> None:
+def test_voters_find_each_other_after_one_moved_while_all_were_down(tmp_path: Path) -> None:
     """The log has its old address; it is elected, and reports the new one."""
     with growing(tmp_path, 3) as cluster:
         cluster.begin()
@@ -130,7 +130,7 @@ def test_voters_find_each_other_after_one_has_moved_while_none_was_there(tmp_pat
         eventually(lambda: cluster.quorum().replicas[1].listeners == [at])
 
 
-def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_path: Path) -> None:
+def test_controller_that_listens_on_every_address_must_advertise_one(tmp_path: Path) -> None:
     with growing(tmp_path) as cluster:
         cluster.begin()
         cluster.format(2)
@@ -140,7 +140,7 @@ def test_a_controller_at_every_address_has_to_say_at_which_it_is_reached(tmp_pat
 
 
 @pytest.mark.cluster
-def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None:
+def test_removed_leader_transfers_its_leadership_and_follows(tmp_path: Path) -> None:
     with growing(tmp_path, 2) as cluster:
         cluster.begin()
         cluster.format(2)
@@ -156,7 +156,7 @@ def test_a_leader_that_is_removed_hands_over_and_follows(tmp_path: Path) -> None
 
 
 @pytest.mark.cluster
-def test_a_lost_disk_comes_back_by_itself(tmp_path: Path) -> None:
+def test_node_with_a_lost_disk_rejoins_by_itself(tmp_path: Path) -> None:
     """KIP-1186: the voter with its node id and the lost directory is removed first."""
     with growing(tmp_path) as cluster:
         cluster.settings["controller.quorum.auto.join.enable"] = "true"
@@ -184,7 +184,7 @@ def is_replaced(before: dict[int, str], now: dict[int, str]) -> bool:
     return now.keys() == {1, 2, 3} and now[3] != before[3]
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+def test_invalid_changes_of_the_voters_are_rejected(tmp_path: Path) -> None:
     with growing(tmp_path, 1) as cluster:
         cluster.begin()
         with pytest.raises(CliError, match=r"INVALID_REQUEST.*the last voter"):
@@ -218,14 +218,14 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         (ADD, "2@h:1", "is not known by one directory"),
     ],
 )
-def test_a_dry_run_says_what_would_be_refused(
+def test_dry_run_reports_a_rejection(
     one_voter: str, change: Callable[..., None], voter: str, why: str
 ) -> None:
     with pytest.raises(CliError, match=why):
         change(one_voter, voter, as_json=True, dry_run=True)
 
 
-def test_a_dry_run_sees_whether_a_majority_would_be_left() -> None:
+def test_dry_run_checks_that_a_majority_remains() -> None:
     def voter(node: int, silent_ms: int) -> quorum.Replica:
         return quorum.Replica(
             node=node,
@@ -249,7 +249,7 @@ def test_a_dry_run_sees_whether_a_majority_would_be_left() -> None:
         quorum._check_removal(found(0, 100, 90_000), 2, "d")
 
 
-def test_a_voter_that_was_removed_can_become_a_broker_only(tmp_path: Path) -> None:
+def test_removed_voter_can_become_a_broker_only(tmp_path: Path) -> None:
     """Its newest snapshot may still list it as a voter; its log is newer."""
     with growing(tmp_path, 2) as cluster:
         cluster.begin()

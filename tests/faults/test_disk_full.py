@@ -36,24 +36,24 @@ def test_full_disk_is_a_typed_error_and_passes_when_space_returns(tmp_path: Path
 
 
 @pytest.mark.interval
-def test_topics_are_made_and_deleted_without_a_byte_left(tmp_path: Path) -> None:
+def test_topics_are_created_and_deleted_on_a_full_disk(tmp_path: Path) -> None:
     run("metadata", tmp_path)
 
 
 @pytest.mark.interval
-def test_topics_that_are_created_leave_the_reserve_to_deletions_and_the_next_start(
+def test_created_topics_leave_the_reserve_to_deletions_and_the_next_start(
     tmp_path: Path,
 ) -> None:
     run("growth", tmp_path)
 
 
-def test_broker_starts_without_a_byte_left(tmp_path: Path) -> None:
+def test_broker_starts_on_a_full_disk(tmp_path: Path) -> None:
     run("start", tmp_path)
 
 
-def test_what_was_deleted_goes_first_where_space_is_short(tmp_path: Path) -> None:
+def test_deleted_files_are_removed_first_when_space_is_short(tmp_path: Path) -> None:
     run("removal", tmp_path)
 
 
-def test_full_disk_without_a_reserve_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_full_disk_without_a_reserve_is_an_error_with_advice(tmp_path: Path) -> None:
     run("no_reserve", tmp_path)

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.load
-def test_200_members_stay_beside_threads_that_hog_the_gil() -> None:
+def test_sessions_of_200_members_survive_threads_that_hog_the_gil() -> None:
     command = [sys.executable, "-m", "tests.faults.hogged_broker", str(HOGS)]
     with (
         subprocess.Popen(

@@ -49,7 +49,7 @@ def committed(bootstrap: str, group: str, topic: str) -> list[int]:
         asking.close()
 
 
-def test_commits_are_back_after_kill_9_and_the_member_goes_on(tmp_path: Path) -> None:
+def test_commits_survive_kill_9_and_the_member_continues(tmp_path: Path) -> None:
     with serving(tmp_path / "data", "--set", "group.initial.rebalance.delay.ms=0") as server:
         settings = {"bootstrap.servers": server.address, **QUICK}
         admin, new = AdminClient(settings), NewTopic("orders", PARTITIONS, 1)

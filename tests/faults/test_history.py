@@ -65,7 +65,7 @@ PLANTED = {
 }
 
 
-def test_a_history_that_a_broker_may_have_has_no_anomaly() -> None:
+def test_valid_history_of_a_broker_has_no_anomaly() -> None:
     assert check(GOOD) == []
 
 
@@ -74,20 +74,18 @@ def test_a_planted_anomaly_is_found(kind: str) -> None:
     assert kind in {anomaly.kind for anomaly in check(PLANTED[kind])}
 
 
-def test_a_record_is_there_twice_if_its_producer_sent_it_again_in_a_new_epoch_and_only_then() -> (
-    None
-):
+def test_record_is_duplicated_only_if_its_producer_resent_it_in_a_new_epoch() -> None:
     twice = GOOD._replace(final=[*FINAL, *final_of([(0, 5, "a"), (1, 5, "d")])], sent_again={"a"})
     assert [anomaly.detail for anomaly in check(twice)] == ["d at 1/5"]
 
 
-def test_a_commit_of_a_transaction_that_was_lost_whole_is_found() -> None:
+def test_committed_transaction_that_was_lost_whole_is_found() -> None:
     history = GOOD._replace(final=FINAL[:1])
     kinds = [anomaly.kind for anomaly in check(history)]
     assert kinds == ["lost write", "lost write"]
 
 
-def test_a_group_that_begins_before_its_last_commit_is_found() -> None:
+def test_group_that_starts_before_its_last_commit_is_found() -> None:
     later = OffsetCommitted(0, 9, acknowledged=True, ended=2.5)
     history = GOOD._replace(commits=(GOOD.commits[0], later), fetches=(OffsetFetched(0, 1, 3.0),))
     assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]

@@ -110,7 +110,7 @@ def torture(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.mark.timeout(seconds(900 + 60 * ROUNDS_MIN))
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def test_each_message_counts_once_whatever_dies(
+def test_each_message_counts_once_after_any_crash(
     kind: str, torture: Torture, request: pytest.FixtureRequest
 ) -> None:
     rounds = max(ROUNDS_MIN, len(CASES[kind]))

@@ -118,7 +118,7 @@ def disturb(server: Server, choice: random.Random) -> None:
 
 
 @pytest.mark.parametrize("kind", [ClassicLife, ConsumerLife])
-def test_members_that_live_at_random_share_and_settle_and_lose_no_commit(
+def test_members_with_random_lives_share_partitions_and_lose_no_commit(
     tmp_path: Path, kind: Kind
 ) -> None:
     options = [text for name, value in OPTIONS.items() for text in ("--set", f"{name}={value}")]
@@ -195,7 +195,7 @@ def read_of(message: Any) -> Read:
     return Read("reader", 0, partition, message.offset(), name, time.monotonic())
 
 
-def test_producers_that_lose_their_connections_at_random_tear_no_transaction(
+def test_producers_that_lose_connections_at_random_split_no_transaction(
     tmp_path: Path,
 ) -> None:
     choice = random.Random(SEED)

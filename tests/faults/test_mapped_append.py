@@ -33,5 +33,5 @@ def test_a_full_disk_is_a_typed_error_and_appends_resume(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "scenario", ["foreign_truncate", "truncate_with_live_arrow", "forked_reader"]
 )
-def test_no_signal_comes_of(scenario: str, tmp_path: Path) -> None:
+def test_truncation_or_fork_of_a_mapped_log_raises_no_signal(scenario: str, tmp_path: Path) -> None:
     run(scenario, tmp_path)

@@ -204,7 +204,7 @@ def read_committed(address: str, count: int) -> dict[str, dict[bytes, list[int]]
 
 
 @pytest.mark.timeout(seconds(120 + 30 * ROUNDS))
-def test_a_broker_that_starts_again_knows_what_it_knew(tmp_path: Path) -> None:
+def test_restarted_broker_keeps_its_state(tmp_path: Path) -> None:
     options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
     with serving(tmp_path / "data", *options) as server:
         clients = Clients(server.address)

@@ -13,13 +13,13 @@ from tests.faults.cluster.checker import split
 @pytest.mark.kill
 @pytest.mark.cluster
 @pytest.mark.jvm
-def test_a_cluster_of_both_kinds_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+def test_mixed_cluster_keeps_acknowledged_records(tmp_path: Path) -> None:
     task = Task("sample", seed=0)
     found = run(task, tmp_path)
     assert not found, report(task, found)
 
 
-def test_the_command_of_a_task_names_all_that_its_steps_depend_on() -> None:
+def test_command_of_a_task_names_everything_that_its_steps_depend_on() -> None:
     assert Task("voter", 5, 2).command() == (
         "python -m tests.cluster.beside.run --scenario voter --seed 5 --steps 2"
     )
@@ -43,7 +43,7 @@ def test_epochs_without_records_do_not_count(
     assert epochs(tmp_path) == expected
 
 
-def test_the_shell_gets_no_batches_of_the_quorum_behind_the_metadata() -> None:
+def test_quorum_batches_after_the_metadata_are_omitted() -> None:
     control, data = (0, batch_of_two(CONTROL)), (2, batch_of_two())
     assert up_to_metadata([control, data, control, control]) == [control, data]
     assert up_to_metadata([control, data]) == [control, data]

@@ -113,7 +113,7 @@ PLANTED = {
 }
 
 
-def test_a_history_that_a_cluster_may_have_has_no_anomaly() -> None:
+def test_valid_history_of_a_cluster_has_no_anomaly() -> None:
     assert check(GOOD) == []
     assert overlaps(list(CLIENTS.owned)) == []
 
@@ -123,7 +123,7 @@ def test_a_planted_anomaly_is_found(kind: str) -> None:
     assert kind in {anomaly.kind for anomaly in check(PLANTED[kind])}
 
 
-def test_replicas_that_differ_in_the_leader_epoch_of_a_batch_are_told_apart_by_it() -> None:
+def test_replicas_that_differ_in_the_leader_epoch_of_a_batch_are_reported_with_it() -> None:
     other = batch(0, 3, b"a") + batch(1, 4, b"b") + batch(2, 5, b"c")
     history = ClusterHistory(replicas=(GOOD.replicas[0], Replica(2, "orders-0", other)))
     (anomaly,) = check(history)
@@ -131,13 +131,13 @@ def test_replicas_that_differ_in_the_leader_epoch_of_a_batch_are_told_apart_by_i
     assert "epoch 4" in anomaly.detail
 
 
-def test_a_group_that_read_to_the_end_has_read_what_was_acknowledged() -> None:
+def test_group_that_read_to_the_end_must_have_read_acknowledged_records() -> None:
     clients = CLIENTS._replace(writes=(*WRITES[:4], Write("p", 0, "g", acknowledged=True)))
     (anomaly,) = unread_records(GOOD._replace(clients=clients))
     assert anomaly.detail == "g of p"
 
 
-def test_copies_that_lack_one_or_have_one_twice_or_in_another_order_are_found() -> None:
+def test_missing_repeated_or_reordered_copies_are_found() -> None:
     originals = final_of([(0, 0, "a"), (0, 1, "b"), (1, 0, "c")])
     assert list(wrong_copies(originals, final_of([(0, 1, "a"), (0, 4, "b"), (1, 0, "c")]))) == []
     for wrong in (
@@ -149,6 +149,6 @@ def test_copies_that_lack_one_or_have_one_twice_or_in_another_order_are_found() 
         assert anomaly.kind == "wrong copy"
 
 
-def test_two_members_that_own_a_partition_at_one_time_are_found() -> None:
+def test_two_members_that_own_a_partition_at_the_same_time_are_found() -> None:
     (anomaly,) = overlaps([Owned("x", 0, 3, 0.0, 2.0), Owned("y", 0, 3, 1.0, 3.0)])
     assert anomaly.kind == "two owners at one time"

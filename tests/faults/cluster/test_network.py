@@ -61,7 +61,7 @@ def is_silent(end: socket.socket) -> bool:
     return False
 
 
-def test_what_is_sent_arrives_both_ways(line: Line) -> None:
+def test_sent_bytes_arrive_in_both_directions(line: Line) -> None:
     line.client.sendall(b"question")
     assert line.server.recv(100) == b"question"
     line.server.sendall(b"answer")
@@ -82,7 +82,7 @@ def test_a_direction_that_is_cut_is_silent_until_it_heals(network: Network, line
     assert line.server.recv(100) == b""
 
 
-def test_nobody_connects_over_a_link_of_which_one_direction_is_cut(
+def test_connections_over_a_link_with_one_direction_cut_wait_until_it_is_mended(
     network: Network, server: socket.socket
 ) -> None:
     network.cut([(OTHER, OWN)])
@@ -95,7 +95,7 @@ def test_nobody_connects_over_a_link_of_which_one_direction_is_cut(
         server.accept()[0].close()
 
 
-def test_other_links_are_open_while_one_is_cut(network: Network, line: Line) -> None:
+def test_other_links_stay_open_while_one_is_cut(network: Network, line: Line) -> None:
     network.cut([(OWN, 3), (3, OTHER)])
     line.client.sendall(b"by")
     assert line.server.recv(100) == b"by"
@@ -109,7 +109,7 @@ def test_a_slow_link_delays(network: Network, line: Line) -> None:
     assert time.monotonic() - sent_at >= HELD_S
 
 
-def test_a_node_that_is_gone_refuses(network: Network, line: Line) -> None:
+def test_stopped_node_refuses_connections(network: Network, line: Line) -> None:
     network.is_gone(OTHER)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", network.ports[0]), PATIENCE_S)
@@ -117,7 +117,7 @@ def test_a_node_that_is_gone_refuses(network: Network, line: Line) -> None:
     assert line.server.recv(100) == b"its connections end by themselves"
 
 
-def test_partitions_are_what_they_are_called() -> None:
+def test_partitions_have_the_directions_of_their_names() -> None:
     nodes = (1, 2, 3)
     assert set(around(2, nodes)) == {(1, 2), (2, 1), (2, 3), (3, 2)}
     assert out_of(2, nodes) == [(2, 1), (2, 3)]

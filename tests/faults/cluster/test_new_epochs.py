@@ -18,7 +18,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_node_is_told_where_it_said_that_a_batch_is_out_of_order(line: str) -> None:
+def test_node_of_an_out_of_order_log_line_is_reported(line: str) -> None:
     told: list[int] = []
     OutOfOrder(told.append).emit(logging.makeLogRecord({"msg": line}))
     assert told == LINES[line]

@@ -15,7 +15,7 @@ from tests.faults.cluster.workload import fatal_errors
 @pytest.mark.parametrize(
     ("fault", "workloads"), [("kill", ("list", "transactions")), ("pause", ("queue", "groups"))]
 )
-def test_a_cluster_keeps_what_it_acknowledged(
+def test_cluster_keeps_acknowledged_records(
     tmp_path: Path, fault: str, workloads: tuple[str, ...]
 ) -> None:
     task = Task("ours", seed=1, steps=1, faults=(fault,), workloads=workloads)
@@ -23,7 +23,7 @@ def test_a_cluster_keeps_what_it_acknowledged(
     assert not found, report(task, found)
 
 
-def test_a_fatal_error_that_came_with_a_delivery_report_is_raised_as_itself() -> None:
+def test_fatal_error_of_a_delivery_report_is_raised_unchanged() -> None:
     fatal = KafkaException("fenced")
     with pytest.raises(KafkaException) as raised, fatal_errors():
         raise SystemError("a callback returned a result with an exception set") from fatal
@@ -32,13 +32,13 @@ def test_a_fatal_error_that_came_with_a_delivery_report_is_raised_as_itself() ->
         raise SystemError("another one")
 
 
-def test_a_seed_is_a_plan() -> None:
+def test_seed_determines_the_plan() -> None:
     assert plan(7, 20) == plan(7, 20)
     assert plan(7, 20) != plan(8, 20)
     assert plan(7, 20, in_pairs=True) == plan(7, 20, in_pairs=True)
 
 
-def test_a_plan_has_each_fault_before_it_has_one_again() -> None:
+def test_plan_has_each_fault_before_it_repeats_one() -> None:
     singles = plan(3, len(FAULTS))
     assert {step.faults[0][0] for step in singles} == set(FAULTS)
     pairs = plan(3, len(PAIRS), in_pairs=True)
@@ -48,7 +48,7 @@ def test_a_plan_has_each_fault_before_it_has_one_again() -> None:
     assert {name for pair in PAIRS for name in pair} == set(FAULTS)
 
 
-def test_nobody_is_asked_while_nobody_answers() -> None:
+def test_paired_faults_are_ordered_by_their_place() -> None:
     for step in plan(3, len(PAIRS), in_pairs=True):
         (first, _), (second, _) = step.faults
         assert first not in TOUCHES_ALL
@@ -57,7 +57,7 @@ def test_nobody_is_asked_while_nobody_answers() -> None:
         assert FAULTS[second].place is not Place.FIRST or FAULTS[first].place is Place.FIRST
 
 
-def test_the_command_of_a_task_names_all_that_its_plan_depends_on() -> None:
+def test_command_of_a_task_names_everything_that_its_plan_depends_on() -> None:
     task = Task("kafka", 5, 2, ("kill", "pause"), ("list",), in_pairs=True)
     assert task.command() == (
         "python -m tests.faults.cluster.run --on kafka --seed 5 --steps 2"

@@ -20,7 +20,7 @@ def server() -> Iterator[socket.socket]:
     [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::ffff:127.0.0.1")],
     ids=["IPv4", "IPv4 mapped to IPv6, as Java has it"],
 )
-def test_each_end_is_a_socket_of_its_own(
+def test_each_end_has_its_own_socket(
     server: socket.socket, family: socket.AddressFamily, host: str
 ) -> None:
     with socket.socket(family) as client:
@@ -38,7 +38,7 @@ def test_a_process_holds_its_end(server: socket.socket) -> None:
         assert not holds(os.getppid(), inode)
 
 
-def test_an_end_that_was_closed_is_nobodys(server: socket.socket) -> None:
+def test_closed_end_has_no_process(server: socket.socket) -> None:
     client = socket.create_connection(server.getsockname())
     port = _port(client)
     with server.accept()[0]:
@@ -46,7 +46,7 @@ def test_an_end_that_was_closed_is_nobodys(server: socket.socket) -> None:
         assert inode_of(port, _port(server)) is None
 
 
-def test_there_is_no_socket_of_a_connection_that_was_never_made(server: socket.socket) -> None:
+def test_unknown_connection_has_no_socket(server: socket.socket) -> None:
     assert inode_of(_port(server), _port(server)) is None
 
 

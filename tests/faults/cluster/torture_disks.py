@@ -50,7 +50,7 @@ def full(disk: Disk) -> None:
     (disk.path / "taken").write_bytes(bytes(4096))
 
 
-def test_a_clock_jumps_while_its_process_runs_and_no_other_one(tmp_path: Path) -> None:
+def test_clock_jumps_only_for_its_process(tmp_path: Path) -> None:
     clocks = Clocks(tmp_path, (1, 2))
     with subprocess.Popen(
         [sys.executable, "-c", ASKED],
