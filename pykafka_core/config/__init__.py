@@ -2,6 +2,7 @@
 
 from .effective import BrokerConfigs, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
+from .group_bounds import GROUP_BOUNDS, capped
 from .layers import ConfigSource, ConfigValue, family_of
 from .listeners import EMBEDDED_LISTENER, Listener, ListenerError, parse_listeners
 from .rows import (
@@ -30,6 +31,7 @@ from .validators import InvalidValueError
 
 __all__ = [
     "EMBEDDED_LISTENER",
+    "GROUP_BOUNDS",
     "VALUE_TOO_LONG",
     "BrokerConfigs",
     "ConfigRow",
@@ -50,6 +52,7 @@ __all__ = [
     "broker_rows",
     "broker_settings",
     "canonical_overrides",
+    "capped",
     "client_metrics_rows",
     "cluster_rows",
     "family_of",

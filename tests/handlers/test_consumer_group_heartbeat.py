@@ -138,6 +138,22 @@ def test_group_settings_apply_to_members(restarts: bool) -> None:
     assert not is_member(broker)
 
 
+def test_stored_settings_of_a_group_are_capped_to_the_bounds_of_its_broker() -> None:
+    """As in Kafka 4.4; the bounds were other ones when the settings were stored."""
+    broker = broker_with_topic()
+    set_for_group(broker, session_timeout_ms="55000", heartbeat_interval_ms="7000")
+    bounds = {
+        "group.consumer.max.session.timeout.ms": "50000",
+        "group.consumer.heartbeat.interval.ms": "8000",
+        "group.consumer.min.heartbeat.interval.ms": "8000",
+    }
+    restarted = SimulatedBroker(bounds, broker.core)
+    restarted.run()
+    assert beat(restarted).heartbeat_interval_ms == 8_000
+    pass_ms(restarted, 50_001)
+    assert not is_member(restarted)
+
+
 def test_a_member_of_version_0_may_be_given_its_id() -> None:
     given = beat(broker_with_topic(), version=0, member_id="").member_id
     assert given

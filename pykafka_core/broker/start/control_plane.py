@@ -125,7 +125,7 @@ def _topic_id(publisher: Publisher, name: str) -> bytes | None:
 def _consumer_settings(publisher: Publisher, group_id: str) -> ConsumerGroupSettings:
     """Return the settings of a consumer group in the committed image."""
     own = publisher.image.configs.of(RESOURCE_GROUP, group_id)
-    return ConsumerGroupSettings.of(publisher.settings).with_own(own)
+    return ConsumerGroupSettings.of(publisher.settings, own)
 
 
 def _new_uuid(node: Node) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from pykafka_core.config import BrokerConfigs, Scope
+from pykafka_core.config import BrokerConfigs, Scope, capped
 from pykafka_core.config import settings as table
 
 ASSIGNOR_NAMES = ("uniform", "range")
@@ -18,6 +18,7 @@ SESSION_TIMEOUT, HEARTBEAT_INTERVAL, ASSIGNMENT_INTERVAL = (
     "consumer.assignment.interval.ms",
 )
 """Settings that can be set for one group."""
+_NOTHING: Mapping[str, str] = {}
 _NAMES = {name: name for name in ASSIGNOR_NAMES} | {
     f"{_JAVA_PACKAGE}{name.capitalize()}Assignor": name for name in ASSIGNOR_NAMES
 }
@@ -58,17 +59,21 @@ class ConsumerGroupSettings(NamedTuple):
     migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     @staticmethod
-    def of(settings: BrokerConfigs) -> "ConsumerGroupSettings":
+    def of(settings: BrokerConfigs, own: Mapping[str, str] = _NOTHING) -> "ConsumerGroupSettings":
         """Read the settings.
 
         Only built-in assignors are used, given by name or by Kafka's class name.
+
+        Args:
+            settings: Those of the broker.
+            own: Those of one group (KIP-848, resource GROUP); an invalid value is ignored.
         """
         given = (settings.string("group.consumer.assignors") or "").split(",")
         named = [_NAMES[name.strip()] for name in given if name.strip() in _NAMES]
         return ConsumerGroupSettings(
-            session_timeout_ms=settings.int("group.consumer.session.timeout.ms"),
-            heartbeat_interval_ms=settings.int("group.consumer.heartbeat.interval.ms"),
-            assignment_interval_ms=settings.int("group.consumer.assignment.interval.ms"),
+            session_timeout_ms=_own(SESSION_TIMEOUT, own, settings),
+            heartbeat_interval_ms=_own(HEARTBEAT_INTERVAL, own, settings),
+            assignment_interval_ms=_own(ASSIGNMENT_INTERVAL, own, settings),
             max_size=settings.int("group.consumer.max.size"),
             assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
             migration=MigrationPolicy(
@@ -76,21 +81,13 @@ class ConsumerGroupSettings(NamedTuple):
             ),
         )
 
-    def with_own(self, own: Mapping[str, str]) -> "ConsumerGroupSettings":
-        """Return the settings with those of one group (KIP-848, resource GROUP); an invalid value
-        is ignored.
-        """
-        return self._replace(
-            session_timeout_ms=_own(SESSION_TIMEOUT, own, self.session_timeout_ms),
-            heartbeat_interval_ms=_own(HEARTBEAT_INTERVAL, own, self.heartbeat_interval_ms),
-            assignment_interval_ms=_own(ASSIGNMENT_INTERVAL, own, self.assignment_interval_ms),
-        )
 
-
-def _own(name: str, own: Mapping[str, str], inherited: int) -> int:
+def _own(name: str, own: Mapping[str, str], settings: BrokerConfigs) -> int:
     text = own.get(name)
     usable = None if text is None else table(Scope.GROUP)[name].usable(text)
-    return inherited if usable is None else int(usable)
+    if usable is None:
+        return settings.int(f"group.{name}")
+    return capped(name, int(usable), settings)
 
 
 class GroupSettings(NamedTuple):

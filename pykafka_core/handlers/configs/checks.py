@@ -5,6 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from pykafka_core.config import (
+    GROUP_BOUNDS,
     BrokerConfigs,
     InvalidValueError,
     Scope,
@@ -38,42 +39,6 @@ every start reads them.
 """
 _MIN_ISR = "min.insync.replicas"
 _CORDONED = "cordoned.log.dirs"
-_BOUNDS = {
-    "consumer.assignment.interval.ms": (
-        "group.consumer.min.assignment.interval.ms",
-        "group.consumer.max.assignment.interval.ms",
-    ),
-    "consumer.heartbeat.interval.ms": (
-        "group.consumer.min.heartbeat.interval.ms",
-        "group.consumer.max.heartbeat.interval.ms",
-    ),
-    "consumer.session.timeout.ms": (
-        "group.consumer.min.session.timeout.ms",
-        "group.consumer.max.session.timeout.ms",
-    ),
-    "share.heartbeat.interval.ms": (
-        "group.share.min.heartbeat.interval.ms",
-        "group.share.max.heartbeat.interval.ms",
-    ),
-    "share.record.lock.duration.ms": (
-        "group.share.min.record.lock.duration.ms",
-        "group.share.max.record.lock.duration.ms",
-    ),
-    "share.session.timeout.ms": (
-        "group.share.min.session.timeout.ms",
-        "group.share.max.session.timeout.ms",
-    ),
-    "streams.heartbeat.interval.ms": (
-        "group.streams.min.heartbeat.interval.ms",
-        "group.streams.max.heartbeat.interval.ms",
-    ),
-    "streams.session.timeout.ms": (
-        "group.streams.min.session.timeout.ms",
-        "group.streams.max.session.timeout.ms",
-    ),
-    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
-}
-"""The broker's configs with the minimum and the maximum of a group's config."""
 _INTERVAL_MS = (100, 3_600_000)
 _MATCHES = frozenset(
     {
@@ -278,7 +243,7 @@ def check_group(future: Mapping[str, str], broker: BrokerConfigs) -> None:
 
 
 def _check_bounds(name: str, value: int, broker: BrokerConfigs) -> None:
-    low, high = _BOUNDS.get(name, (None, None))
+    low, high = GROUP_BOUNDS.get(name, (None, None))
     if low is not None and value < broker.int(low):
         raise InvalidConfigError(f"{name} must be greater than or equal to {low}")
     if high is not None and value > broker.int(high):

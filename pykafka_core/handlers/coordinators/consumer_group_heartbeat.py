@@ -43,7 +43,7 @@ OWNED_MAX = 200_000
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Coordinate | Message:
     """Answered at once, when what it changes is committed."""
     own = context.image.configs.of(RESOURCE_GROUP, request.group_id)
-    settings = ConsumerGroupSettings.of(context.settings).with_own(own)
+    settings = ConsumerGroupSettings.of(context.settings, own)
     try:
         if not context.image.features.get(GROUP_VERSION):
             raise UnsupportedVersionError
