@@ -161,8 +161,10 @@ def _bounded(seconds: int, signalled: int, wake_up: int) -> Iterator[None]:
             text = (
                 f"the stop took longer than {seconds} s and was cancelled: the next start recovers"
             )
-            print(f"pykafka-core: {text}", file=sys.stderr, flush=True)
-            os._exit(1)
+            try:
+                print(f"pykafka-core: {text}", file=sys.stderr, flush=True)
+            finally:
+                os._exit(1)
 
     threading.Thread(target=watch, name="pykafka-stop", daemon=True).start()
     try:

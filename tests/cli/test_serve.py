@@ -29,6 +29,15 @@ from tests.support.wire import Connection
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAMAGED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
 HEARTBEAT = "consumer.heartbeat.interval"
+ENDLESS_STOP = """
+import os, threading
+from pykafka_core.cli.serve import _bounded
+
+signalled, wake_up = os.pipe()
+os.write(wake_up, b"!")
+with _bounded(0, signalled, wake_up):
+    threading.Event().wait()
+"""
 
 
 def command(*arguments: str) -> list[str]:
@@ -90,6 +99,16 @@ def test_a_stop_on_a_slow_disk_ends_at_its_limit_and_loses_no_record(tmp_path: P
     for partition in range(4):
         with Log.open(data / f"orders{partition}-0", read_only=True) as log:
             assert log.log_end_offset == 1
+
+
+def test_a_stop_with_a_broken_standard_error_ends_at_its_limit() -> None:
+    """A broken pipe at standard error ended the thread that ends the process."""
+    unread, errors = os.pipe()
+    os.close(unread)
+    with open(errors, "wb"):
+        arguments = [sys.executable, "-c", ENDLESS_STOP]
+        done = subprocess.run(arguments, stderr=errors, check=False, timeout=PATIENCE_S)
+    assert done.returncode == 1
 
 
 def test_start_on_a_slow_disk_ends_at_the_limit_of_a_stop(tmp_path: Path) -> None:
