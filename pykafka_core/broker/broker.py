@@ -19,6 +19,7 @@ from pykafka_core.broker.arguments import (
     durability_of,
     with_defaults,
 )
+from pykafka_core.broker.forks import OwnProcess
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.calls import (
@@ -164,14 +165,16 @@ class Broker:
         self._path = path
         self._core = core
         self._lock = native.Lock()
-        self._pid = os.getpid()
+        self._process = OwnProcess()
         self._endpoints = self._started.endpoints
         self._bound = self._started.bound
         self._closing = native.RLock()
         """Held by the thread that closes."""
         self._is_closing = False
         """Whether that thread is in `close`, which a signal handler may call again."""
-        self._close = weakref.finalize(self, _shut_down, self._loop, core, self._started, self._pid)
+        self._close = weakref.finalize(
+            self, _shut_down, self._loop, core, self._started, self._process
+        )
 
     def __enter__(self) -> Self:
         """Return this broker, which already serves."""
@@ -197,7 +200,7 @@ class Broker:
         control thread, in `on_failure`, does not wait for another closing thread, because that
         thread waits for it.
         """
-        if self._pid != os.getpid():
+        if not self._process.is_current:
             return
         if self._loop.is_current:
             self._close()
@@ -228,7 +231,7 @@ class Broker:
         metadata. A fault in a single request, timer or log line is logged, and the broker
         continues.
         """
-        return self._pid == os.getpid() and not self.closed and self._loop.failure is None
+        return self._process.is_current and not self.closed and self._loop.failure is None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -479,7 +482,7 @@ class Broker:
             )
 
     def _check_usable(self) -> None:
-        if self._pid != os.getpid():
+        if not self._process.is_current:
             raise ForkedError("this broker belongs to the parent process; make one in the child")
         if self.closed:
             raise ClosedError("this broker is closed")
@@ -539,9 +542,9 @@ def _begin(core: Core, types: CoreTypes, planned: Plan) -> Started:
     return start_member(core, types, planned)
 
 
-def _shut_down(loop: ControlLoop, core: Core, started: Started, pid: int) -> None:
+def _shut_down(loop: ControlLoop, core: Core, started: Started, process: OwnProcess) -> None:
     """Stop the broker; does nothing in a forked child, which has no threads."""
-    if pid == os.getpid():
+    if process.is_current:
         membership = started.control.dispatcher.membership
         try:
             if membership is not None and not loop.is_current and loop.failure is None:

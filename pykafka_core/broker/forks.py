@@ -1,4 +1,4 @@
-"""Descriptors of Python objects that a forked child closes; the core closes its own."""
+"""The process of an object, and descriptors that a forked child closes; the core closes its own."""
 
 import os
 from typing import Protocol
@@ -8,6 +8,20 @@ from weakref import WeakSet
 class _Closable(Protocol):
     def close(self) -> object:
         """Close the descriptors."""
+
+
+class OwnProcess:
+    """The process that made this value; its forked children are others."""
+
+    __slots__ = ("_pid",)
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+
+    @property
+    def is_current(self) -> bool:
+        """False in a forked child, which has no threads of its parent."""
+        return self._pid == os.getpid()
 
 
 _open = WeakSet[_Closable]()

@@ -22,6 +22,7 @@ from pykafka_core.broker.arguments import as_text, check_type
 from pykafka_core.broker.broker import Broker
 from pykafka_core.broker.cluster.network import Network
 from pykafka_core.broker.cluster.places import Places, wipe
+from pykafka_core.broker.forks import OwnProcess
 from pykafka_core.broker.start.joining import Latch
 from pykafka_core.errors import (
     ForkedError,
@@ -81,7 +82,7 @@ class Cluster:
         self._network = Network(self._places, brokers)
         self._nodes: dict[int, Broker] = {}
         self._count = brokers
-        self._pid = os.getpid()
+        self._process = OwnProcess()
         self._closed = False
         self._starting: list[Latch] = []
         """Cancels each start in progress, in any thread. Guarded, like `_closed`, by `_starts`."""
@@ -111,7 +112,7 @@ class Cluster:
 
         Starts that other threads wait for are cancelled.
         """
-        if self._pid != os.getpid():
+        if not self._process.is_current:
             return
         with self._starts:
             if self._closed:
@@ -453,7 +454,7 @@ class Cluster:
                 self._nodes[node]._cut_off(accepted=accepted, peers=peers)
 
     def _check_process(self) -> None:
-        if self._pid != os.getpid():
+        if not self._process.is_current:
             raise ForkedError("this cluster belongs to the parent process; make one in the child")
 
     def _check(self, node: int) -> None:

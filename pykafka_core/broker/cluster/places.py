@@ -1,6 +1,5 @@
 """Data directories, addresses and initial settings of the nodes of a cluster in one process."""
 
-import os
 import socket
 import tempfile
 import weakref
@@ -8,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pykafka_core.broker.forks import close_in_children
+from pykafka_core.broker.forks import OwnProcess, close_in_children
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from pykafka_core.broker.storage.voters import voters_of
@@ -48,7 +47,7 @@ class Places:
     def __init__(self, count: int, data: Path | None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pykafka-")) if data is None else data
         self.is_temporary = data is None
-        self._remove = weakref.finalize(self, _wipe_own, self.folder, os.getpid())
+        self._remove = weakref.finalize(self, _wipe_own, self.folder, OwnProcess())
         if not self.is_temporary:
             self._remove.detach()
         self._reserved: list[socket.socket] = []
@@ -135,9 +134,9 @@ class Places:
         return int(reserved.getsockname()[1])
 
 
-def _wipe_own(directory: Path, pid: int) -> None:
+def _wipe_own(directory: Path, process: OwnProcess) -> None:
     """Remove the directory, but not in a forked child."""
-    if pid == os.getpid():
+    if process.is_current:
         wipe(directory)
 
 

@@ -7,7 +7,6 @@ cost no more than one.
 
 import json
 import logging
-import os
 import socket
 import threading
 import time
@@ -19,7 +18,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pykafka_core.broker.forks import close_in_children
+from pykafka_core.broker.forks import OwnProcess, close_in_children
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
 from pykafka_core.metadata.health import problems
@@ -61,7 +60,7 @@ class MetricsServer:
     def __init__(self, broker: "Broker", host: str, port: int) -> None:
         self._server = _Server((host or LOOPBACK, port), _Pages(broker))
         close_in_children(self._server.socket)
-        self._pid = os.getpid()
+        self._process = OwnProcess()
         self._thread = threading.Thread(
             target=partial(self._server.serve_forever, poll_interval=0.1),
             name="pykafka-core-metrics",
@@ -81,7 +80,7 @@ class MetricsServer:
 
     def close(self) -> None:
         """Stop listening. Idempotent; requests in progress are not awaited."""
-        if self._pid != os.getpid():
+        if not self._process.is_current:
             return  # a forked child does not have the thread
         self._server.shutdown()
         self._thread.join()

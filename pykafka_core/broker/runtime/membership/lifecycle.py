@@ -116,8 +116,8 @@ class Lifecycle:
         self._is_leaving = False
         self._last_refusal = 0
         self._refused_pause_ms = REFUSED_PAUSE_MS
-        self._told_offset = UNKNOWN
-        self._told_cordoned: tuple[bytes, ...] | None = None
+        self._sent_offset = UNKNOWN
+        self._sent_cordoned: tuple[bytes, ...] | None = None
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
         """Of the registration: the offset of its record."""
@@ -170,7 +170,7 @@ class Lifecycle:
         """
         if self.epoch == UNKNOWN or self._metadata_offset() < self.epoch:
             return
-        if self.is_fenced or self._cordoned() != self._told_cordoned:
+        if self.is_fenced or self._cordoned() != self._sent_cordoned:
             self._beat_now()
 
     def _ask(
@@ -212,14 +212,14 @@ class Lifecycle:
 
     def _beat(self) -> None:
         self._timer = None
-        self._told_offset = self._metadata_offset()
+        self._sent_offset = self._metadata_offset()
         # Earlier metadata may say what is no longer so.
-        is_current = self._told_offset >= self.epoch
-        cordoned = self._told_cordoned = self._cordoned() if is_current else None
+        is_current = self._sent_offset >= self.epoch
+        cordoned = self._sent_cordoned = self._cordoned() if is_current else None
         request = BrokerHeartbeatRequest(
             broker_id=self.joining.identity.node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._told_offset,
+            current_metadata_offset=self._sent_offset,
             want_fence=False,
             want_shut_down=self._is_leaving,
             cordoned_log_dirs=None if cordoned is None else list(cordoned),
@@ -244,7 +244,7 @@ class Lifecycle:
             if response.should_shut_down:
                 self._end()
                 return
-            if self.is_fenced and self._told_offset < self.epoch <= self._metadata_offset():
+            if self.is_fenced and self._sent_offset < self.epoch <= self._metadata_offset():
                 # The registration came while the heartbeat was under way, when `beat_soon` does nothing.
                 self._beat()
                 return
