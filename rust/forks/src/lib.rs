@@ -17,6 +17,8 @@
 //! - The child can make its own broker. For that the state of the whole process is made again in
 //!   each ([`PerProcess`]), and all locks are those of the standard library ([`Mutex`]). Another
 //!   thread of the parent may have held any lock, which stays locked in the child.
+//! - A static value that never changes is made without a lock, by `once_cell::race`. With
+//!   `LazyLock` or `OnceLock` a child would wait for a thread that was making the value.
 
 mod descriptors;
 mod generation;

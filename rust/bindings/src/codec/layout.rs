@@ -1,12 +1,12 @@
 //! The Python classes of a message, found once, with the places of their slots and their defaults.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
 
+use once_cell::race::OnceBox;
+use pykafka_forks::{Mutex, PerProcess};
 use pykafka_wire::schema::{Default, Field, Message, Struct, Type, message_by_name, messages};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyList, PyString, PyType};
 
 use super::slots::SlotClass;
@@ -31,29 +31,25 @@ enum DefaultValue {
     Struct(&'static Struct),
 }
 
-static LAYOUTS: LazyLock<Vec<PyOnceLock<Layouts>>> =
-    LazyLock::new(|| messages().iter().map(|_| PyOnceLock::new()).collect());
+/// By [`Message::index`].
+static LAYOUTS: OnceBox<Vec<OnceBox<Layouts>>> = OnceBox::new();
 
 /// Messages by the address of their class.
-static MESSAGES: Mutex<Option<HashMap<usize, &'static Message>>> = Mutex::new(None);
+static MESSAGES: PerProcess<Mutex<HashMap<usize, &'static Message>>> =
+    PerProcess::new(Mutex::default);
 
 /// The layouts of a message; its classes are made now if nothing has named them yet.
 pub fn layouts_of(py: Python<'_>, message: &'static Message) -> PyResult<&'static Layouts> {
-    let cell = &LAYOUTS[message.index];
-    match cell.get(py) {
-        Some(layouts) => Ok(layouts),
-        None => cell.get_or_try_init(py, || Layouts::new(py, message)),
-    }
+    let all = LAYOUTS.get_or_init(|| Box::new(messages().iter().map(|_| OnceBox::new()).collect()));
+    all[message.index].get_or_try_init(|| Layouts::new(py, message).map(Box::new))
 }
 
 /// The message that `object` is; a `TypeError` if it is none.
 pub fn message_of(object: &Bound<'_, PyAny>) -> PyResult<&'static Message> {
     let class = object.get_type();
     let address = class.as_ptr().addr();
-    let known = |found: &mut Option<HashMap<usize, &'static Message>>| {
-        found.get_or_insert_default().get(&address).copied()
-    };
-    if let Some(message) = known(&mut MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let messages = MESSAGES.get();
+    if let Some(message) = messages.lock().get(&address).copied() {
         return Ok(message);
     }
     let no_message = || PyTypeError::new_err(format!("{class} is no message"));
@@ -61,8 +57,7 @@ pub fn message_of(object: &Bound<'_, PyAny>) -> PyResult<&'static Message> {
     if !layouts_of(object.py(), message)?.0[0].class.class().is(&class) {
         return Err(no_message());
     }
-    let mut found = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
-    found.get_or_insert_default().insert(address, message);
+    messages.lock().insert(address, message);
     Ok(message)
 }
 

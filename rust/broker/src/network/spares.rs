@@ -17,8 +17,9 @@
 //! At most as many threads may wait at a time as there are spares, and no wait starts while another
 //! one is stalled.
 
+use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ const STALLED: u64 = 1 << 63;
 
 thread_local! {
     /// The spares of the engine that owns this thread.
-    static HERE: OnceLock<Arc<Spares>> = const { OnceLock::new() };
+    static HERE: OnceCell<Arc<Spares>> = const { OnceCell::new() };
 }
 
 /// The spares of one engine.

@@ -1,20 +1,20 @@
 //! The Arrow schemas of batches.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-
-static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&DataType::Binary));
-static SCHEMA_OF_VIEWS: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&DataType::BinaryView));
+use once_cell::race::OnceBox;
 
 /// The schema of [`super::Columns`].
 pub fn schema() -> SchemaRef {
-    SCHEMA.clone()
+    static SCHEMA: OnceBox<SchemaRef> = OnceBox::new();
+    SCHEMA.get_or_init(|| Box::new(schema_of(&DataType::Binary))).clone()
 }
 
 /// The schema of [`super::ColumnViews`]: keys and values as `binary_view`.
 pub fn schema_of_views() -> SchemaRef {
-    SCHEMA_OF_VIEWS.clone()
+    static SCHEMA: OnceBox<SchemaRef> = OnceBox::new();
+    SCHEMA.get_or_init(|| Box::new(schema_of(&DataType::BinaryView))).clone()
 }
 
 fn schema_of(bytes: &DataType) -> SchemaRef {

@@ -1,34 +1,35 @@
 //! Finds messages by name, API key or type number.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+
+use once_cell::race::OnceBox;
 
 use super::message::{Kind, Message};
 use crate::{ApiKey, tables};
 
 /// All messages, by [`Message::index`].
 pub fn messages() -> &'static [&'static Message] {
-    &INDEX.all
+    &index().all
 }
 
 /// The message with Kafka's name.
 pub fn message_by_name(name: &str) -> Option<&'static Message> {
-    INDEX.by_name.get(name).copied()
+    index().by_name.get(name).copied()
 }
 
 /// The request of an API.
 pub fn request_of(api_key: ApiKey) -> Option<&'static Message> {
-    INDEX.by_key(Kind::Request, api_key.0)
+    index().by_key(Kind::Request, api_key.0)
 }
 
 /// The response of an API.
 pub fn response_of(api_key: ApiKey) -> Option<&'static Message> {
-    INDEX.by_key(Kind::Response, api_key.0)
+    index().by_key(Kind::Response, api_key.0)
 }
 
 /// The metadata record with that type number.
 pub fn metadata_record_of(api_key: i16) -> Option<&'static Message> {
-    INDEX.by_key(Kind::Metadata, api_key)
+    index().by_key(Kind::Metadata, api_key)
 }
 
 struct Index {
@@ -37,13 +38,10 @@ struct Index {
     keyed: [Vec<Option<&'static Message>>; 3],
 }
 
-static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    let mut all: Vec<&'static Message> = tables::MESSAGES.iter().copied().flatten().collect();
-    all.sort_by_key(|message| message.index);
-    let by_name = all.iter().map(|message| (message.name, *message)).collect();
-    let keyed = [Kind::Request, Kind::Response, Kind::Metadata].map(|kind| by_key(&all, kind));
-    Index { all, by_name, keyed }
-});
+fn index() -> &'static Index {
+    static INDEX: OnceBox<Index> = OnceBox::new();
+    INDEX.get_or_init(|| Box::new(Index::new()))
+}
 
 fn by_key(all: &[&'static Message], kind: Kind) -> Vec<Option<&'static Message>> {
     let mut keyed = Vec::new();
@@ -56,6 +54,14 @@ fn by_key(all: &[&'static Message], kind: Kind) -> Vec<Option<&'static Message>>
 }
 
 impl Index {
+    fn new() -> Index {
+        let mut all: Vec<&'static Message> = tables::MESSAGES.iter().copied().flatten().collect();
+        all.sort_by_key(|message| message.index);
+        let by_name = all.iter().map(|message| (message.name, *message)).collect();
+        let keyed = [Kind::Request, Kind::Response, Kind::Metadata].map(|kind| by_key(&all, kind));
+        Index { all, by_name, keyed }
+    }
+
     fn by_key(&self, kind: Kind, api_key: i16) -> Option<&'static Message> {
         *self.keyed[kind as usize].get(usize::try_from(api_key).ok()?)?
     }

@@ -1,6 +1,6 @@
 //! A message with its structs and the plan of each version.
 
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 use super::fields::{Struct, Versions};
 use crate::DecodeError;
@@ -45,7 +45,7 @@ pub struct Message {
     pub flexible_since: i16,
     /// Its structs; the first is the message itself.
     pub structs: &'static [&'static Struct],
-    plans: [OnceLock<Box<Plan>>; VERSIONS_MAX],
+    plans: [OnceBox<Plan>; VERSIONS_MAX],
 }
 
 impl Message {
@@ -61,7 +61,7 @@ impl Message {
     ) -> Message {
         assert!(((versions[1] - versions[0]) as usize) < VERSIONS_MAX);
         let versions = Versions(versions[0], versions[1]);
-        let plans = [const { OnceLock::new() }; VERSIONS_MAX];
+        let plans = [const { OnceBox::new() }; VERSIONS_MAX];
         Message { index, name, kind, api_key, versions, flexible_since, structs, plans }
     }
 
