@@ -19,8 +19,9 @@ impl Generation {
         Generation(CURRENT.load(Ordering::Relaxed))
     }
 
-    /// One that no process has, for tests.
-    pub fn foreign() -> Generation {
+    /// One that no process has.
+    #[cfg(test)]
+    pub(crate) fn foreign() -> Generation {
         Generation(u32::MAX)
     }
 
