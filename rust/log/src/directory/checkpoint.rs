@@ -56,11 +56,11 @@ pub enum CheckpointError {
         /// Its beginning.
         line: String,
     },
-    /// The number of lines is not the one that was told.
-    #[error("{found} entries instead of {told}")]
+    /// The number of lines is not the declared one.
+    #[error("{found} entries instead of {declared}")]
     Count {
-        /// As the file tells.
-        told: String,
+        /// As the file has it.
+        declared: String,
         /// As there are.
         found: usize,
     },
@@ -204,15 +204,18 @@ fn read_entries<T>(
         let line = text.lines().last().unwrap_or_default();
         return Err(CheckpointError::Cut(line.chars().take(100).collect()));
     }
-    let told = lines.next().unwrap_or_default();
+    let declared = lines.next().unwrap_or_default();
     let entries = lines
         .enumerate()
         .map(|(index, line)| entry(line).ok_or_else(|| CheckpointError::line(index + 3, line)))
         .collect::<Result<Vec<T>, _>>()?;
-    if told.parse() == Ok(entries.len()) {
+    if declared.parse() == Ok(entries.len()) {
         return Ok(entries);
     }
-    Err(CheckpointError::Count { told: told.chars().take(100).collect(), found: entries.len() })
+    Err(CheckpointError::Count {
+        declared: declared.chars().take(100).collect(),
+        found: entries.len(),
+    })
 }
 
 #[cfg(test)]

@@ -132,8 +132,8 @@ impl Checkpoints {
             stems.contains(&*names::deleted_stem_of(key))
                 && !names.contains(&*names::partition_dir(key))
         };
-        let told = self.all_mut().into_iter().flat_map(|offsets| offsets.keys());
-        let deleted: BTreeSet<_> = told.filter(is_deleted).cloned().collect();
+        let keys = self.all_mut().into_iter().flat_map(|offsets| offsets.keys());
+        let deleted: BTreeSet<_> = keys.filter(is_deleted).cloned().collect();
         for key in &deleted {
             self.forget(key);
         }
@@ -243,10 +243,10 @@ impl Checkpoints {
     }
 }
 
-/// Lets a checkpoint tell no more than `offset` of a log.
+/// Lowers the checkpointed offset of a log to `offset`, if it is higher.
 fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
-    if let Some(told) = offsets.get_mut(key) {
-        *told = offset.min(*told);
+    if let Some(stored) = offsets.get_mut(key) {
+        *stored = offset.min(*stored);
     }
 }
 
@@ -332,8 +332,8 @@ impl CheckpointFiles {
     fn tell_log_start_of(&self, log: &Log) -> bool {
         let log_start_offset = log.log_start_offset();
         let durable = self.durable.get(checkpoint::LOG_START_OFFSET_FILE);
-        let told = durable.and_then(|offsets| offsets.get(&partition_key(log.dir())));
-        log_start_offset == 0 || told.is_some_and(|told| *told >= log_start_offset)
+        let stored = durable.and_then(|offsets| offsets.get(&partition_key(log.dir())));
+        log_start_offset == 0 || stored.is_some_and(|stored| *stored >= log_start_offset)
     }
 }
 
@@ -619,8 +619,8 @@ impl DirectoryState {
                 self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
             }
             if has_log_start(key) && (log.segments_count() > 0 || offsets.log_start_offset > 0) {
-                let told = self.offsets.log_starts.entry(key.clone()).or_default();
-                *told = offsets.log_start_offset.min(offsets.recovery_point.max(*told));
+                let stored = self.offsets.log_starts.entry(key.clone()).or_default();
+                *stored = offsets.log_start_offset.min(offsets.recovery_point.max(*stored));
             } else {
                 self.offsets.log_starts.remove(key);
             }

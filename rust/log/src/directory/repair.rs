@@ -73,12 +73,12 @@ impl Repair {
     /// The partitions' directories: `dir` itself if it is one, also an empty or missing one of which a checkpoint tells; else
     /// those in it, by name, and those that are gone though a checkpoint tells of synced records in them.
     pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
-        let told = Checkpoints::read(&*self.disk, &self.container)?;
+        let checkpoints = Checkpoints::read(&*self.disk, &self.container)?;
         let entries = self.entries(&self.dir)?;
         // A library's log has its checkpoints inside, as a data directory has.
-        let is_told = told.of(&partition_key(&self.dir)) != Checkpointed::default();
+        let has_checkpoint = checkpoints.of(&partition_key(&self.dir)) != Checkpointed::default();
         let is_of_segment = |entry: &DirEntry| entry.name.to_str().and_then(parse_file_name);
-        if entries.iter().any(|entry| is_of_segment(entry).is_some()) || is_told {
+        if entries.iter().any(|entry| is_of_segment(entry).is_some()) || has_checkpoint {
             return Ok(vec![self.dir.clone()]);
         }
         if self.container != self.dir {
@@ -86,7 +86,7 @@ impl Repair {
         }
         let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|e| e.name.to_str());
         let there = names.filter(|name| parse_partition_dir(name).is_some()).map(ToOwned::to_owned);
-        let synced = told.recovery_points.into_iter().filter(|(_, offset)| *offset > 0);
+        let synced = checkpoints.recovery_points.into_iter().filter(|(_, offset)| *offset > 0);
         let all: BTreeSet<_> = there.chain(synced.map(|(key, _)| partition_dir(&key))).collect();
         Ok(all.into_iter().map(|name| self.dir.join(name)).collect())
     }
@@ -148,8 +148,8 @@ impl Repair {
         let recovery = Log::repair(self.options(partition, config)?)?;
         // Where the beginning is gone, the log begins with what is left.
         let first_base = self.segments_behind(partition, -1)?.into_iter().min().unwrap_or(0);
-        self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, partition, |told| {
-            told.max(first_base)
+        self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, partition, |offset| {
+            offset.max(first_base)
         })?;
         recovery.truncated_at.map_or(Ok(()), |end| self.promise_no_more_than(end, partition))
     }
@@ -162,7 +162,7 @@ impl Repair {
             checkpoint::CLEANER_OFFSET_FILE,
         ];
         names.into_iter().try_for_each(|name| {
-            self.change_checkpoint(name, partition, |told| told.min(log_end_offset))
+            self.change_checkpoint(name, partition, |offset| offset.min(log_end_offset))
         })
     }
 

@@ -29,10 +29,10 @@ pub enum SnapshotError {
         found: u32,
     },
     /// The number of entries is not that of the bytes.
-    #[error("producer snapshot tells {told} entries in {size} bytes")]
+    #[error("producer snapshot declares {declared} entries in {size} bytes")]
     Count {
         /// As stored.
-        told: i32,
+        declared: i32,
         /// Size of the file in bytes.
         size: usize,
     },
@@ -90,9 +90,9 @@ fn read_snapshot(bytes: &[u8]) -> Result<Vec<ProducerEntry>, SnapshotError> {
     if found != expected {
         return Err(SnapshotError::Crc { expected, found });
     }
-    let told = i32::from_be_bytes(fields.take().ok_or(incomplete)?);
-    let count_error = SnapshotError::Count { told, size: bytes.len() };
-    if usize::try_from(told).ok().and_then(|count| count.checked_mul(ENTRY_BYTES))
+    let declared = i32::from_be_bytes(fields.take().ok_or(incomplete)?);
+    let count_error = SnapshotError::Count { declared, size: bytes.len() };
+    if usize::try_from(declared).ok().and_then(|count| count.checked_mul(ENTRY_BYTES))
         != Some(fields.0.len())
     {
         return Err(count_error);

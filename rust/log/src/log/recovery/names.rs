@@ -176,12 +176,13 @@ impl Look<'_> {
         for (index, segment) in self.found.segments.iter_mut().enumerate() {
             let size = sizes.get(&segment.base_offset).copied().unwrap_or(0);
             let count = size as usize / transaction_index::ENTRY_SIZE;
-            let told = self.found.aborted_counts.get(&segment.base_offset).copied().unwrap_or(0);
+            let expected =
+                self.found.aborted_counts.get(&segment.base_offset).copied().unwrap_or(0);
             segment.aborted_count = count;
             let is_ragged = size % transaction_index::ENTRY_SIZE as u64 != 0;
-            if index < first_unsynced && (count < told || is_ragged) {
+            if index < first_unsynced && (count < expected || is_ragged) {
                 let name = segment.name(FileKind::TransactionIndex);
-                warnings.push((name, format!("{count} of {told} entries; rebuilt")));
+                warnings.push((name, format!("{count} of {expected} entries; rebuilt")));
                 lost.insert(segment.base_offset);
             }
         }
