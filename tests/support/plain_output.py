@@ -4,6 +4,7 @@ import os
 
 CHANGING = (
     *("CI", "BUILD_NUMBER", "GITHUB_ACTIONS"),  # pytest prints whole messages, Typer colours
+    "PYTEST_ADDOPTS",
     *("FORCE_COLOR", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PY_COLORS"),
     *("TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES"),
 )
