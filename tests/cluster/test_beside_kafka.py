@@ -4,7 +4,9 @@ import logging
 import os
 import re
 import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,14 @@ from confluent_kafka import (
     Producer,
 )
 
-from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port, wait_until_serving
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import ClusterError, TopicAlreadyExistsError
 from pykafka_core.types import TRANSACTION_TOPIC, id_text, random_id
 from tests.cluster.clients import consume, create, leaders_of, produce, read_by_group
+from tests.cluster.growing import Growing, growing
 from tests.cluster.transactions import (
     committed_offsets,
     coordinator_of,
@@ -27,13 +30,17 @@ from tests.cluster.transactions import (
     transactional_producer,
     write,
 )
+from tests.formats.releases.corpus import HERE as RELEASES
 from tests.support.cli import run
-from tests.support.java import java
+from tests.support.evidence.logs import watch
+from tests.support.java import classpath, java
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.jvm
 
 OWN, THEIRS = 2, 1
+NEWER = "kafka-4.3", "kafka-4.4"
+"""Releases, as folders of `tests/formats/releases`."""
 NOT_BUILT = ("--feature", "share.version=0", "--feature", "streams.version=0")
 """Features that our brokers lack: the cluster must not use their coordinators."""
 
@@ -45,10 +52,27 @@ def controller() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def kafka(tmp_path: Path, controller: socket.socket) -> Iterator[ApacheKafka]:
+def release() -> str:
+    """One of `NEWER`; empty for the release of the other tests."""
+    return ""
+
+
+def jars_of(release: str) -> str:
+    return classpath(RELEASES / release) if release else ApacheKafka.classpath()
+
+
+@pytest.fixture
+def kafka(tmp_path: Path, controller: socket.socket, release: str) -> Iterator[ApacheKafka]:
     cluster = ("--standalone", "-t", id_text(random_id(os.urandom)), *NOT_BUILT)
     config = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-    kafka = ApacheKafka(tmp_path, config, jvm=QUICK_TO_START, controller=controller, quorum=cluster)
+    kafka = ApacheKafka(
+        tmp_path,
+        config,
+        jvm=QUICK_TO_START,
+        controller=controller,
+        quorum=cluster,
+        classpath=jars_of(release),
+    )
     yield kafka
     kafka.kill()
     kafka.stop()
@@ -103,6 +127,48 @@ def test_unsupported_features_block_the_broker_until_they_are_lowered(
         assert consume(kafka.bootstrap, "orders", 1) == ["after it"]
 
 
+@contextmanager
+def their_broker(folder: Path, cluster: Growing, release: str) -> Iterator[str]:
+    """Yield the address of an Apache Kafka broker, `OWN`, whose controller is ours."""
+    identity = DataDirectory(cluster.data(1)).identity()
+    assert identity is not None
+    java = ["java", *QUICK_TO_START, "-cp", jars_of(release)]
+    properties = folder / "server.properties"
+    with reserve_port() as reserved, open(folder / "broker.log", "wb") as log:
+        bootstrap = f"127.0.0.1:{reserved.getsockname()[1]}"
+        properties.write_text(
+            f"process.roles=broker\nnode.id={OWN}\ncontroller.listener.names=CONTROLLER\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{cluster.controller_port(1)}\n"
+            f"listeners=PLAINTEXT://{bootstrap}\nlog.dirs={folder / 'theirs'}\n"
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        )
+        formatting = "kafka.tools.StorageTool", "format", "-t", identity.cluster_id
+        subprocess.run(
+            [*java, *formatting, "-c", str(properties)], check=True, stdout=subprocess.DEVNULL
+        )
+        watch("Apache Kafka's broker", folder / "broker.log")
+        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log)
+        try:
+            wait_until_serving(bootstrap, process)
+            yield bootstrap
+        finally:
+            process.kill()
+            process.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("release", NEWER)
+def test_kafka_broker_joins_a_cluster_of_our_controller(tmp_path: Path, release: str) -> None:
+    with growing(tmp_path, 1) as cluster:
+        cluster.begin()
+        with their_broker(tmp_path, cluster, release) as theirs:
+            create(cluster.bootstrap, "orders", OWN, THEIRS, OWN)
+            assert leaders_of(theirs, "orders") == [OWN, THEIRS, OWN]
+            values = [f"value {number}" for number in range(30)]
+            produce(theirs, "orders", values)
+            assert consume(cluster.bootstrap, "orders", 30) == sorted(values)
+
+
+@pytest.mark.parametrize("release", ["", *NEWER])
 def test_broker_leads_partitions_of_a_kafka_cluster_through_a_restart(
     tmp_path: Path, kafka: ApacheKafka, controller: socket.socket
 ) -> None:
