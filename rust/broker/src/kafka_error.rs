@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_what_clients_rely_on() {
+    fn rows_have_the_codes_and_flags_that_clients_rely_on() {
         assert_eq!(KafkaError::NotLeaderOrFollower.code(), 6);
         assert!(KafkaError::NotLeaderOrFollower.is_retriable());
         assert!(!KafkaError::OffsetOutOfRange.is_retriable());

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_removed_key_never_names_the_next_entry_of_its_place() {
+    fn a_removed_key_never_refers_to_the_next_entry_in_its_slot() {
         let slots = Slots::new();
         let first = slots.insert("a");
         assert_eq!(slots.remove(first), Some("a"));

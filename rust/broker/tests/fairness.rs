@@ -87,11 +87,11 @@ fn assert_everybody_is_served(record_bytes: usize) {
 }
 
 #[test]
-fn producers_of_small_requests_that_keep_their_sockets_full_delay_nobody() {
+fn producers_of_small_requests_with_full_sockets_delay_no_other_clients() {
     assert_everybody_is_served(1_900);
 }
 
 #[test]
-fn producers_of_large_requests_that_keep_their_sockets_full_delay_nobody() {
+fn producers_of_large_requests_with_full_sockets_delay_no_other_clients() {
     assert_everybody_is_served(60_000);
 }

@@ -67,7 +67,7 @@ fn filled(dir: &std::path::Path, settings: &[(&str, &str)]) -> Broker {
 }
 
 #[test]
-fn large_fetches_bring_what_was_produced_between_small_answers() {
+fn large_fetches_return_produced_records_between_small_replies() {
     let dir = tempfile::tempdir().expect("a directory");
     let broker = filled(dir.path(), &[]);
     let mut client = broker.connect();
@@ -99,7 +99,7 @@ fn topic_deleted_while_its_records_are_sent_is_still_sent_to_the_end() {
 }
 
 #[test]
-fn file_that_was_cut_by_somebody_else_ends_one_answer_and_is_an_error_in_the_next() {
+fn file_truncated_by_another_process_ends_one_reply_and_is_an_error_in_the_next() {
     let dir = tempfile::tempdir().expect("a directory");
     let broker = filled(dir.path(), &[]);
     let path = dir.path().join("t-0/00000000000000000000.log");

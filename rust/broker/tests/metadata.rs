@@ -73,7 +73,7 @@ fn topics_are_found_by_id_from_version_12_on() {
 }
 
 #[test]
-fn nothing_named_and_ids_too_early_are_refused_without_brokers() {
+fn empty_requests_and_early_ids_are_rejected_without_brokers() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     for (version, topic, error_code) in [(12, by_id([0; 16]), -1), (10, by_id([1; 16]), 42)] {
@@ -88,7 +88,7 @@ fn nothing_named_and_ids_too_early_are_refused_without_brokers() {
 }
 
 #[test]
-fn missing_topics_are_told_to_python_only_if_request_and_setting_allow() {
+fn missing_topics_are_reported_to_python_only_if_request_and_setting_allow() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     let named = asked([by_name("new"), by_name("a/b"), by_name("..")]);
@@ -109,7 +109,7 @@ fn missing_topics_are_told_to_python_only_if_request_and_setting_allow() {
 }
 
 #[test]
-fn hidden_topics_and_dead_leaders_are_shown_as_such() {
+fn hidden_topics_are_omitted_and_stopped_leaders_are_unavailable() {
     let broker = Broker::start(&[]);
     let partition = PartitionEntry {
         leader: 9,
@@ -158,7 +158,7 @@ fn authorized_operations_are_all_that_kafka_knows() {
 }
 
 #[test]
-fn librdkafka_s_null_topic_list_in_four_bytes_is_understood() {
+fn null_topic_list_of_librdkafka_in_four_bytes_is_decoded() {
     let broker = Broker::start(&[]);
     broker.create_topic("a", [1; 16], 1);
     let mut client = broker.connect();

@@ -50,7 +50,7 @@ fn api_versions_lists_hot_keys_and_those_of_python_in_every_version() {
 }
 
 #[test]
-fn unknown_api_versions_version_is_answered_in_version_0_and_the_connection_lives() {
+fn unknown_api_versions_version_is_answered_in_version_0_and_the_connection_stays_open() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     for version in [6, 99, -1] {
@@ -77,7 +77,7 @@ fn software_names_outside_the_rule_are_invalid_requests() {
 }
 
 #[test]
-fn a_client_that_reached_another_node_than_it_meant_to_is_sent_back_to_bootstrap() {
+fn a_client_that_reached_the_wrong_node_is_sent_back_to_bootstrap() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     for (cluster_id, node_id, error_code) in [
@@ -137,7 +137,7 @@ fn resident_bytes() -> usize {
 }
 
 #[test]
-fn connections_beyond_the_maximum_wait_for_their_turn_and_nobody_is_closed_for_them() {
+fn connections_beyond_the_maximum_wait_and_close_no_others() {
     let broker = Broker::start(&[("max.connections", "2")]);
     let body = metadata_body(9);
     let mut kept = [broker.connect(), broker.connect()];
@@ -173,7 +173,7 @@ fn shared_listener(broker: &Broker) -> u16 {
 }
 
 #[test]
-fn a_known_node_comes_past_clients_that_wait_on_the_same_listener() {
+fn a_known_node_connects_before_waiting_clients_of_the_same_listener() {
     let broker = Broker::start(&[("max.connections", "1")]);
     let body = metadata_body(9);
     let mut kept = broker.connect();
@@ -197,7 +197,7 @@ fn a_known_node_comes_past_clients_that_wait_on_the_same_listener() {
 }
 
 #[test]
-fn an_address_is_a_clients_before_the_metadata_names_it() {
+fn an_address_counts_as_a_client_before_the_metadata_names_it() {
     let broker = Broker::start(&[("max.connections", "1")]);
     let port = broker.core.listen("SHARED", "127.0.0.1:0", Audience::Both, None).expect("a port");
     let kept = Client::to(port);
@@ -209,7 +209,7 @@ fn an_address_is_a_clients_before_the_metadata_names_it() {
 }
 
 #[test]
-fn stop_does_not_wait_for_connections_that_wait_for_their_turn() {
+fn stop_does_not_wait_for_delayed_connections() {
     let broker = Broker::start(&[("max.connections", "1")]);
     let _kept = broker.connect();
     let mut waiting = broker.connect();
@@ -219,7 +219,7 @@ fn stop_does_not_wait_for_connections_that_wait_for_their_turn() {
 }
 
 #[test]
-fn a_connection_that_was_reset_cancels_its_request_and_frees_everything() {
+fn a_reset_connection_cancels_its_request_and_frees_everything() {
     let broker = Broker::start(&[]);
     for half in [false, true] {
         let mut client = broker.connect();
@@ -244,7 +244,7 @@ fn assert_cancelled(broker: &Broker, request: u64) {
 }
 
 #[test]
-fn connections_cut_in_the_middle_leave_no_descriptor_behind() {
+fn connections_cut_in_the_middle_of_a_frame_leak_no_descriptor() {
     let broker = Broker::start(&[]);
     let whole = frame(ApiKey::METADATA, 9, 1, &metadata_body(9));
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("procfs").count();
@@ -268,7 +268,7 @@ fn connections_cut_in_the_middle_leave_no_descriptor_behind() {
 }
 
 #[test]
-fn a_frame_that_stands_still_in_the_memory_of_others_is_closed_and_they_go_on() {
+fn a_stalled_frame_that_blocks_others_is_closed_and_they_continue() {
     let settings = [("queued.max.request.bytes", "1000000"), ("internal.frame.max.ms", "300")];
     let broker = Broker::start(&settings);
     let mut still = broker.connect();

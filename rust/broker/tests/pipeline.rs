@@ -101,7 +101,7 @@ fn let_others_run(broker: &Broker) {
 }
 
 #[test]
-fn produces_are_appended_while_those_before_wait_and_answered_in_order() {
+fn produces_are_appended_while_earlier_ones_wait_and_answered_in_order() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let sent = send_produces(&mut client, 0..5);
@@ -130,7 +130,7 @@ fn held_by(count: u64, size: usize) -> u64 {
 }
 
 #[test]
-fn produces_that_wait_hold_the_memory_of_their_frames() {
+fn waiting_produces_hold_the_memory_of_their_frames() {
     let large = 200 << 10;
     assert!(held_by(4, large) >= 4 * large as u64);
     let (small, uncounted) = (10 << 10, 64 << 10);
@@ -138,7 +138,7 @@ fn produces_that_wait_hold_the_memory_of_their_frames() {
 }
 
 #[test]
-fn other_requests_begin_when_all_before_them_is_answered() {
+fn other_requests_start_after_all_earlier_replies() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let sent = send_produces(&mut client, 0..2);
@@ -155,7 +155,7 @@ fn other_requests_begin_when_all_before_them_is_answered() {
 }
 
 #[test]
-fn produces_that_wait_are_bounded_and_those_behind_follow() {
+fn waiting_produces_are_limited_and_later_ones_follow() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let sent = send_produces(&mut client, 0..150);
@@ -167,7 +167,7 @@ fn produces_that_wait_are_bounded_and_those_behind_follow() {
 }
 
 #[test]
-fn the_bytes_of_produces_that_wait_are_bounded() {
+fn the_bytes_of_waiting_produces_are_limited() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let mut sender = client.clone();
@@ -196,7 +196,7 @@ fn the_bytes_of_produces_that_wait_are_bounded() {
 }
 
 #[test]
-fn a_request_that_closes_the_connection_lets_the_answers_before_it_go_first() {
+fn a_request_that_closes_the_connection_lets_earlier_replies_pass() {
     let broker = broker_with_follower();
     let refused: [fn(&mut Client); 4] = [
         |client| client.send_raw(&(-1_i32).to_be_bytes()),
@@ -223,7 +223,7 @@ fn a_request_that_closes_the_connection_lets_the_answers_before_it_go_first() {
 }
 
 #[test]
-fn a_peer_that_ended_its_side_gets_the_answers_to_all_its_produces() {
+fn a_half_closed_connection_gets_the_replies_to_all_its_produces() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let sent = send_produces(&mut client, 0..100);
@@ -235,7 +235,7 @@ fn a_peer_that_ended_its_side_gets_the_answers_to_all_its_produces() {
 }
 
 #[test]
-fn a_connection_that_was_reset_forgets_its_produces() {
+fn a_reset_connection_forgets_its_produces() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     send_produces(&mut client, 0..5);
@@ -248,7 +248,7 @@ fn a_connection_that_was_reset_forgets_its_produces() {
 }
 
 #[test]
-fn a_stop_waits_for_the_acknowledgements_of_what_is_appended() {
+fn a_stop_waits_for_the_acknowledgements_of_appended_records() {
     let broker = broker_with_follower();
     let mut client = broker.connect();
     let sent = send_produces(&mut client, 0..5);

@@ -25,7 +25,7 @@ fn values(log: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn followers_logs_are_the_leaders_byte_for_byte() {
+fn logs_of_followers_equal_that_of_the_leader_byte_for_byte() {
     let mut cluster = Cluster::in_memory(3, &[]);
     cluster.create_topic(&[1, 2, 3], 1);
     for number in 0..100 {
@@ -62,7 +62,7 @@ fn partitions_of_many_topics_and_fetchers_are_all_followed() {
 }
 
 #[test]
-fn a_fetch_that_waits_at_the_leader_is_given_up_for_another_partition() {
+fn a_fetch_that_waits_at_the_leader_is_cancelled_for_another_partition() {
     let longer_than_a_produce = ("replica.fetch.wait.max.ms", "25000");
     let mut cluster = Cluster::in_memory(2, &[longer_than_a_produce]);
     cluster.create_topic(&[1, 2], 1);
@@ -78,7 +78,7 @@ fn a_fetch_that_waits_at_the_leader_is_given_up_for_another_partition() {
 
 /// A Fetch is cancelled at most twice a second; the leader must not keep the Fetches in between.
 #[test]
-fn news_that_come_one_after_the_other_wait_for_none_of_them() {
+fn consecutive_changes_do_not_wait_for_waiting_fetches() {
     let mut cluster = Cluster::in_memory(2, &[("replica.fetch.wait.max.ms", "25000")]);
     cluster.create_topic(&[1, 2], 1);
     let clock = SystemClock::new();
@@ -92,7 +92,7 @@ fn news_that_come_one_after_the_other_wait_for_none_of_them() {
 }
 
 #[test]
-fn an_empty_follower_gets_all_there_is() {
+fn an_empty_follower_gets_all_records() {
     let mut cluster = Cluster::on_disk(2, &[("replica.fetch.max.bytes", "10000")]);
     cluster.create_topic(&[1], 1);
     for number in 0..300 {
@@ -107,7 +107,7 @@ fn an_empty_follower_gets_all_there_is() {
 /// A partition that is removed from this broker and returns, before or after its directory is gone,
 /// starts with an empty log.
 #[test]
-fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
+fn a_removed_replica_is_deleted_with_its_files_and_can_return() {
     let mut cluster = Cluster::on_disk(3, &[]);
     cluster.create_topic(&[1, 2, 3], 1);
     for round in 0..4 {
@@ -141,7 +141,7 @@ fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
 }
 
 #[test]
-fn a_produce_that_waits_fails_when_its_partition_moves_to_other_brokers() {
+fn a_waiting_produce_fails_when_its_partition_moves_to_other_brokers() {
     let mut cluster = Cluster::on_disk(3, &[]);
     cluster.create_topic_on(&[1, 2], &[1, 2, 3], 1);
     thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn a_produce_that_waits_fails_when_its_partition_moves_to_other_brokers() {
 
 /// KIP-392, contract/replication.md#48.
 #[test]
-fn a_follower_serves_consumers_that_know_of_it_up_to_its_high_watermark() {
+fn a_follower_serves_consumers_up_to_its_high_watermark() {
     let mut cluster = Cluster::on_disk(3, &[]);
     cluster.create_topic(&[1, 2], 1);
     assert_eq!(cluster.produce(1, -1, &["a"]), (0, 0));
@@ -181,7 +181,7 @@ fn a_follower_serves_consumers_that_know_of_it_up_to_its_high_watermark() {
 }
 
 #[test]
-fn a_consumer_is_sent_to_a_replica_in_its_rack_that_is_in_sync() {
+fn a_consumer_is_sent_to_an_in_sync_replica_in_its_rack() {
     let selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
     let mut cluster = Cluster::on_disk(3, &[("replica.selector.class", selector)]);
     cluster.create_topic(&[1, 2, 3], 1);
@@ -249,7 +249,7 @@ fn logs_are_equal_after_leaders_have_changed_under_writes() {
 }
 
 #[test]
-fn a_follower_behind_the_log_start_of_its_leader_begins_again_there() {
+fn a_follower_below_the_log_start_of_its_leader_starts_again_there() {
     let mut cluster = Cluster::on_disk(2, &[]);
     cluster.create_topic(&[1, 2], 1);
     assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
@@ -273,7 +273,7 @@ fn a_follower_behind_the_log_start_of_its_leader_begins_again_there() {
 }
 
 #[test]
-fn a_followers_log_start_follows_its_leaders() {
+fn the_log_start_of_a_follower_follows_that_of_the_leader() {
     let mut cluster = Cluster::on_disk(2, &[]);
     cluster.create_topic(&[1, 2], 1);
     for value in ["a", "b", "c"] {
@@ -286,7 +286,7 @@ fn a_followers_log_start_follows_its_leaders() {
 }
 
 #[test]
-fn a_follower_that_is_ahead_of_an_unclean_leader_gives_its_end_up() {
+fn a_follower_ahead_of_an_unclean_leader_is_truncated() {
     let mut cluster = Cluster::on_disk(2, &[]);
     cluster.create_topic(&[1, 2], 1);
     assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
@@ -307,7 +307,7 @@ fn a_follower_that_is_ahead_of_an_unclean_leader_gives_its_end_up() {
 }
 
 #[test]
-fn another_node_takes_over_when_a_leader_ends() {
+fn another_node_takes_over_when_a_leader_stops() {
     let mut cluster = Cluster::on_disk(3, &[]);
     cluster.create_topic(&[1, 2, 3], 1);
     let mut expected = Vec::new();
@@ -336,7 +336,7 @@ fn another_node_takes_over_when_a_leader_ends() {
 
 /// Versions with topic names, and versions with the replica id in another place.
 #[test]
-fn a_leader_of_an_older_version_is_fetched_from_by_its_own() {
+fn a_leader_of_an_older_version_is_fetched_from_in_that_version() {
     for newest in [12, 14, 17] {
         let mut cluster = Cluster::in_memory(2, &[]);
         cluster.limit_fetch(newest);
@@ -348,7 +348,7 @@ fn a_leader_of_an_older_version_is_fetched_from_by_its_own() {
 }
 
 #[test]
-fn a_partition_that_is_taken_away_or_deleted_is_not_fetched_any_more() {
+fn a_removed_or_deleted_partition_is_no_longer_fetched() {
     let mut cluster = Cluster::in_memory(2, &[]);
     cluster.create_topic(&[1, 2], 1);
     assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
@@ -369,7 +369,7 @@ fn a_partition_that_is_taken_away_or_deleted_is_not_fetched_any_more() {
 }
 
 #[test]
-fn a_leader_that_is_not_there_yet_is_found_once_it_is() {
+fn a_leader_that_starts_later_is_found() {
     let mut cluster = Cluster::on_disk(2, &[]);
     cluster.stop(1);
     cluster.create_topic_on(&[2], &[1, 2], 1);

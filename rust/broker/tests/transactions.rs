@@ -63,7 +63,7 @@ fn question(broker: &Broker) -> VerifyTransaction {
 }
 
 #[test]
-fn a_pipelined_produce_does_not_overtake_one_that_is_verified() {
+fn a_pipelined_produce_does_not_overtake_one_under_verification() {
     let broker = broker();
     let mut client = broker.connect();
     let sent: Vec<i32> = (0..4).map(|sequence| send(&mut client, 0, sequence)).collect();
@@ -76,7 +76,7 @@ fn a_pipelined_produce_does_not_overtake_one_that_is_verified() {
 }
 
 #[test]
-fn a_refused_transaction_refuses_what_is_pipelined_behind_it() {
+fn a_rejected_transaction_rejects_later_pipelined_batches() {
     let broker = broker();
     let mut client = broker.connect();
     let (first, second) = (send(&mut client, 0, 0), send(&mut client, 0, 1));
@@ -88,7 +88,7 @@ fn a_refused_transaction_refuses_what_is_pipelined_behind_it() {
 }
 
 #[test]
-fn other_connections_are_served_while_one_is_verified() {
+fn other_connections_are_served_during_a_verification() {
     let broker = broker();
     let (mut held, mut other) = (broker.connect(), broker.connect());
     let waiting = send(&mut held, 0, 0);
@@ -101,7 +101,7 @@ fn other_connections_are_served_while_one_is_verified() {
 }
 
 #[test]
-fn a_marker_behind_a_transaction_ends_it_for_pipelined_produces_too() {
+fn a_marker_after_a_transaction_ends_it_for_pipelined_produces() {
     let broker = broker();
     let mut client = broker.connect();
     send(&mut client, 0, 0);
@@ -124,7 +124,7 @@ fn a_marker_behind_a_transaction_ends_it_for_pipelined_produces_too() {
 }
 
 #[test]
-fn a_client_that_has_said_all_gets_its_transaction_begun() {
+fn a_half_closed_connection_gets_its_transaction_started() {
     let broker = broker();
     let mut client = broker.connect();
     let id = send(&mut client, 0, 0);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_take_room_before_they_are_made_and_keep_what_they_are() {
+    fn large_replies_reserve_memory_before_encoding_and_keep_their_size_after() {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
         let (answers, image) = (&broker.ctx.memory.answers, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);

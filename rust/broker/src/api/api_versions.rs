@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_apis_stand_in_the_order_of_their_keys_and_within_kafka_s_ranges() {
+    fn hot_apis_are_sorted_by_key_and_have_the_ranges_of_kafka() {
         assert!(HOT_APIS.is_sorted_by_key(|api| api.key));
         for api in HOT_APIS {
             let kafka = pykafka_wire::supported_versions(api.key).expect("Kafka knows it");

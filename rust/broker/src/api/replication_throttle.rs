@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exceeds_a_second_holds_back_until_the_rate_is_the_limit() {
+    fn bytes_beyond_one_second_throttle_until_the_rate_is_at_the_limit() {
         let broker = broker("1000", "2000");
         count(&broker, Side::Leader, 1_000);
         assert_eq!(held(&broker, Side::Leader), None);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_side_has_a_rate_of_its_own() {
+    fn each_side_has_its_own_rate() {
         let broker = broker("1000", "2000");
         count(&broker, Side::Leader, 5_000);
         assert_eq!(held(&broker, Side::Leader), Some(HELD_MAX));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_lets_one_answer_through_in_all_windows() {
+    fn a_limit_of_zero_allows_one_reply_in_all_windows() {
         let broker = broker("0", "0");
         assert_eq!(held(&broker, Side::Leader), None);
         count(&broker, Side::Leader, 1);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_measured_and_a_new_limit_forgets_nothing_of_the_last_one() {
+    fn without_a_limit_nothing_is_measured_and_a_new_limit_keeps_the_old_measurements() {
         let mut broker = broker("9223372036854775807", "9223372036854775806");
         count(&broker, Side::Leader, usize::MAX >> 2);
         count(&broker, Side::Follower, usize::MAX >> 2);

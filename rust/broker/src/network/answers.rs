@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_hold_room_and_want_more_do_not_wait_for_each_other() {
+    async fn replies_that_grow_do_not_deadlock_on_memory() {
         let (answers, clock) = (&Answers::new(100 << 10), &ManualClock::new(0));
         let all = answers.room(100 << 10, clock).await;
         let beyond = answers.room(40 << 10, clock).await;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_taken_before_an_answer_is_made_and_corrected_after() {
+    fn memory_is_reserved_before_encoding_and_corrected_after() {
         let answers = Answers::new(1 << 20);
         let mut room = answers.try_room(700 << 10).expect("nobody holds any");
         let beyond = answers.try_room(700 << 10).expect("one goes beyond the bound");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_take_nothing_for_longest_are_closed_and_no_more_than_make_room() {
+    fn connections_stalled_longest_are_closed_until_enough_memory_is_freed() {
         let (answers, connections) = (Answers::new(100), Connections::new());
         let closings: Vec<_> = (0..4).map(|_| closing(&connections)).collect();
         let unsent: Vec<_> =

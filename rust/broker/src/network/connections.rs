@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_as_many_connections_as_its_limit_and_others_are_not_counted() {
+    fn connections_of_an_address_are_limited_and_others_are_not_counted() {
         let limits = limited([
             ("max.connections.per.ip", "1"),
             ("max.connections.per.ip.overrides", "127.0.0.1:2"),
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_is_closed_for_another_until_it_is_known_as_a_node() {
+    fn a_neighbour_that_is_not_a_known_node_is_closed_for_another() {
         for name in ["max.connections", "max.connections.per.ip"] {
             let (connections, limits) = (Connections::new(), limited([(name, "2")]));
             let replica = opened(&connections, Rank::Neighbour, &limits, 1);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_not_among_the_connections_of_an_address() {
+    fn nodes_do_not_count_among_the_connections_of_an_address() {
         let (connections, limits) =
             (Connections::new(), limited([("max.connections.per.ip", "1")]));
         let nodes = [0, 1].map(|now_ns| opened(&connections, Rank::Node, &limits, now_ns));

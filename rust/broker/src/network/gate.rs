@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_arrives_while_a_peer_is_cut_off_is_read_when_it_is_back() {
+    async fn data_that_arrives_while_a_peer_is_cut_off_is_read_afterwards() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let gates = Arc::new(Gates::new());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_peers_are_reached_and_all_are_cut_off_by_one_word() {
+    async fn peers_that_are_not_cut_off_are_reachable_until_all_are() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let gates = Arc::new(Gates::new());
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_was_accepted_is_neither_read_nor_written_while_it_is_shut() {
+    async fn an_accepted_connection_is_neither_read_nor_written_while_it_is_shut() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_outside_the_bounds_are_refused_without_room_for_them() {
+    fn sizes_outside_the_bounds_are_rejected_without_an_allocation() {
         for size in [0, -1, i32::MIN, 101, i32::MAX] {
             let mut input = input();
             receive(&mut input, &size.to_be_bytes());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn room_grows_with_what_arrived_and_not_by_the_prefix() {
+    fn buffer_grows_with_the_received_bytes_and_not_with_the_prefix() {
         let mut input = input();
         let size = 100 << 20;
         receive(&mut input, &(size as i32).to_be_bytes());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn large_frames_one_after_the_other_stay_where_they_were_read() {
+    fn consecutive_large_frames_stay_where_they_were_read() {
         let mut input = input();
         let size = 1 << 20;
         let mut stream = (size as i32).to_be_bytes().to_vec();
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_out_as_they_went_in_however_they_are_cut(
+        fn frames_are_unchanged_however_their_bytes_are_split(
             frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..200), 0..20),
             cut in 1_usize..64,
         ) {

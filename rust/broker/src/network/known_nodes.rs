@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_node_is_known_by_its_address_and_by_the_addresses_of_its_name() {
+    async fn a_node_is_known_by_its_address_and_the_addresses_of_its_name() {
         let hosts = [(1, "192.0.2.1"), (2, "192.0.2.2"), (3, "localhost")];
         let known = Arc::new(KnownNodes::new(1));
         let hosts = hosts.map(|(node_id, host)| (node_id, Arc::from(host)));

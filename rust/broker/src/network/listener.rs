@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_sent_within_the_machine_is_not_paced() {
+    async fn connections_within_the_machine_are_not_paced() {
         let mapped = "[::ffff:127.0.0.1]:9092".parse().expect("an address");
         for peer in [None, Some(mapped)] {
             let stream = accepted(peer).await;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_sent_to_other_machines_is_paced_as_the_system_has_it() {
+    async fn connections_to_other_machines_use_the_default_pacing_of_the_system() {
         let stream = accepted(Some("192.0.2.1:9092".parse().expect("an address"))).await;
         let untouched = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         let default = tcp_congestion(&untouched).expect("it is TCP");

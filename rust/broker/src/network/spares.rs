@@ -229,7 +229,7 @@ mod tests {
     /// Without spares, a task that the stalled thread has just spawned never runs: no other thread
     /// can steal it.
     #[test]
-    fn tasks_of_a_thread_that_waits_for_long_are_run_by_another_one() {
+    fn tasks_of_a_thread_that_waits_long_run_on_another_thread() {
         let engine = Engine::shared().unwrap();
         // More often than there are spares, so they must be reused.
         for _ in 0..10 {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_may_wait_while_another_one_is_stalled() {
+    fn blocking_waits_are_rejected_while_another_thread_is_stalled() {
         let engine = Engine::shared().unwrap();
         let (open, gate) = mpsc::channel::<()>();
         let waiting = engine.handle().spawn(async move {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn no_thread_is_made_for_waits_however_many_they_are() {
+    fn number_of_threads_does_not_grow_with_waits() {
         let engine = Engine::shared().unwrap();
         let waits = engine.handle().spawn(async {
             for _ in 0..3 * ENTRIES_MAX {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_others_may_not_wait() {
+    fn foreign_threads_may_not_block() {
         assert!(Moment::take().is_none());
     }
 }

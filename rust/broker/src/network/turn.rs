@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_after_so_many_bytes_frames_or_nanoseconds() {
+    fn a_turn_ends_after_a_number_of_bytes_frames_or_nanoseconds() {
         let turn = &Turn::default();
         let bytes = async || {
             turn.moved(TURN_BYTES_MAX / 2);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_when_the_connection_has_waited_by_itself() {
+    fn a_turn_starts_when_the_connection_has_waited_by_itself() {
         let turn = &Turn::default();
         let connection = async {
             for _ in 0..10 {

@@ -191,7 +191,7 @@ fn is_written_at_once(broker: &Arc<Broker>, partition: i32) -> bool {
 }
 
 #[test]
-fn a_disk_that_is_quick_is_written_to_by_threads_that_serve_connections() {
+fn connection_threads_write_to_a_fast_disk() {
     within_patience(|| {
         let broker = broker_on_a_quick_disk();
         // Threads must not wait while another test has a long wait.
@@ -213,7 +213,7 @@ fn a_disk_that_is_quick_is_written_to_by_threads_that_serve_connections() {
 }
 
 #[test]
-fn a_request_for_many_partitions_leaves_all_but_one_of_its_writes_to_the_pool() {
+fn a_request_for_many_partitions_leaves_all_writes_but_one_to_the_pool() {
     within_patience(|| {
         let broker = broker_on_a_quick_disk();
         while !is_written_at_once(&broker, 1) {}
@@ -229,7 +229,7 @@ fn a_request_for_many_partitions_leaves_all_but_one_of_its_writes_to_the_pool() 
 
 /// More writes than there are connection threads.
 #[test]
-fn writes_by_threads_that_serve_connections_hold_up_nobody_else() {
+fn writes_by_connection_threads_block_no_other_requests() {
     within_patience(|| {
         let broker = broker_on_a_quick_disk();
         (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Write, dir(partition)));
@@ -260,7 +260,7 @@ fn writes_by_threads_that_serve_connections_hold_up_nobody_else() {
 }
 
 #[test]
-fn writes_that_block_hold_up_nobody_else() {
+fn blocked_writes_block_no_other_requests() {
     within_patience(|| {
         for durability in [Durability::Os, Durability::Fsync] {
             let broker = broker_with_records(durability);
@@ -279,7 +279,7 @@ fn writes_that_block_hold_up_nobody_else() {
 }
 
 #[test]
-fn logs_that_are_slow_to_recover_hold_up_nobody_else() {
+fn slow_recoveries_block_no_other_requests() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os).killed_and_restarted(Durability::Os);
         let broker = broker.with_topic(FREE + 1, &[]);
@@ -303,7 +303,7 @@ fn logs_that_are_slow_to_recover_hold_up_nobody_else() {
 }
 
 #[test]
-fn what_has_to_be_inflated_is_inflated_by_another_thread() {
+fn compressed_batches_are_decompressed_by_another_thread() {
     let compressed = BatchOptions { compression: Compression::Gzip, ..BatchOptions::default() };
     let records = batch_with(compressed, &["a"]);
     for broker in [Broker::in_memory(), Broker::on_disk(Durability::Os)] {
@@ -325,7 +325,7 @@ fn large_metadata_is_encoded_by_another_thread() {
 }
 
 #[test]
-fn appends_keep_the_order_of_their_calls_and_their_duplicates_while_a_write_blocks() {
+fn appends_keep_their_order_and_duplicates_while_a_write_blocks() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -350,7 +350,7 @@ fn appends_keep_the_order_of_their_calls_and_their_duplicates_while_a_write_bloc
 }
 
 #[test]
-fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
+fn a_deleted_partition_replies_at_once_and_is_removed_when_its_write_has_ended() {
     within_patience(|| {
         let mut broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -380,7 +380,7 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
 /// As in Kafka while the topic exists. Regression test: an unfinished write failed as if the topic
 /// did not exist.
 #[test]
-fn requests_to_a_partition_that_moves_are_sent_to_its_leader() {
+fn requests_to_a_partition_that_moves_are_redirected_to_its_leader() {
     within_patience(|| {
         let mut broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -484,7 +484,7 @@ fn the_control_thread_waits_neither_for_a_write_nor_for_a_recovery() {
 }
 
 #[test]
-fn a_topic_that_is_made_and_deleted_again_and_again_behind_a_write_holds_no_thread() {
+fn a_topic_created_and_deleted_repeatedly_during_a_write_holds_no_thread() {
     within_patience(|| {
         let mut broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -517,7 +517,7 @@ fn a_topic_that_is_made_and_deleted_again_and_again_behind_a_write_holds_no_thre
 }
 
 #[test]
-fn maintenance_of_other_partitions_goes_on_while_many_wait_for_the_disk() {
+fn maintenance_of_other_partitions_continues_while_many_wait_for_the_disk() {
     within_patience(|| {
         // Held during the survey: only maintenance uses these partitions.
         let broker = broker_with_records(Durability::Os).stopped_and_restarted(Durability::Os);
@@ -537,7 +537,7 @@ fn maintenance_of_other_partitions_goes_on_while_many_wait_for_the_disk() {
 }
 
 #[test]
-fn sizes_that_are_known_are_told_while_the_disk_stalls() {
+fn known_sizes_are_returned_while_the_disk_stalls() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -572,7 +572,7 @@ fn until_told(broker: &Broker, count: usize) -> Vec<(u64, i16)> {
 }
 
 #[test]
-fn an_append_queue_that_never_empties_keeps_nobody_from_maintenance() {
+fn an_append_queue_that_never_empties_does_not_block_maintenance() {
     within_patience(|| {
         let broker = Arc::new(broker_with_records(Durability::Os));
         let is_told = Arc::new(AtomicBool::new(false));
@@ -631,7 +631,7 @@ impl AckWaiter for Feeder {
 }
 
 #[test]
-fn a_new_leader_epoch_begins_behind_the_write_of_the_old_one() {
+fn a_new_leader_epoch_starts_after_the_write_of_the_old_one() {
     within_patience(|| {
         let mut broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -654,7 +654,7 @@ fn a_new_leader_epoch_begins_behind_the_write_of_the_old_one() {
 }
 
 #[test]
-fn a_write_that_fails_fails_all_that_is_queued() {
+fn a_failed_write_fails_all_queued_appends() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -672,7 +672,7 @@ fn a_write_that_fails_fails_all_that_is_queued() {
 }
 
 #[test]
-fn a_request_whose_connection_went_away_is_not_appended_later() {
+fn a_queued_append_of_a_closed_connection_is_dropped() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
@@ -687,7 +687,7 @@ fn a_request_whose_connection_went_away_is_not_appended_later() {
 }
 
 #[test]
-fn without_acks_the_next_request_waits_until_the_batch_is_written() {
+fn without_acks_the_next_request_waits_for_the_write() {
     within_patience(|| {
         let broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_clean_stays_closed_after_a_restart() {
+    fn a_clean_log_stays_closed_after_a_restart() {
         for (overrides, is_compacted_before) in [
             (&[("min.cleanable.dirty.ratio", "1")][..], false),
             (&[("cleanup.policy", "delete")], false),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_closed_log_count_once_they_are_altered() {
+    fn altered_settings_of_a_closed_log_apply() {
         let overrides = [("min.cleanable.dirty.ratio", "1")];
         let (broker, log) = filled(&overrides);
         let before = records_size(&log);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_as_often_as_the_backoff_tells_once_it_is_set() {
+    fn rounds_start_at_the_new_backoff_once_it_is_set() {
         let (mut broker, log) = filled(&[]);
         log.flush().unwrap();
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_a_key_is_refused_by_its_index() {
+    fn a_record_without_a_key_is_rejected_by_its_index() {
         let (broker, _) = filled(&[]);
         let bytes = replied(broker.produce(9, -1, &batch_with(None)));
         let response = produce::Response::decode(9, &bytes).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_compacted_serves_and_is_not_tried_again() {
+    fn a_log_that_cannot_be_compacted_serves_and_is_not_retried() {
         let (mut broker, log) = filled(&[]);
         broker.events();
         let host = broker.ctx.partitions.host();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn fetched_batches_are_told_of_when_they_are_synced() {
+    fn fetched_batches_are_reported_after_their_sync() {
         let broker = with_log(Broker::on_disk(Durability::Os));
         follow(&broker, 0, 2);
         assert_eq!(completed(&broker), [(1, 0, 0)]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_leads_and_follows_in_turn() {
+    fn a_node_can_lead_and_follow_alternately() {
         let broker = with_log(Broker::on_disk(Durability::Os));
         lead(&broker, 1);
         assert_eq!(completed(&broker), [(2, 0, 0)]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_is_written_anew_and_a_restart_finds_that() {
+    fn truncated_records_are_replaced_and_survive_a_restart() {
         let broker = with_log(Broker::on_disk(Durability::Os));
         for (offset, epoch) in [(0, 1), (1, 2), (2, 3)] {
             follow(&broker, offset, epoch);
@@ -236,7 +236,7 @@ mod tests {
 
     /// contract/replication.md#K6.
     #[test]
-    fn a_log_that_a_snapshot_replaces_begins_at_the_snapshots_end_after_a_kill_too() {
+    fn a_log_replaced_by_a_snapshot_starts_at_its_end_even_after_a_kill() {
         let broker = with_log(Broker::on_disk(Durability::Os));
         for (offset, epoch) in [(0, 1), (1, 2), (2, 3)] {
             follow(&broker, offset, epoch);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_does_not_follow_the_log_is_refused_and_changes_nothing() {
+    fn a_batch_that_does_not_follow_the_log_is_rejected_and_changes_nothing() {
         let broker = with_log(Broker::on_disk(Durability::Os));
         lead(&broker, 1);
         lead(&broker, 1);

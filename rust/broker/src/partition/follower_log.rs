@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_never_had_a_record_is_not_opened_to_be_followed() {
+    fn a_log_that_never_had_a_record_is_not_opened_for_following() {
         let (_broker, partition) = follower();
         assert_eq!(begin(&partition, 3), Ok(Position::NOTHING));
         assert!(partition.opened_log().is_none());
@@ -533,7 +533,8 @@ mod tests {
 
     /// contract/replication.md#18, #19.
     #[test]
-    fn records_are_appended_as_they_are_and_the_high_watermark_is_the_leaders_within_the_log() {
+    fn records_are_appended_unchanged_and_the_high_watermark_of_the_leader_is_used_within_the_log()
+    {
         let (_broker, partition) = follower();
         assert_eq!(append(&partition, 3, (0, 2), 5), Ok(at(1, 2)));
         assert_eq!(partition.high_watermark(), 1);
@@ -558,7 +559,7 @@ mod tests {
 
     /// The leader of this epoch cannot have them. The next fetch follows after a pause.
     #[test]
-    fn batches_of_a_later_leader_epoch_are_refused() {
+    fn batches_of_a_later_leader_epoch_are_rejected() {
         let (_broker, partition) = follower();
         assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
         assert!(matches!(append(&partition, 3, (1, 4), 2), Err(FollowError::Refused(_))));
@@ -567,7 +568,7 @@ mod tests {
 
     /// docs/SEAM.md S3.
     #[test]
-    fn what_an_older_leader_epoch_brings_changes_nothing() {
+    fn data_of_an_older_leader_epoch_changes_nothing() {
         let (mut broker, partition) = follower();
         assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
         assigned(&mut broker, OTHER, 4);
@@ -587,7 +588,7 @@ mod tests {
 
     /// contract/replication.md#16.
     #[test]
-    fn an_answer_to_a_fetch_that_began_elsewhere_changes_nothing() {
+    fn a_reply_to_a_fetch_that_started_elsewhere_changes_nothing() {
         let (_broker, partition) = follower();
         assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
         assert_eq!(append(&partition, 3, (0, 3), 1), Ok(at(1, 3)));
@@ -596,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_fails_its_checksum_is_refused_and_may_come_again() {
+    fn a_batch_with_a_wrong_checksum_is_rejected_and_can_be_fetched_again() {
         let (_broker, partition) = follower();
         let mut torn = batch(&["a"]);
         *torn.last_mut().unwrap() ^= 1;
@@ -608,7 +609,7 @@ mod tests {
     /// contract/replication.md#14, #15: both logs have epoch 1; after it, this one has epoch 2, and
     /// the leader has epoch 3.
     #[test]
-    fn a_log_is_truncated_to_where_it_parts_from_its_leaders() {
+    fn a_log_is_truncated_where_it_diverges_from_the_leader() {
         let (_broker, partition) = follower();
         for (offset, epoch) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
             append(&partition, 3, (offset, epoch), 3).unwrap();
@@ -651,7 +652,7 @@ mod tests {
 
     /// docs/DURABILITY.md.
     #[test]
-    fn a_damaged_log_is_kept_while_isr_or_elr_name_its_broker() {
+    fn a_damaged_log_is_kept_while_the_isr_or_elr_contain_its_broker() {
         for (isr, elr) in [(&[NODE, OTHER][..], &[][..]), (&[OTHER], &[NODE])] {
             let (_broker, partition) = damaged_follower(isr, elr);
             let refused = append(&partition, 3, (2, 3), 5);
@@ -662,7 +663,7 @@ mod tests {
 
     /// Their fetches fail, but they may have all committed records.
     #[test]
-    fn a_damaged_leader_has_nobody_leave_the_isr() {
+    fn a_damaged_leader_removes_no_follower_from_the_isr() {
         let (mut broker, _partition) = damaged_follower(&[NODE, OTHER], &[]);
         assigned(&mut broker, NODE, 4);
         broker.events();
@@ -675,7 +676,7 @@ mod tests {
 
     /// docs/DURABILITY.md.
     #[test]
-    fn a_damaged_log_is_given_up_from_the_damage_on_and_goes_on_there() {
+    fn a_damaged_log_is_truncated_at_the_damage_and_continues_there() {
         let (broker, partition) = damaged_follower(&[OTHER], &[]);
         for offset in 2..6 {
             assert_eq!(append(&partition, 3, (offset, 3), 5), Ok(at(offset + 1, 3)));
@@ -698,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_log_that_begins_a_leader_epoch_is_reported_as_damaged() {
+    fn a_damaged_log_that_starts_a_leader_epoch_is_reported_as_damaged() {
         let (mut broker, partition) = damaged_follower(&[NODE, OTHER], &[]);
         assigned(&mut broker, NODE, 4);
         broker.wait_idle();
@@ -708,7 +709,7 @@ mod tests {
 
     /// docs/DURABILITY.md.
     #[test]
-    fn a_batch_that_cannot_be_read_has_the_whole_log_looked_at() {
+    fn an_unreadable_batch_causes_a_check_of_the_whole_log() {
         let (mut broker, partition) = follower();
         for offset in 0..5 {
             append(&partition, 3, (offset, 3), offset).unwrap();
@@ -741,7 +742,7 @@ mod tests {
 
     /// contract/replication.md#8.
     #[test]
-    fn a_follower_that_leads_begins_its_epoch_at_its_log_end() {
+    fn a_follower_that_becomes_leader_starts_its_epoch_at_its_log_end() {
         let (mut broker, partition) = follower();
         append(&partition, 3, (0, 3), 1).unwrap();
         assigned(&mut broker, NODE, 4);

@@ -107,7 +107,7 @@ fn brokers() -> [Broker; 2] {
 }
 
 #[test]
-fn large_appends_wait_for_each_other_and_hold_up_nobody_else() {
+fn large_appends_wait_for_each_other_and_block_no_others() {
     for broker in brokers() {
         let (room, waiting) = waiting_for_room(&broker, MANY);
         let behind: Vec<_> = (0..MANY)
@@ -144,7 +144,7 @@ fn large_appends_of_one_partition_keep_their_order() {
 }
 
 #[test]
-fn a_large_append_of_a_deleted_topic_is_refused_while_it_waits() {
+fn a_waiting_large_append_of_a_deleted_topic_is_rejected() {
     for mut broker in brokers() {
         let (room, waiting) = waiting_for_room(&broker, MANY);
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
@@ -159,7 +159,7 @@ fn a_large_append_of_a_deleted_topic_is_refused_while_it_waits() {
 }
 
 #[test]
-fn a_close_validates_no_large_append_that_waits() {
+fn a_close_validates_no_waiting_large_append() {
     for broker in brokers() {
         let (room, waiting) = waiting_for_room(&broker, MANY);
         broker.ctx.partitions.close(&MayWait::as_documented());
@@ -173,7 +173,7 @@ fn a_close_validates_no_large_append_that_waits() {
 }
 
 #[test]
-fn a_large_append_whose_request_is_gone_is_dropped_and_holds_nobody_up() {
+fn a_large_append_of_a_closed_request_is_dropped_and_blocks_no_others() {
     for broker in brokers() {
         let (room, waiting) = waiting_for_room(&broker, 1);
         let again = pending(produce_to(&broker, 0, &large()));
@@ -206,7 +206,7 @@ impl AckWaiter for GoneMeanwhile {
 }
 
 #[test]
-fn the_validation_of_a_large_append_ends_when_nobody_waits_for_it() {
+fn the_validation_of_a_large_append_ends_when_its_request_is_closed() {
     for broker in brokers() {
         let host = host(&broker);
         let waiter = GoneMeanwhile { host: host.clone(), has_begun: AtomicBool::new(false) };
@@ -258,7 +258,7 @@ fn find_all(mut waiting: Vec<PendingOutcome>) {
 }
 
 #[test]
-fn look_ups_in_large_batches_wait_for_each_other_and_hold_up_nobody_else() {
+fn look_ups_in_large_batches_wait_for_each_other_and_block_no_others() {
     for broker in brokers() {
         let room = host(&broker).large.take().expect("nobody has it");
         let (room, waiting) = looking_for_room(&broker, room);
@@ -275,7 +275,7 @@ fn polled(wait: Pin<&mut impl Future<Output = LargeRoom>>) -> Poll<LargeRoom> {
 }
 
 #[test]
-fn look_ups_and_appends_have_the_room_in_turn() {
+fn look_ups_and_appends_alternate_in_the_use_of_the_large_buffer() {
     for broker in brokers() {
         let (room, appends) = waiting_for_room(&broker, MANY);
         let large = &host(&broker).large;

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_that_come_while_a_checkpoint_is_written_share_the_next_one() {
+    fn deletions_during_a_checkpoint_share_the_next_one() {
         let broker = broker(&[]);
         broker.gate.hold_at(Op::Write, CHECKPOINT);
         delete_before(&broker, 0, 1);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn log_starts_that_stay_are_not_written() {
+    fn unchanged_log_starts_are_not_written() {
         let broker = broker(&[]);
         (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, 0));
         assert_eq!(broker.maintained().len(), PARTITIONS as usize);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn retention_of_many_logs_shares_checkpoints_too() {
+    fn retention_of_many_logs_shares_checkpoints() {
         let broker = broker(&[("retention.bytes", "0")]);
         broker.gate.hold_at(Op::Write, CHECKPOINT);
         delete_before(&broker, 0, 1);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_that_panics_takes_none_of_the_others_with_it() {
+    fn a_callback_that_panics_does_not_affect_the_others() {
         let broker = broker(&[]);
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         let log = partition.opened_log().unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_panics_leaves_the_right_to_write_to_those_behind_it() {
+    fn a_command_that_panics_releases_the_write_permission() {
         let broker = broker(&[]);
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         partition.command(Urgency::Asked, |_, _| panic!("of a test"));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_of_success_whose_checkpoint_failed() {
+    fn a_failed_checkpoint_fails_its_deletions() {
         let broker = broker(&[]);
         broker.gate.fail_at(Op::Write, CHECKPOINT);
         (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, -1));

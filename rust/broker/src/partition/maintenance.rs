@@ -104,7 +104,7 @@ mod tests {
     use crate::testing::{Broker, TOPIC, batch, replicated};
 
     #[test]
-    fn syncs_wait_neither_for_requests_nor_for_checkpoints() {
+    fn syncs_wait_for_neither_requests_nor_checkpoints() {
         let broker = Broker::on_disk(Durability::Interval).with_topic(1, &[]);
         broker.append(&batch(&["opens the log"]));
         let host = broker.ctx.partitions.host();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn followers_are_looked_at_every_half_of_the_time_for_lags() {
+    fn followers_are_checked_at_half_the_lag_time() {
         let mut broker = Broker::in_memory().in_cluster();
         let settings = [("replica.lag.time.max.ms".to_owned(), "400".to_owned())];
         let broker_settings = Some(settings.into());

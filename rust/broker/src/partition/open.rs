@@ -236,7 +236,7 @@ mod tests {
     use crate::testing::{Broker, TOPIC, batch};
 
     #[test]
-    fn a_log_that_opens_after_its_inspection_failed_has_no_fault() {
+    fn a_log_that_opens_after_a_failed_inspection_has_no_fault() {
         let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         broker.append_waiting(&batch(&["a"]));
         let broker = broker.stopped_and_restarted(Durability::Fsync).with_topic(1, &[]);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_holds_for_a_request_that_is_gone_is_counted() {
+    fn memory_of_a_closed_request_counts_until_its_thread_is_done() {
         let mut broker = Broker::in_memory().with_topic(1, &[]);
         let served = [(ApiKey::CREATE_TOPICS.0, (2, 7))];
         broker.apply(ImageDelta { api_versions: Some(served.into()), ..ImageDelta::default() });
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_nobody_waits_for_is_not_begun() {
+    fn work_of_a_closed_request_is_not_started() {
         let broker = Broker::in_memory();
         let host = broker.ctx.partitions.host();
         let gate = Arc::new(Mutex::new(()));

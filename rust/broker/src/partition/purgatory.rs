@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_forgets_the_deadline_and_gives_bytes_back() {
+    fn dropping_removes_the_deadline_and_releases_bytes() {
         let purgatory = purgatory(100);
         let parked = Parked::new(1);
         let parking = purgatory.park(&parked, 10, 80);

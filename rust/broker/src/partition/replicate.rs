@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_follower_says_it_has_is_booked() {
+    fn progress_of_a_follower_is_recorded() {
         let mut broker = Broker::in_memory().in_cluster();
         broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
         broker.append_waiting_for_nobody(&batch(&["a", "b"]));
@@ -226,7 +226,7 @@ mod tests {
 
     /// A log that is read is never idle, and would keep its reserved space.
     #[test]
-    fn a_partition_that_is_not_written_any_more_gives_back_what_it_reserved_at_a_tick() {
+    fn an_idle_partition_releases_its_reserved_space_at_a_tick() {
         const MB: usize = 1 << 20;
         let segment_bytes = ("segment.bytes", &*(64 * MB).to_string());
         let settings = [segment_bytes, ("max.message.bytes", "9000000")];
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_partition_gives_its_files_back_and_serves_on() {
+    fn idle_partition_closes_its_files_and_continues_to_serve() {
         let broker = Broker::on_disk(pykafka_log::Durability::Os).with_topic(1, &[]);
         broker.append(&batch(&["a"]));
         for _ in 0..13 {

@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_a_single_producer_or_of_a_quick_disk_or_after_a_rest_begins_at_once() {
+    fn a_round_of_a_single_producer_or_a_fast_disk_or_after_a_pause_starts_at_once() {
         assert_eq!(pause(1, 0, 4 * MS, 0), Duration::ZERO);
         assert_eq!(pause(5, 4, LONG_SYNC_NS_MIN - 1, 0), Duration::ZERO);
         assert_eq!(pause(5, 4, 4 * MS, 4 * MS), Duration::ZERO);
     }
 
     #[test]
-    fn a_rolled_segment_is_synced_although_nobody_asks_and_nobody_waits() {
+    fn a_rolled_segment_is_synced_without_a_request() {
         let broker = Broker::on_disk(Durability::Os);
         let broker = broker.with_topic(1, &[("internal.segment.bytes", "100")]);
         broker.gate.hold();

@@ -506,7 +506,7 @@ mod tests {
 
     /// Kafka responds to such reads with an error, but none of its metrics changes.
     #[test]
-    fn a_read_that_meets_no_batch_reports_the_partition() {
+    fn a_read_that_finds_no_batch_reports_the_partition() {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
         broker.events();

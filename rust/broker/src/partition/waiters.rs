@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn forgotten_waiter_is_not_told() {
+    fn forgotten_waiter_is_not_called() {
         let told_to = Arc::new(Told::default());
         let waiter: Arc<dyn AckWaiter> = told_to.clone();
         let mut waiters = Waiters::default();

@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_the_high_watermark_is_there() {
+    fn wait_ends_when_the_high_watermark_reaches_the_offset() {
         let told = told(&mut broker(), wanted(1), |broker| fetched(broker, 1));
         assert_eq!(told, (0, 1));
     }
 
     /// What is committed then was appended by nobody in this leadership.
     #[test]
-    fn it_ends_for_records_that_were_there_before_this_node_led() {
+    fn wait_ends_for_records_appended_before_this_node_led() {
         let broker = broker();
         broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap().flush().unwrap();
         let mut broker = broker.killed_and_restarted(Durability::Os).in_cluster();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_is_not_waited_for() {
+    fn committed_records_need_no_wait() {
         let broker = broker();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(wait(broker.ctx.clone(), 7, wanted(0)));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn another_leader_epoch_ends_it() {
+    fn another_leader_epoch_ends_the_wait() {
         let lead = |leader: i32| {
             move |broker: &mut Broker| {
                 let entry = replicated(1, &[NODE, FOLLOWER], &[NODE, FOLLOWER]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_deleted_ends_it() {
+    fn a_deleted_topic_ends_the_wait() {
         let (code, _) = told(&mut broker(), wanted(1), |broker| {
             broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
         });
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_is_not_here_is_unknown() {
+    fn a_missing_partition_is_unknown() {
         let broker = broker();
         let wanted = Wanted { partition: (TOPIC, 9), ..wanted(0) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_not_limited_and_lost_lines_are_counted() {
+    fn reports_are_not_rate_limited_and_lost_lines_are_counted() {
         let ring = LogRing::new(Arc::new(ManualClock::new(0)));
         for _ in 0..LINES_MAX + 3 {
             ring.report(Level::Warning, "broker.partition", "cut".into());

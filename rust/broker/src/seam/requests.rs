@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_reaches_its_request_once_and_strangers_are_dropped() {
+    fn a_reply_reaches_its_request_once_and_unknown_ids_are_dropped() {
         let parked = ParkedRequests::new(Arc::new(Budget::new(100)));
         let (id, mut answer) = parked.park();
         parked.respond(id + 1, Bytes::from_static(b"other"));

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_names_are_taken_and_others_left_alone() {
+    fn known_names_are_applied_and_others_ignored() {
         let values = [
             ("max.connections", "7"),
             ("num.io.threads", "8"),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_leaves_the_default_and_is_reported_by_name() {
+    fn a_wrong_value_keeps_the_default_and_is_reported_by_name() {
         let (settings, refused) = Settings::resolve([("fetch.max.bytes", "lots")]);
         assert_eq!(settings, Settings::default());
         let [error] = refused.as_slice() else { panic!("one value is wrong") };

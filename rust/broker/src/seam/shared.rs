@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_copy_shares_the_other_pages_and_leaves_the_first_as_it_was() {
+    fn a_changed_copy_shares_the_other_pages_and_does_not_change_the_original() {
         let first: Pages<_> = (0..1000).map(|index| (index, "a")).collect();
         let mut second = first.clone();
         second.insert((500, "b"));

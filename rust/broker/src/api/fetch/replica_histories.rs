@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn every_member_of_the_isr_has_what_is_below_the_high_watermark(
+    fn every_isr_member_has_the_records_below_the_high_watermark(
         steps in prop::collection::vec(step(), 1..80),
         min_isr in 1..=2_i32,
     ) {

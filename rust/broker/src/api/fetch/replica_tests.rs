@@ -127,7 +127,7 @@ fn a_follower_reads_to_the_log_end_and_a_client_to_the_high_watermark() {
 
 /// The position of the replica id in the request depends on the version.
 #[test]
-fn every_version_knows_its_followers() {
+fn every_version_recognizes_followers() {
     for version in 4..=18 {
         let broker = leader(&[1, 2, 3], &[]);
         broker.append_waiting_for_nobody(&batch(&["a"]));
@@ -141,7 +141,7 @@ fn every_version_knows_its_followers() {
 }
 
 #[test]
-fn a_waiting_follower_is_answered_by_appends_that_nobody_else_has() {
+fn a_waiting_follower_is_answered_by_appends_that_only_the_leader_has() {
     let broker = leader(&[1, 2, 3], &[]);
     let records = batch(&["a"]);
     let bytes_min = 3 * records.len() as i32;
@@ -172,7 +172,7 @@ fn a_waiting_client_is_not_answered_before_the_followers_have_it() {
 }
 
 #[test]
-fn a_waiting_follower_is_told_when_the_leader_is_another() {
+fn a_waiting_fetch_of_a_follower_fails_when_the_leader_changes() {
     let mut broker = leader(&[1, 2, 3], &[]);
     let waiting = pending(fetch(2, 0).waiting(1).of(&broker));
     let mut moved = replicated(1, &[1, 2, 3], &[1, 2, 3]);
@@ -185,7 +185,7 @@ fn a_waiting_follower_is_told_when_the_leader_is_another() {
 
 /// contract/replication.md#24: also if it was in the assignment when its wait started.
 #[test]
-fn a_waiting_follower_that_left_the_assignment_gets_nothing_more() {
+fn a_waiting_follower_that_left_the_assignment_gets_no_records() {
     let mut broker = leader(&[1, 2], &[]);
     let waiting = pending(fetch(3, 0).waiting(1).of(&broker));
     broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);
@@ -213,7 +213,7 @@ fn a_follower_under_steady_writes_stays_in_sync() {
 
 /// contract/replication.md#11, #24.
 #[test]
-fn epochs_are_judged_before_membership() {
+fn epochs_are_checked_before_membership() {
     let broker = leader(&[1, 2, 3], &[]);
     let of_epoch = |broker_id, epoch| {
         fetch(broker_id, 0).with(|partition| partition.current_leader_epoch = epoch)
@@ -233,7 +233,7 @@ fn epochs_are_judged_before_membership() {
 
 /// contract/replication.md#12.
 #[test]
-fn a_fetch_that_diverges_books_nothing() {
+fn a_fetch_that_diverges_records_no_progress() {
     let mut broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
     let mut next = replicated(1, &[1, 2, 3], &[1, 2]);
@@ -255,7 +255,7 @@ fn a_fetch_that_diverges_books_nothing() {
 
 /// contract/replication.md#12.
 #[test]
-fn an_offset_before_the_log_start_beats_divergence_and_books_nothing() {
+fn an_offset_before_the_log_start_precedes_divergence_and_records_no_progress() {
     let broker = leader(&[1], &[]);
     broker.append(&batch(&["a", "b"]));
     broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 1);
@@ -274,7 +274,7 @@ fn begins_at(broker_id: i32, fetch_offset: i64, log_start_offset: i64) -> Fetch 
 
 /// contract/kafka.md#39.
 #[test]
-fn records_are_deleted_once_every_live_replica_has_given_them_up() {
+fn records_are_deleted_once_every_live_replica_has_deleted_them() {
     let mut broker = leader(&[1], &[]);
     broker.append(&batch(&["a", "b"]));
     broker.ctx.partitions.delete_before(7, &(TOPIC, 0), 1);
@@ -293,7 +293,7 @@ fn records_are_deleted_once_every_live_replica_has_given_them_up() {
 }
 
 #[test]
-fn of_many_deletions_that_wait_the_oldest_are_given_up() {
+fn the_oldest_of_too_many_waiting_deletions_fail() {
     let broker = leader(&[1], &[]);
     broker.append(&batch(&["a"]));
     for token in 0..1_003 {
@@ -304,7 +304,7 @@ fn of_many_deletions_that_wait_the_oldest_are_given_up() {
 }
 
 #[test]
-fn a_deletion_that_waits_ends_with_the_leadership() {
+fn a_waiting_deletion_ends_with_the_leadership() {
     let mut broker = leader(&[1], &[]);
     broker.append(&batch(&["a"]));
     broker.ctx.partitions.delete_before(7, &(TOPIC, 0), 1);
@@ -317,7 +317,7 @@ fn a_deletion_that_waits_ends_with_the_leadership() {
 
 /// contract/replication.md#27.
 #[test]
-fn a_fetch_of_an_older_registration_than_is_known_is_refused() {
+fn a_fetch_of_an_older_registration_is_rejected() {
     let mut broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
     let of = |broker_epoch| Fetch { broker_epoch, ..fetch(2, 1) };
@@ -343,7 +343,7 @@ fn a_fetch_of_an_older_registration_than_is_known_is_refused() {
 }
 
 #[test]
-fn a_fetch_is_booked_before_it_waits_and_never_again() {
+fn progress_of_a_fetch_is_recorded_once_before_it_waits() {
     let broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
     fetch(3, 2).answer(&broker);
@@ -364,7 +364,7 @@ fn a_fetch_is_booked_before_it_waits_and_never_again() {
 
 /// The follower's progress is recorded before the fetch waits for memory.
 #[test]
-fn a_fetch_is_booked_while_answers_have_no_room() {
+fn progress_of_a_fetch_is_recorded_while_memory_for_replies_is_full() {
     let broker = leader(&[1, 2], &[]);
     let produced = pending(broker.produce(9, -1, &batch(&["a"])));
     let answers = &broker.ctx.memory.answers;
@@ -380,7 +380,7 @@ fn a_fetch_is_booked_while_answers_have_no_room() {
 /// contract/kafka.md#27: the next request of a session names only changes, and counts for all
 /// partitions of the session.
 #[test]
-fn a_request_of_a_session_books_what_the_session_knows() {
+fn a_session_request_records_progress_of_all_its_partitions() {
     let broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
     let full = Request { session_epoch: 0, ..fetch(2, 1).request() };
@@ -409,7 +409,7 @@ fn a_request_of_a_session_books_what_the_session_knows() {
 }
 
 #[test]
-fn a_client_s_limits_do_not_bound_a_follower() {
+fn limits_of_a_client_do_not_apply_to_a_follower() {
     let mut broker = leader(&[1], &[]);
     let quota = ClientQuota {
         user: Named::Nobody,
@@ -443,7 +443,7 @@ fn throttle_ms(outcome: Outcome) -> i32 {
 
 /// contract/replication.md#attack-16.
 #[test]
-fn only_another_registered_broker_on_the_listener_for_brokers_is_a_replica() {
+fn only_another_registered_broker_on_the_inter_broker_listener_is_a_replica() {
     let mut broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
     fetch(3, 1).answer(&broker);
@@ -551,7 +551,7 @@ fn the_isr_is_the_one_that_the_controller_committed() {
 
 /// contract/replication.md#6: with too few replicas left, the record may or may not be committed.
 #[test]
-fn a_shrink_below_min_isr_answers_what_waits_as_ambiguous() {
+fn a_shrink_below_min_isr_fails_waiting_produces_as_ambiguous() {
     let broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
     let waiting = produced(&broker);
     let proposal = propose(&broker, 0, &[1]);
@@ -587,7 +587,7 @@ fn told(broker: &Broker) -> Vec<(i32, ReplicaStateKind)> {
 }
 
 #[test]
-fn a_follower_that_stops_to_fetch_is_seen_to_lag_and_again_until_it_left_the_isr() {
+fn a_follower_that_stops_fetching_is_reported_as_lagging_until_it_left_the_isr() {
     use ReplicaStateKind::Lagging;
     let mut broker = leader(&[1, 2, 3], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
@@ -619,7 +619,7 @@ fn a_follower_that_stops_to_fetch_is_seen_to_lag_and_again_until_it_left_the_isr
 
 /// A follower that never fetched counts as lagging, like one that stopped.
 #[test]
-fn a_follower_that_never_fetches_is_seen_to_lag_even_behind_a_log_that_nobody_opened() {
+fn a_follower_that_never_fetched_is_reported_as_lagging_even_if_the_log_is_unopened() {
     let broker = leader(&[1, 2, 3], &[]);
     broker.clock.advance_ms(30_001);
     scan(&broker);
@@ -629,7 +629,7 @@ fn a_follower_that_never_fetches_is_seen_to_lag_even_behind_a_log_that_nobody_op
 }
 
 #[test]
-fn a_follower_that_caught_up_is_told_of_at_once_and_again_until_it_is_in_the_isr() {
+fn a_caught_up_follower_is_reported_at_once_and_again_until_it_is_in_the_isr() {
     use ReplicaStateKind::CaughtUp;
     let mut broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a"]));
@@ -661,7 +661,7 @@ fn a_caught_up_follower_of_another_registration_is_stale() {
 /// contract/replication.md#26: a fenced follower catches up, and one in controlled shutdown is
 /// served to the end, but neither joins the ISR.
 #[test]
-fn a_follower_that_is_fenced_or_shuts_down_fetches_and_may_not_join() {
+fn a_follower_that_is_fenced_or_shuts_down_can_fetch_but_not_join() {
     use ReplicaStateKind::{CaughtUp, StaleEpoch};
     let mut broker = leader(&[1], &[]);
     let me = endpoint(1, 5);
@@ -688,7 +688,7 @@ fn a_follower_that_is_fenced_or_shuts_down_fetches_and_may_not_join() {
 
 /// contract/replication.md#2: the follower holds back the high watermark only while it keeps up.
 #[test]
-fn a_follower_that_lags_outside_of_the_isr_lets_the_high_watermark_go() {
+fn a_lagging_follower_outside_the_isr_does_not_hold_back_the_high_watermark() {
     let broker = leader(&[1], &[]);
     fetch(2, 0).answer(&broker);
     broker.append_waiting_for_nobody(&batch(&["a"]));
@@ -739,7 +739,7 @@ fn a_throttled_follower_out_of_sync_gets_nothing_while_the_rate_is_above_the_lim
 }
 
 #[test]
-fn only_replicas_that_are_named_are_throttled() {
+fn only_named_replicas_are_throttled() {
     for (replicas, expected) in [("0:1", 0), ("*", 0), ("0:2", 1), ("1:1", 1), ("", 1)] {
         let broker = throttled_leader(&[1, 2], replicas, "0");
         broker.append_waiting_for_nobody(&batch(&["a"]));
@@ -751,7 +751,7 @@ fn only_replicas_that_are_named_are_throttled() {
 /// Available records that may not be sent do not complete the fetch; otherwise the follower would
 /// fetch in a loop.
 #[test]
-fn a_follower_that_is_held_back_waits_at_the_leader() {
+fn a_throttled_follower_waits_at_the_leader() {
     let broker = throttled_leader(&[1, 2], "*", "100");
     broker.append_waiting_for_nobody(&batch(&[&"a".repeat(1_000)]));
     fetch(3, 0).answer(&broker);
@@ -765,7 +765,7 @@ fn a_follower_that_is_held_back_waits_at_the_leader() {
 }
 
 #[test]
-fn a_throttle_that_is_removed_ends_at_the_next_look() {
+fn a_removed_throttle_ends_at_the_next_check() {
     let mut broker = throttled_leader(&[1, 2], "*", "0");
     broker.append_waiting_for_nobody(&batch(&["a"]));
     fetch(3, 0).answer(&broker);
@@ -778,7 +778,7 @@ fn a_throttle_that_is_removed_ends_at_the_next_look() {
 
 /// A follower gets errors whether it is held back or not.
 #[test]
-fn a_follower_that_is_held_back_is_refused_what_is_out_of_range() {
+fn a_throttled_follower_gets_out_of_range_errors() {
     let broker = throttled_leader(&[1, 2], "*", "0");
     broker.append_waiting_for_nobody(&batch(&["a"]));
     fetch(3, 0).answer(&broker);

@@ -57,7 +57,7 @@ fn broker() -> Broker {
 }
 
 #[test]
-fn every_version_reads_what_was_appended() {
+fn every_version_reads_appended_records() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for version in 4..=18 {
@@ -70,7 +70,7 @@ fn every_version_reads_what_was_appended() {
 
 /// contract/kafka.md#24.
 #[test]
-fn offsets_inside_and_at_the_end_are_served_and_those_outside_refused() {
+fn offsets_inside_and_at_the_end_are_served_and_those_outside_are_rejected() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for (offset, code, count) in [(1, 0, 2), (2, 0, 0), (3, 1, 0), (-5, 1, 0), (i64::MAX, 1, 0)] {
@@ -101,7 +101,7 @@ fn first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit() {
 
 /// contract/kafka.md#26.
 #[test]
-fn parked_fetch_answers_when_bytes_come() {
+fn parked_fetch_is_answered_when_bytes_arrive() {
     let broker = broker();
     let mut long = request(vec![wanting(0, 0)]);
     long.max_wait_ms = 60_000;
@@ -150,7 +150,7 @@ fn fetches_of_thousands_of_partitions_are_read_by_another_thread() {
 
 /// contract/kafka.md#26.
 #[test]
-fn parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
+fn parked_fetch_waits_for_min_bytes_and_returns_fewer_at_its_timeout() {
     let broker = broker();
     let mut long = request(vec![wanting(0, 0)]);
     (long.max_wait_ms, long.min_bytes) = (500, 100_000);
@@ -171,7 +171,7 @@ fn append_more_than_an_answer_holds(broker: &Broker) {
 }
 
 #[test]
-fn fetch_whose_min_bytes_is_more_than_an_answer_may_hold_waits_for_no_more_than_that() {
+fn fetch_with_min_bytes_above_the_reply_limit_waits_only_for_the_limit() {
     let broker = Broker::in_memory_of(1 << 20).with_topic(1, &[]);
     let mut large = request(vec![wanting(0, 0)]);
     (large.max_wait_ms, large.min_bytes) = (60_000, 1 << 20);
@@ -187,7 +187,7 @@ fn fetch_whose_min_bytes_is_more_than_an_answer_may_hold_waits_for_no_more_than_
 }
 
 #[test]
-fn fetch_whose_min_bytes_is_its_maximum_is_answered_with_the_whole_batches_within() {
+fn fetch_whose_min_bytes_is_its_maximum_gets_the_whole_batches_that_fit() {
     let broker = broker();
     append_more_than_an_answer_holds(&broker);
     for (bytes_max, partition_bytes_max) in [(70_000, 1 << 20), (1 << 20, 70_000)] {
@@ -223,7 +223,7 @@ fn waits_are_clamped_and_memory_for_them_is_bounded() {
 }
 
 #[test]
-fn partition_named_twice_is_answered_once_as_wanted_last() {
+fn partition_named_twice_is_answered_once_as_last_requested() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, 99), wanting(0, 0)])));
@@ -232,7 +232,7 @@ fn partition_named_twice_is_answered_once_as_wanted_last() {
 }
 
 #[test]
-fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
+fn only_errors_without_a_log_have_a_list_of_aborted_transactions() {
     let broker = broker();
     let answer = answer(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
     let told: Vec<(i16, bool)> = (answer.partitions.iter())
@@ -242,7 +242,7 @@ fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
 }
 
 #[test]
-fn parked_fetch_hears_of_deletion_and_leadership() {
+fn parked_fetch_ends_with_the_partition_or_its_leadership() {
     // A client that can fetch from followers continues to wait at this broker, unless its request
     // had the leader epoch.
     for (deleted, version, code) in [(true, 12, 3), (false, 10, 6), (false, 12, 74), (true, 13, 3)]
@@ -268,7 +268,7 @@ fn parked_fetch_hears_of_deletion_and_leadership() {
 }
 
 #[test]
-fn dropped_fetch_watches_nothing() {
+fn dropped_fetch_leaves_no_watcher() {
     let broker = broker();
     let mut long = request(vec![wanting(0, 0), wanting(1, 0)]);
     long.max_wait_ms = 60_000;
@@ -281,7 +281,7 @@ fn dropped_fetch_watches_nothing() {
 
 /// contract/replication.md#attack-16.
 #[test]
-fn fetch_of_a_replica_is_refused() {
+fn fetch_of_a_replica_is_rejected() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let old = Request { replica_id: 2, ..request(vec![wanting(0, 0)]) };
@@ -389,7 +389,7 @@ fn diverging_epoch_comes_without_records() {
 
 /// contract/kafka.md#30.
 #[test]
-fn reader_past_the_end_is_told_where_its_log_parts() {
+fn reader_past_the_end_gets_the_end_offset_of_its_epoch() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for (offset, last_fetched_epoch, code, end) in [(99, 0, 0, 2), (99, -1, 1, -1), (99, 3, 1, -1)]
@@ -430,7 +430,7 @@ fn read_uncommitted_has_no_list_of_aborted_transactions() {
 }
 
 #[test]
-fn hidden_topics_do_not_exist_for_clients() {
+fn hidden_topics_are_unknown_to_clients() {
     let mut broker = Broker::in_memory();
     let mut hidden = topic("t", TOPIC, 1, &[]);
     hidden.hidden = true;
@@ -454,7 +454,7 @@ fn with_quota(mut broker: Broker, bytes_per_second: f64) -> Broker {
 
 /// contract/kafka.md#33.
 #[test]
-fn a_fetch_over_the_quota_brings_nothing_and_its_session_goes_on() {
+fn a_fetch_over_the_quota_returns_no_records_and_its_session_continues() {
     let broker = with_quota(broker(), 100.0);
     let records = batch(&["x".repeat(900).as_str()]);
     broker.append(&records);

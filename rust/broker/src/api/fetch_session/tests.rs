@@ -44,13 +44,13 @@ fn epochs_must_follow_each_other_and_wrap_to_one() {
 
 /// contract/kafka.md#27.
 #[test]
-fn switching_between_names_and_ids_is_refused() {
+fn switching_between_names_and_ids_is_rejected() {
     assert_eq!(session(1).begin(1, false), Err(KafkaError::FetchSessionTopicIdError));
 }
 
 /// contract/kafka.md#27.
 #[test]
-fn incremental_answers_name_only_what_changed() {
+fn incremental_replies_contain_only_changed_partitions() {
     let mut session = session(1);
     assert!(session.answer(&key(0), quiet(5)), "the first answer is always told");
     assert!(!session.answer(&key(0), quiet(5)));
@@ -76,7 +76,7 @@ fn partitions_with_data_move_to_the_back() {
 
 /// contract/kafka.md#63.
 #[test]
-fn a_topic_once_resolved_is_told_apart_from_one_never_known() {
+fn a_topic_resolved_once_differs_from_one_never_known() {
     let mut session = session(1);
     assert!(!session.resolve(&key(0), false));
     assert!(session.resolve(&key(0), true));
@@ -97,7 +97,7 @@ fn resized(sessions: &FetchSessions, id: i32, count: i32) -> Result<(), KafkaErr
 }
 
 #[test]
-fn full_cache_grants_no_session_until_one_may_go() {
+fn full_cache_grants_no_session_until_one_can_be_evicted() {
     let sessions = sessions_of(1_000);
     let small = sessions.insert(session(1), 2, 0);
     let large = sessions.insert(session(3), 2, 0);
@@ -132,7 +132,7 @@ fn sessions_count_their_partitions_against_the_bound() {
 }
 
 #[test]
-fn a_session_that_grows_beyond_the_bound_ends_and_leaves_the_others() {
+fn a_session_that_grows_beyond_the_bound_ends_without_effect_on_others() {
     let sessions = sessions_of(10);
     let (first, second) = (sessions.insert(session(4), 10, 0), sessions.insert(session(4), 10, 0));
     assert_eq!(sessions.insert(session(3), 10, 0), SESSION_NONE);
@@ -155,7 +155,7 @@ fn alive(sessions: &FetchSessions, ids: &[i32]) -> Vec<bool> {
 }
 
 #[test]
-fn a_follower_takes_the_slot_of_a_client_and_no_client_that_of_a_follower() {
+fn a_follower_evicts_a_client_and_a_client_never_evicts_a_follower() {
     let sessions = sessions_of(1_000);
     let small = sessions.insert(session(5), 2, 0);
     let large = sessions.insert(session(9), 2, 0);
@@ -176,7 +176,7 @@ fn a_follower_takes_the_slot_of_a_client_and_no_client_that_of_a_follower() {
 }
 
 #[test]
-fn a_follower_takes_the_memory_of_clients_but_none_in_vain() {
+fn a_follower_evicts_clients_only_if_that_frees_enough_memory() {
     let sessions = sessions_of(20);
     let clients = [2, 9, 4].map(|count| sessions.insert(session(count), 10, 0));
     assert_eq!(sessions.insert(of_follower(21), 10, 0), SESSION_NONE);
@@ -195,7 +195,7 @@ fn a_follower_takes_the_memory_of_clients_but_none_in_vain() {
 }
 
 #[test]
-fn a_session_is_its_owner_s() {
+fn a_session_is_usable_only_by_its_owner() {
     let sessions = sessions_of(20);
     let (of_client, id) =
         (sessions.insert(session(1), 9, 0), sessions.insert(of_follower(1), 9, 0));

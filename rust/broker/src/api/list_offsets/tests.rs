@@ -74,7 +74,7 @@ fn every_version_answers_and_carries_an_epoch_from_4_on() {
 
 /// A follower truncates its log to this offset.
 #[test]
-fn a_follower_is_told_of_the_log_end_and_whoever_may_not_ask_as_one_of_the_high_watermark() {
+fn a_follower_gets_the_log_end_and_other_replica_ids_get_the_high_watermark() {
     let mut broker = Broker::in_memory().in_cluster();
     broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
@@ -112,7 +112,7 @@ fn ends_and_times_are_found() {
 }
 
 #[test]
-fn a_search_goes_on_where_its_time_was_over() {
+fn a_search_that_ran_out_of_time_continues_in_the_next_turn() {
     let broker = broker();
     let asked = [at(-1), at(0), at(-1)].map(|one| Partition { partition_index: 0, ..one });
     let mut partitions = asked.to_vec();
@@ -200,7 +200,7 @@ fn end_of(broker: &Broker, leader_epoch: i32, current_leader_epoch: i32) -> (i16
 
 /// contract/kafka.md#30.
 #[test]
-fn the_end_of_each_epoch_is_told() {
+fn the_end_of_each_epoch_is_returned() {
     let mut broker = Broker::in_memory();
     let mut led = topic("t", TOPIC, 1, &[]);
     for epoch in [2, 5] {
@@ -237,7 +237,7 @@ fn delete_records_moves_the_start_within_the_high_watermark() {
 /// Regression test: the failed look-up was reported as a disk error, which took the partition
 /// offline once.
 #[test]
-fn a_look_up_by_time_that_fails_in_a_topic_deleted_meanwhile_finds_no_partition() {
+fn a_failed_look_up_by_time_in_a_deleted_topic_is_an_unknown_partition() {
     let broker = broker();
     let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
     let log = partition.opened_log().unwrap();
@@ -263,7 +263,7 @@ fn a_look_up_by_time_that_fails_in_a_topic_deleted_meanwhile_finds_no_partition(
 
 /// Regression test: a request during the open of the log was answered with a storage error.
 #[test]
-fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
+fn an_unopened_log_is_not_a_disk_fault() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
     broker.append(&batch(&["a"]));
     let broker = broker.killed_and_restarted(Durability::Os).with_topic(1, &[]);
@@ -285,7 +285,7 @@ fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
 /// Regression test: a file that retention had removed before it was opened took the partition
 /// offline.
 #[test]
-fn a_look_up_by_time_that_retention_overtakes_answers_from_what_is_left() {
+fn a_look_up_by_time_during_retention_uses_the_remaining_segments() {
     let broker = broker();
     let image = broker.ctx.image.load();
     let partition = broker.ctx.partitions.find(image.topic("t").unwrap(), 0).unwrap();

@@ -52,7 +52,7 @@ fn bombs_of_every_codec_are_messages_too_large() {
 /// Snappy cannot expand a batch beyond the bound, but it declares the decompressed size.
 /// contract/replication.md#attack-13.
 #[test]
-fn declared_sizes_are_not_believed() {
+fn declared_sizes_are_not_trusted() {
     let snappy_of_4_gib = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, 0x61];
     let code = refused(&with_body(Compression::Snappy, &snappy_of_4_gib));
     assert_eq!(code, KafkaError::MessageTooLarge.code());

@@ -52,7 +52,7 @@ fn every_version_is_answered() {
 
 /// contract/kafka.md#4.
 #[test]
-fn acks_0_with_an_error_closes_and_unknown_acks_are_refused() {
+fn acks_0_with_an_error_closes_and_unknown_acks_are_rejected() {
     let broker = broker();
     let mut corrupt = batch(&["a"]);
     corrupt[65] ^= 1;
@@ -63,7 +63,7 @@ fn acks_0_with_an_error_closes_and_unknown_acks_are_refused() {
 
 /// contract/kafka.md#6.
 #[test]
-fn unknown_topics_are_refused_by_name_and_by_id() {
+fn unknown_topics_are_rejected_by_name_and_by_id() {
     let broker = Broker::in_memory();
     assert_eq!(code_of(broker.produce(12, -1, &batch(&["a"])), 12), 3);
     assert_eq!(code_of(broker.produce(13, -1, &batch(&["a"])), 13), 100);
@@ -75,7 +75,7 @@ fn unknown_topics_are_refused_by_name_and_by_id() {
 
 /// contract/kafka.md#6.
 #[test]
-fn only_one_batch_of_magic_2_is_taken_per_partition() {
+fn only_one_batch_of_magic_2_is_accepted_per_partition() {
     let broker = broker();
     let one = batch(&["a"]);
     let two = [one.clone(), one.clone()].concat();
@@ -103,7 +103,7 @@ fn zstd_needs_version_7() {
 
 /// contract/kafka.md#58.
 #[test]
-fn tail_behind_the_batch_is_ignored() {
+fn bytes_after_the_batch_are_ignored() {
     let broker = broker();
     let one = batch(&["a"]);
     let and_a_half = [&one[..], &one[..30]].concat();
@@ -150,7 +150,7 @@ fn topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all() {
 }
 
 #[test]
-fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
+fn rejections_by_the_log_contain_the_log_start_as_in_kafka() {
     let broker = broker();
     let mut corrupt = batch(&["a"]);
     corrupt[65] ^= 1;
@@ -168,7 +168,7 @@ fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
 
 /// contract/kafka.md#61.
 #[test]
-fn a_transactional_batch_without_a_transactional_id_is_refused_and_appends_nothing() {
+fn a_transactional_batch_without_a_transactional_id_is_rejected_and_appends_nothing() {
     let broker = broker();
     let options = BatchOptions {
         producer_id: ProducerId::new(1),
@@ -184,7 +184,7 @@ fn a_transactional_batch_without_a_transactional_id_is_refused_and_appends_nothi
 
 /// contract/kafka.md#7, contract/replication.md#attack-9–#attack-12.
 #[test]
-fn refused_batches_leave_the_log_as_it_was() {
+fn rejected_batches_do_not_change_the_log() {
     let broker = broker();
     let good = batch(&["aaaa", "bbbb"]);
     let patched = |at: usize, bytes: &[u8]| {
@@ -218,7 +218,7 @@ fn refused_batches_leave_the_log_as_it_was() {
 
 /// contract/kafka.md#8.
 #[test]
-fn stamped_topics_answer_the_stamp() {
+fn stamped_topics_return_the_stamp() {
     let broker = Broker::in_memory().with_topic(1, &[("message.timestamp.type", "LogAppendTime")]);
     let bytes = replied(broker.produce(9, -1, &batch(&["a"])));
     let response = Response::decode(9, &bytes).unwrap();
@@ -248,14 +248,14 @@ fn record_errors_name_the_records() {
 
 /// contract/kafka.md#10.
 #[test]
-fn too_large_batches_are_refused() {
+fn too_large_batches_are_rejected() {
     let broker = Broker::in_memory().with_topic(1, &[("max.message.bytes", "100")]);
     let large = "x".repeat(200);
     assert_eq!(code_of(broker.produce(9, -1, &batch(&[&large])), 9), 10);
 }
 
 #[test]
-fn too_large_records_of_compressed_batches_are_refused() {
+fn too_large_records_of_compressed_batches_are_rejected() {
     let broker = Broker::in_memory().with_topic(1, &[("max.decompressed.message.bytes", "100")]);
     let large = "x".repeat(200);
     let options = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
@@ -265,7 +265,7 @@ fn too_large_records_of_compressed_batches_are_refused() {
 
 /// contract/kafka.md#11.
 #[test]
-fn internal_topics_take_only_the_admin_client() {
+fn internal_topics_accept_only_the_admin_client() {
     let mut broker = Broker::in_memory();
     let mut internal = topic("t", TOPIC, 1, &[]);
     internal.internal = true;
@@ -291,7 +291,7 @@ fn acks_all_needs_min_insync_replicas_before_the_append() {
 
 /// contract/kafka.md#15, #60.
 #[test]
-fn duplicate_answers_the_original_offset() {
+fn duplicate_returns_the_original_offset() {
     let broker = broker();
     let options = BatchOptions {
         producer_id: ProducerId::new(4),
@@ -321,7 +321,7 @@ fn not_leading(replicas: &[i32]) -> Broker {
 
 /// contract/kafka.md#6.
 #[test]
-fn a_batch_that_is_none_is_told_before_a_leader_that_is_another_one() {
+fn an_invalid_batch_is_reported_before_a_wrong_leader() {
     for replicas in [&[2, 1][..], &[2]] {
         let broker = not_leading(replicas);
         assert_eq!(code_of(broker.produce(9, -1, &[]), 9), 87);
@@ -331,7 +331,7 @@ fn a_batch_that_is_none_is_told_before_a_leader_that_is_another_one() {
 
 /// contract/kafka.md#14.
 #[test]
-fn wrong_leader_is_told_the_right_one() {
+fn wrong_leader_error_contains_the_right_leader() {
     let broker = not_leading(&[2, 1]);
     let bytes = replied(broker.produce(10, -1, &batch(&["a"])));
     let response = Response::decode(10, &bytes).unwrap();
@@ -341,7 +341,7 @@ fn wrong_leader_is_told_the_right_one() {
 }
 
 #[test]
-fn fsync_mode_acknowledges_only_what_a_finished_sync_covers() {
+fn fsync_mode_acknowledges_only_records_of_a_finished_sync() {
     let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();
@@ -357,7 +357,7 @@ fn fsync_mode_acknowledges_only_what_a_finished_sync_covers() {
 }
 
 #[test]
-fn group_commit_syncs_once_for_all_that_came_during_a_sync() {
+fn group_commit_syncs_once_for_all_appends_during_a_sync() {
     let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();
@@ -378,7 +378,7 @@ fn group_commit_syncs_once_for_all_that_came_during_a_sync() {
 }
 
 #[test]
-fn failed_sync_fails_who_waits_and_everything_after() {
+fn failed_sync_fails_waiting_and_later_produces() {
     let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.fail();
@@ -437,7 +437,7 @@ fn acks_all_that_is_synced_after_the_timeout_is_acknowledged() {
 }
 
 #[test]
-fn the_time_of_replicas_begins_when_the_leader_has_written_and_synced() {
+fn the_replication_timeout_starts_when_the_leader_has_written_and_synced() {
     for (durability, op) in [(Durability::Os, Op::Write), (Durability::Fsync, Op::Sync)] {
         let broker = replicated(durability);
         broker.gate.hold_at(op, "/data/t-0");
@@ -455,7 +455,7 @@ fn the_time_of_replicas_begins_when_the_leader_has_written_and_synced() {
 }
 
 #[test]
-fn the_time_of_replicas_begins_with_the_last_partition_also_if_that_one_has_none() {
+fn the_replication_timeout_starts_with_the_last_partition_even_if_it_has_none() {
     let mut broker = Broker::on_disk(Durability::Os).with_topic(2, &[]);
     let mut replicated = topic("t", TOPIC, 2, &[]);
     replicated.partitions[0] = led_here(0, 0, 1);
@@ -536,7 +536,7 @@ fn a_topic_whose_log_failed_can_be_deleted_and_created_again() {
 }
 
 #[test]
-fn deleted_topic_and_lost_leadership_complete_who_waits() {
+fn deleted_topic_and_lost_leadership_complete_waiting_produces() {
     for (deleted, version, code) in [(true, 9, 3), (true, 13, 100), (false, 9, 6)] {
         let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         broker.append_waiting(&batch(&["warm"]));
@@ -557,7 +557,7 @@ fn deleted_topic_and_lost_leadership_complete_who_waits() {
 }
 
 #[test]
-fn connection_that_goes_away_leaves_nobody_waiting() {
+fn closed_connection_leaves_no_parked_produce() {
     let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();

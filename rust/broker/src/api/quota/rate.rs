@@ -118,7 +118,7 @@ mod tests {
     const WINDOWS: Windows = Windows { count: 11, ms: 1_000 };
 
     #[test]
-    fn a_burst_is_allowed_what_ten_seconds_are() {
+    fn a_burst_of_ten_seconds_is_allowed() {
         let mut rate = Rate::default();
         rate.record(10_000, 5_000, WINDOWS);
         assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 0);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_windows_does_not_count() {
+    fn bytes_older_than_the_windows_do_not_count() {
         let mut rate = Rate::default();
         rate.record(1_000_000, 0, WINDOWS);
         assert!(rate.throttle_ms(1_000.0, 10_999, WINDOWS) > 0);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_does_not_count() {
+    fn returned_bytes_do_not_count() {
         let mut rate = Rate::default();
         rate.record(20_000, 0, WINDOWS);
         rate.record(-20_000, 0, WINDOWS);
@@ -151,7 +151,7 @@ mod tests {
         /// A client that pauses as required keeps its limit in the long run, whatever it sends and
         /// when.
         #[test]
-        fn a_client_that_obeys_keeps_to_its_limit(
+        fn a_client_that_obeys_its_throttle_keeps_to_its_limit(
             requests in prop::collection::vec((0_i64..50_000, 0_u64..3_000), 100..300),
             windows in (1_usize..12, 1_u64..3).prop_map(|(count, s)| Windows { count, ms: s * 1_000 }),
         ) {

@@ -28,7 +28,7 @@ fn muted(broker: &Broker, client: &Client) -> Option<Duration> {
 }
 
 #[test]
-fn nobody_is_metered_without_a_quota() {
+fn a_client_without_a_quota_is_not_metered() {
     let broker = broker(vec![quota(Named::One("a".into()), Metered::Produced, 1.0)]);
     let client = client("b");
     assert_eq!(client.produced(&broker.ctx, 1 << 30), 0);
@@ -39,7 +39,7 @@ fn nobody_is_metered_without_a_quota() {
 }
 
 #[test]
-fn a_client_that_produces_too_much_is_muted_for_as_long_as_it_is_told() {
+fn a_client_over_its_produce_quota_is_muted_for_the_returned_throttle_time() {
     let broker = broker(vec![quota(Named::One("a".into()), Metered::Produced, 1_000.0)]);
     let client = client("a");
     assert_eq!(client.produced(&broker.ctx, 10_000), 0);
@@ -51,7 +51,7 @@ fn a_client_that_produces_too_much_is_muted_for_as_long_as_it_is_told() {
 }
 
 #[test]
-fn clients_of_a_default_have_a_rate_each_and_those_of_a_user_share_one() {
+fn clients_of_a_default_have_their_own_rates_and_those_of_a_user_share_one() {
     let of_user = ClientQuota {
         user: Named::One("ANONYMOUS".into()),
         ..quota(Named::Nobody, Metered::Fetched, 1_000.0)
@@ -64,7 +64,7 @@ fn clients_of_a_default_have_a_rate_each_and_those_of_a_user_share_one() {
 }
 
 #[test]
-fn a_fetch_that_is_refused_does_not_count() {
+fn a_rejected_fetch_does_not_count() {
     let broker = broker(vec![quota(Named::Default, Metered::Fetched, 1_000.0)]);
     let client = client("a");
     assert_eq!(client.fetch_bytes_max(&broker.ctx), 10_000);

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_counts_from_its_last_byte() {
+    fn a_frame_is_timed_from_its_last_byte() {
         let mut arrivals = Arrivals::default();
         arrivals.received(10, at(1));
         arrivals.received(10, at(2));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reads_that_are_remembered_are_bounded() {
+    fn the_number_of_remembered_reads_is_bounded() {
         let mut arrivals = Arrivals::default();
         for ms in 0..1_000 {
             arrivals.received(1, at(ms));

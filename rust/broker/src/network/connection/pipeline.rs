@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_begins_behind_a_request_that_is_held() {
+    async fn no_request_starts_after_a_held_one() {
         let (allow, allowed) = tokio::sync::oneshot::channel::<()>();
         let held = Outcome::Held(Box::pin(async move {
             let _ = allowed.await;

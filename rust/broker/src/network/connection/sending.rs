@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_may_take_the_idle_time_and_what_their_size_takes_at_the_minimal_rate() {
+    fn sending_may_take_the_idle_time_plus_the_time_at_the_minimum_rate() {
         let memory = Memory::new(1 << 30);
         let sending = Sending::new(5 * MS, SIZE, SIZE);
         let allowed_ms = 100 + SIZE as u64 / FRAME_BYTES_PER_MS_MIN;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_memory_that_is_scarce_must_move_faster_and_those_in_files_need_not() {
+    fn replies_in_scarce_memory_must_move_faster_than_those_in_files() {
         let memory = Memory::new(4 * SIZE as u64);
         let clock = ManualClock::new(0);
         let _rooms = [memory.answers.try_room(SIZE), memory.answers.try_room(SIZE)];

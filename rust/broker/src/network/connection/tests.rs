@@ -280,7 +280,7 @@ async fn a_frame_that_does_not_arrive_in_time_closes_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frame_that_stands_still_in_nobodys_way_may() {
+async fn a_stalled_frame_that_blocks_no_other_may_stay() {
     let broker = Broker::start(&[("internal.frame.max.ms", "20")]);
     let client = broker.connect();
     // At the minimum rate it may take 156 ms longer than any frame.
@@ -301,7 +301,7 @@ async fn an_idle_connection_is_closed_after_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_peer_that_went_away_quietly_lives_no_longer_than_an_idle_connection() {
+async fn a_request_of_a_half_closed_connection_ends_after_the_idle_time() {
     let broker = Broker::start(&[("connections.max.idle.ms", "1000")]);
     let mut client = broker.connect();
     client.send_control();
@@ -314,7 +314,7 @@ async fn a_request_of_a_peer_that_went_away_quietly_lives_no_longer_than_an_idle
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reset_ends_the_request_that_waits_at_once() {
+async fn a_reset_ends_a_waiting_request_at_once() {
     let broker = Broker::start(&[]);
     for has_finished in [false, true] {
         let mut client = broker.connect();
@@ -331,7 +331,7 @@ async fn a_reset_ends_the_request_that_waits_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pipelined_requests_are_answered_in_order_whoever_answers_them() {
+async fn pipelined_requests_are_answered_in_order_by_rust_and_python() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     let [metadata, first, api_versions, second] = client.send_mixed();
@@ -345,7 +345,7 @@ async fn pipelined_requests_are_answered_in_order_whoever_answers_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_request_of_a_connection_is_with_python_at_a_time() {
+async fn python_handles_one_request_of_a_connection_at_a_time() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     (0..100).for_each(|_| _ = client.send_control());
@@ -363,7 +363,7 @@ async fn one_request_of_a_connection_is_with_python_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_counts_from_its_arrival_however_long_the_one_before_it_takes() {
+async fn a_request_is_timed_from_its_arrival_even_behind_a_slow_one() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     client.send_control();
@@ -394,7 +394,7 @@ async fn parked_bytes_beyond_the_cap_mute_further_connections() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
+async fn a_half_closed_connection_gets_every_reply_and_then_the_end() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     let [metadata, first, api_versions, second] = client.send_mixed();
@@ -410,7 +410,7 @@ async fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_no_answers_is_not_read_from_and_then_all_are_answered() {
+async fn a_peer_that_reads_no_replies_is_not_read_from_until_it_does() {
     const REQUESTS: i32 = 100_000;
     let broker = Broker::start(&[]);
     let mut client = broker.connect_with_room(64 << 10);
@@ -427,7 +427,7 @@ async fn a_peer_that_takes_no_answers_is_not_read_from_and_then_all_are_answered
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_whose_input_never_ends_has_one_turn_between_two_of_another() {
+async fn a_connection_with_endless_input_gets_one_turn_between_two_of_another() {
     let broker = Broker::start(&[]);
     let mut endless = broker.connect();
     (0..100_000).for_each(|_| _ = endless.send_metadata());
@@ -445,7 +445,7 @@ async fn a_connection_whose_input_never_ends_has_one_turn_between_two_of_another
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_takes_a_little() {
+async fn a_peer_that_reads_too_slowly_is_closed_even_if_it_reads_often() {
     let broker = Broker::start(&[("connections.max.idle.ms", "200")]);
     let mut client = broker.connect_with_room(64 << 10);
     // In version 0, no names means all topics.
@@ -483,7 +483,7 @@ fn broker_with_quota() -> Broker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_over_its_quota_is_answered_at_once_and_then_not_heard_as_long_as_it_was_told() {
+async fn a_client_over_its_quota_is_answered_at_once_and_then_muted_for_the_throttle_time() {
     let broker = broker_with_quota();
     let mut client = broker.connect();
     client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(1));
@@ -501,7 +501,7 @@ async fn a_client_over_its_quota_is_answered_at_once_and_then_not_heard_as_long_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_muted_client_has_sent_before_it_ended_its_side_is_handled_all_the_same() {
+async fn requests_of_a_muted_half_closed_connection_are_still_handled() {
     let broker = broker_with_quota();
     let mut client = broker.connect();
     client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(0));
@@ -561,7 +561,7 @@ impl Transport for AlwaysRoom {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_always_has_room_again_is_sent_to_in_turns() {
+async fn a_socket_that_is_always_writable_is_sent_to_in_turns() {
     let broker = Broker::start(&[]);
     let (info, closing) = broker.accepted();
     let transport = AlwaysRoom::default();

@@ -101,7 +101,7 @@ fn frame_of(index: i32, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn slices_arrive_in_their_place_whether_files_can_be_sent_or_not() {
+fn slices_arrive_in_position_whether_files_can_be_sent_or_not() {
     let dir = tempfile::tempdir().unwrap();
     let (_log, slice, records) = sliced(dir.path());
     let (broker, partition) = broker();
@@ -124,7 +124,7 @@ fn slices_arrive_in_their_place_whether_files_can_be_sent_or_not() {
 }
 
 #[test]
-fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
+fn truncated_log_ends_the_reply_with_an_error_and_no_other_bytes() {
     for files in [Files::Sent, Files::Unsupported] {
         let dir = tempfile::tempdir().unwrap();
         let (log, slice, records) = sliced(dir.path());
@@ -145,7 +145,7 @@ fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
 }
 
 #[test]
-fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
+fn file_that_ends_early_ends_the_reply_and_takes_its_partition_offline() {
     for files in [Files::Sent, Files::Unsupported, Files::Failing(Errno::IO)] {
         let dir = tempfile::tempdir().unwrap();
         let (_log, slice, _) = sliced(dir.path());
@@ -168,7 +168,7 @@ fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
 }
 
 #[test]
-fn peer_that_goes_away_while_a_file_is_sent_is_no_fault_of_the_partition() {
+fn peer_that_disconnects_while_a_file_is_sent_is_not_a_fault_of_the_partition() {
     let dir = tempfile::tempdir().unwrap();
     let (_log, slice, _) = sliced(dir.path());
     let (broker, partition) = broker();
@@ -180,7 +180,7 @@ fn peer_that_goes_away_while_a_file_is_sent_is_no_fault_of_the_partition() {
 }
 
 #[test]
-fn a_file_is_sent_in_parts_so_that_others_can_have_their_turn() {
+fn a_file_is_sent_in_parts_so_that_other_connections_get_turns() {
     let dir = tempfile::tempdir().unwrap();
     let (_log, slice, _) = sliced(dir.path());
     let (_broker, partition) = broker();

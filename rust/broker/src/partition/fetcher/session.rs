@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_what_changed_and_forgets_what_went() {
+    fn a_request_contains_changed_partitions_and_forgets_removed_ones() {
         let mut session = Session::default();
         let full = session.ask([at(0, 0), at(1, 0)]).unwrap();
         assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 2));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_lost_is_ended_by_a_full_request() {
+    fn a_lost_session_is_ended_by_a_full_request() {
         let mut session = Session::default();
         session.ask([at(0, 0), at(1, 0)]);
         session.answered(7);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_which_all_was_forgotten_begins_again() {
+    fn a_session_whose_partitions_were_all_forgotten_starts_again() {
         let mut session = Session::default();
         session.ask([at(0, 0)]);
         session.answered(7);

@@ -160,7 +160,7 @@ fn of_t(partitions: i32) -> ImageDelta {
 }
 
 #[test]
-fn what_a_follower_has_not_synced_does_not_count_where_that_is_promised() {
+fn unsynced_records_of_a_follower_do_not_count_in_fsync_mode() {
     let pair = Pair::new(Durability::Fsync, 1);
     pair.produce(0);
     pair.follower.gate.hold_at(Op::Sync, "/data/t-0");
@@ -193,7 +193,7 @@ const SEGMENT: &str = SEGMENTS[0];
 
 /// Not for the batches that it lacks: the leader has committed them without it.
 #[test]
-fn a_follower_that_catches_up_waits_for_its_last_sync_alone() {
+fn a_follower_that_catches_up_waits_only_for_its_last_sync() {
     let pair = behind(Durability::Fsync, |gate| gate.hold_at(Op::Sync, SEGMENT));
     let log = pair.log(0);
     while log.log_end_offset() < 3 {
@@ -222,7 +222,7 @@ fn a_follower_that_catches_up_fetches_the_next_batch_while_it_writes_one() {
 }
 
 #[test]
-fn what_was_fetched_behind_a_batch_that_could_not_be_written_is_not_used() {
+fn records_fetched_after_a_failed_write_are_not_used() {
     let pair = behind(Durability::Os, |gate| gate.refuse_at(Op::Write, SEGMENT));
     let log = pair.log(0);
     let path = Path::new(SEGMENT);
@@ -237,7 +237,7 @@ fn what_was_fetched_behind_a_batch_that_could_not_be_written_is_not_used() {
 }
 
 #[test]
-fn a_partition_whose_disk_is_slow_does_not_hold_others_up() {
+fn a_partition_with_a_slow_disk_does_not_block_others() {
     let pair = Pair::new(Durability::Fsync, 2);
     pair.produce(0);
     pair.produce(1);
@@ -273,7 +273,7 @@ fn behind_beside() -> Pair {
 /// It lags, so there is a fetch-ahead while it writes. The other partition does not wait for it,
 /// and discarded records are not fetched repeatedly.
 #[test]
-fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
+fn a_partition_that_catches_up_on_a_blocked_disk_does_not_block_others() {
     let pair = behind_beside();
     for _ in 0..30 {
         pair.produce(1);
@@ -288,7 +288,7 @@ fn a_partition_that_catches_up_on_a_held_disk_holds_no_other_up() {
 }
 
 #[test]
-fn a_log_that_was_slow_is_not_fetched_ahead_of_while_it_writes_the_next_batch() {
+fn a_slow_log_is_not_fetched_ahead_of_while_it_writes_the_next_batch() {
     let pair = behind_beside();
     while pair.told(0) < 1 {
         thread::yield_now();
@@ -313,7 +313,7 @@ fn a_log_that_was_slow_is_not_fetched_ahead_of_while_it_writes_the_next_batch() 
 }
 
 #[test]
-fn a_full_disk_is_tried_after_pauses_that_grow() {
+fn a_full_disk_is_retried_after_growing_pauses() {
     let pair = behind(Durability::Os, |gate| gate.refuse_at(Op::Write, SEGMENT));
     let tries = || pair.follower.gate.count(Op::Write, Path::new(SEGMENT));
     let begun = Instant::now();
@@ -349,7 +349,7 @@ fn on_a_full_disk(partitions: i32, batches: i64) -> Pair {
 }
 
 #[test]
-fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
+fn partitions_on_a_full_disk_are_retried_with_one_batch_each() {
     let pair = on_a_full_disk(2, 3);
     let tries = |index: usize| pair.follower.gate.count(Op::Write, Path::new(SEGMENTS[index]));
     while tries(0) < 5 || tries(1) < 5 {
@@ -366,7 +366,7 @@ fn partitions_on_a_full_disk_are_tried_with_a_batch_each() {
 }
 
 #[test]
-fn a_partition_whose_log_writes_again_is_fetched_many_batches_at_once() {
+fn a_partition_whose_log_writes_again_fetches_many_batches_at_once() {
     const BATCHES: i64 = 30;
     let pair = on_a_full_disk(1, BATCHES);
     while pair.follower.gate.count(Op::Write, Path::new(SEGMENT)) < 3 {
@@ -384,7 +384,7 @@ fn a_partition_whose_log_writes_again_is_fetched_many_batches_at_once() {
 }
 
 #[test]
-fn a_partition_whose_log_fails_stops_alone() {
+fn a_failed_log_stops_only_its_partition() {
     let pair = Pair::new(Durability::Fsync, 2);
     pair.produce(0);
     pair.produce(1);
@@ -404,7 +404,7 @@ fn a_partition_whose_log_fails_stops_alone() {
 /// docs/DURABILITY.md: the leader has nothing new for it, but is still informed of its missing
 /// records.
 #[test]
-fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it() {
+fn a_log_with_an_unreadable_batch_is_examined_before_more_is_fetched() {
     let pair = Pair::new(Durability::Fsync, 2);
     for _ in 0..3 {
         pair.produce(0);
@@ -427,7 +427,7 @@ fn a_log_in_which_a_batch_cannot_be_read_is_looked_at_before_more_comes_for_it()
 }
 
 #[test]
-fn a_log_that_is_refused_a_descriptor_is_tried_again() {
+fn a_log_without_a_descriptor_is_retried() {
     let pair = Pair::new(Durability::Fsync, 1);
     pair.follower.gate.refuse_at(Op::Open, "/data/t-0");
     let mut waiting = pending(pair.leader.produce(9, -1, &batch(&["a"])));
@@ -446,7 +446,7 @@ fn a_log_that_is_refused_a_descriptor_is_tried_again() {
 /// Regression test: each new topic caused a warning, because its follower may have the image before
 /// the leader.
 #[test]
-fn a_leader_that_lacks_a_topic_is_reported_only_if_that_lasts() {
+fn a_leader_that_lacks_a_topic_is_reported_only_if_the_error_lasts() {
     let pair = Pair::prepared(Durability::Os, 1, |leader, follower| {
         leader.apply(ImageDelta {
             deleted: vec![TOPIC],
@@ -493,7 +493,7 @@ fn held_back(partitions: i32) -> Pair {
 }
 
 #[test]
-fn a_follower_that_is_throttled_to_nothing_goes_on_when_the_windows_are_over() {
+fn a_follower_throttled_to_nothing_continues_after_the_windows() {
     let pair = held_back(2);
     let log = pair.log(0);
     for _ in 0..2 {
@@ -511,7 +511,7 @@ fn a_follower_that_is_throttled_to_nothing_goes_on_when_the_windows_are_over() {
 }
 
 #[test]
-fn a_throttle_that_is_removed_frees_the_follower_that_it_held_back() {
+fn a_removed_throttle_frees_the_follower_that_it_held_back() {
     let mut pair = held_back(1);
     assert_eq!(pair.log(0).log_end_offset(), 1);
     pair.follower.set(&[]);

@@ -108,7 +108,7 @@ mod tests {
     use crate::testing::{Broker, batch, pending};
 
     #[test]
-    fn a_client_that_waits_for_a_sync_is_stalled_for_as_long_as_it_waits() {
+    fn a_client_that_waits_for_a_sync_is_stalled_as_long_as_it_waits() {
         let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         let partitions = &broker.ctx.partitions;
         broker.append_waiting(&batch(&["opens the log"]));

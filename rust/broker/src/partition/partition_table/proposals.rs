@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proposal_of_which_nobody_knows_is_settled_by_a_later_answer() {
+    fn a_proposal_with_an_unknown_outcome_is_settled_by_a_later_reply() {
         let broker = leader();
         let id = propose(&broker, 0).unwrap();
         for _ in 0..2 {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proposal_that_an_image_replaced_is_not_settled() {
+    fn a_proposal_replaced_by_an_image_is_not_settled() {
         let mut broker = leader();
         let first = propose(&broker, 0).unwrap();
         broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);

@@ -232,7 +232,7 @@ mod tests {
     use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
 
     #[test]
-    fn a_stop_does_not_wait_for_a_checkpoint_that_waits_for_it() {
+    fn a_stop_does_not_deadlock_with_a_checkpoint() {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         let host = broker.ctx.partitions.host();
         let gate = Arc::new(Mutex::new(()));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoint_that_comes_after_the_end_writes_nothing() {
+    fn checkpoint_after_the_end_writes_nothing() {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
         let partitions = &broker.ctx.partitions;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_directories_go_even_where_no_checkpoint_can_be_written() {
+    fn deleted_directories_are_removed_even_if_no_checkpoint_can_be_written() {
         let mut broker =
             Broker::on_disk(Durability::Os).with_topic(1, &[("file.delete.delay.ms", "0")]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_too_full_for_checkpoints_is_reported_once_and_until_an_append_succeeds() {
+    fn a_disk_too_full_for_checkpoints_is_reported_once_until_an_append_succeeds() {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
         broker.events();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_created_again_misses_no_records_of_its_predecessor() {
+    fn a_recreated_topic_lacks_no_records_of_its_predecessor() {
         let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         broker.append_waiting(&batch(&["old"]));
         broker.ctx.partitions.checkpoint(&MayWait::as_documented());
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_that_waits_for_a_write_is_made_durable_behind_it() {
+    fn a_deletion_that_waits_for_a_write_is_made_durable_after_it() {
         let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
         broker.append_waiting(&batch(&["old"]));
         broker.ctx.partitions.checkpoint(&MayWait::as_documented());
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_who_leaves_nothing_to_others() {
+    fn idle_means_that_no_work_is_queued_elsewhere() {
         let broker = Broker::on_disk(Durability::Os);
         let (host, ended) = (broker.ctx.partitions.host(), Arc::new(AtomicBool::default()));
         hop(host, 300, ended.clone());
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_a_power_cut_brought_back_is_a_stray_at_the_start() {
+    fn a_directory_restored_by_a_power_cut_is_a_stray_at_the_start() {
         let broker = with_a_returned_directory();
         broker.ctx.partitions.mark_strays(&MayWait::as_documented());
         let [name] = &names(&broker)[..] else { panic!("{:?}", names(&broker)) };
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_a_power_cut_brought_back_makes_way_for_a_topic_of_its_name() {
+    fn a_directory_restored_by_a_power_cut_is_replaced_by_a_topic_of_its_name() {
         let mut broker = with_a_returned_directory();
         let again = topic("t", [8; 16], 1, &[]);
         broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });

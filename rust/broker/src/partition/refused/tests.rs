@@ -81,7 +81,7 @@ fn with_too_few_for_a_moment() -> Broker {
 }
 
 #[test]
-fn batches_behind_one_that_found_too_few_replicas_are_told_the_same() {
+fn batches_after_one_that_lacked_replicas_get_the_same_error() {
     let broker = with_too_few_for_a_moment();
     assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
     assert_eq!([1, 2, 3].map(|sequence| sent(&broker, sequence)), [None; 3]);
@@ -89,7 +89,7 @@ fn batches_behind_one_that_found_too_few_replicas_are_told_the_same() {
 }
 
 #[test]
-fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
+fn batches_after_an_abandoned_one_are_out_of_order_after_a_while() {
     let broker = with_too_few_for_a_moment();
     broker.clock.advance_ms(HOLDS_MS - 1);
     assert_eq!(sent(&broker, 2), Some(KafkaError::NotEnoughReplicas));
@@ -98,7 +98,7 @@ fn a_client_that_gives_up_a_refused_batch_is_out_of_order_after_a_while() {
 }
 
 #[test]
-fn a_further_refusal_has_those_behind_it_wait_for_longer() {
+fn another_rejection_extends_the_wait_of_later_batches() {
     let mut broker = with_too_few_for_a_moment();
     broker.clock.advance_ms(HOLDS_MS - 1);
     in_sync(&mut broker, 3, &[NODE]);
@@ -110,7 +110,7 @@ fn a_further_refusal_has_those_behind_it_wait_for_longer() {
 }
 
 #[test]
-fn a_batch_whose_answer_was_lost_and_that_is_refused_when_it_comes_again_is_waited_for() {
+fn a_rejected_retry_of_a_batch_with_a_lost_reply_is_waited_for() {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
@@ -120,7 +120,7 @@ fn a_batch_whose_answer_was_lost_and_that_is_refused_when_it_comes_again_is_wait
 
 /// Whatever the number of batches.
 #[test]
-fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
+fn an_abandoned_batch_blocks_nothing_after_a_second_try() {
     let mut broker = with_too_few();
     for sequence in 0..2 * TOLD_MAX as i32 {
         assert_eq!(refused(&broker, sequence), KafkaError::NotEnoughReplicas);
@@ -132,7 +132,7 @@ fn what_a_client_has_given_up_holds_nothing_up_after_a_second_try() {
 
 /// The client then resends the batch after it.
 #[test]
-fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
+fn a_client_that_abandoned_a_batch_gets_out_of_order_at_most_once() {
     let broker = with_too_few_for_a_moment();
     assert_eq!([2, 3].map(|sequence| refused(&broker, sequence)), TOO_FEW);
     assert_eq!(sent(&broker, 2), Some(KafkaError::OutOfOrderSequenceNumber));
@@ -142,7 +142,7 @@ fn a_client_that_has_given_up_a_refused_batch_is_told_so_no_more_than_once() {
 
 /// In Apache Kafka, too, the first batch of an unknown producer may have any sequence.
 #[test]
-fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
+fn a_producer_that_abandoned_its_first_batch_starts_with_the_next_one() {
     let mut broker = with_too_few();
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);
@@ -151,7 +151,7 @@ fn a_producer_that_has_given_up_its_first_batch_begins_with_the_next_one() {
 }
 
 #[test]
-fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
+fn the_second_rejected_batch_is_waited_for_after_the_first_arrived() {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
     assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
@@ -164,7 +164,7 @@ fn the_second_batch_that_was_refused_is_waited_for_when_the_first_has_come() {
 
 /// The first batch arrives while later ones are rejected.
 #[test]
-fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
+fn a_batch_rejected_because_of_an_earlier_one_is_waited_for_too() {
     let broker = with_too_few_for_a_moment();
     assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
     assert_eq!(sent(&broker, 1), None);
@@ -173,7 +173,7 @@ fn a_batch_that_was_told_to_wait_is_waited_for_like_one_that_was_refused() {
 }
 
 #[test]
-fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up() {
+fn a_batch_that_was_never_rejected_does_not_show_that_the_first_is_abandoned() {
     let mut broker = with_too_few();
     assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
@@ -183,7 +183,7 @@ fn a_batch_that_was_never_told_to_wait_does_not_say_that_the_first_is_given_up()
 }
 
 #[test]
-fn a_batch_of_a_connection_that_has_ended_does_not_say_that_the_first_is_given_up() {
+fn a_batch_of_a_closed_connection_does_not_show_that_the_first_is_abandoned() {
     let mut broker = with_too_few();
     assert_eq!([0, 1].map(|sequence| refused(&broker, sequence)), TOO_FEW);
     in_sync(&mut broker, 2, &BOTH);
@@ -193,7 +193,7 @@ fn a_batch_of_a_connection_that_has_ended_does_not_say_that_the_first_is_given_u
 }
 
 #[test]
-fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_brought_it() {
+fn a_rejected_batch_of_a_closed_connection_is_waited_for() {
     let mut broker = with_too_few();
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);
@@ -204,7 +204,7 @@ fn a_batch_that_was_refused_is_waited_for_although_a_connection_that_has_ended_b
 
 /// A batch that was appended long ago.
 #[test]
-fn a_batch_of_a_connection_that_has_ended_and_is_out_of_order_does_not_forget_what_was_refused() {
+fn an_out_of_order_batch_of_a_closed_connection_keeps_the_record_of_rejections() {
     let mut broker = with_too_few();
     assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(|sequence| sent(&broker, sequence)), [None; 8]);
     let ended = [1, 2].map(|nth| testing::connection().id + nth);
@@ -219,7 +219,7 @@ fn a_batch_of_a_connection_that_has_ended_and_is_out_of_order_does_not_forget_wh
 
 /// As behind some proxies: its connection never shows that the batches of another one are complete.
 #[test]
-fn each_batch_of_a_client_that_takes_another_connection_each_time_goes_in_the_second_time() {
+fn each_batch_of_a_client_that_always_reconnects_is_appended_at_the_second_try() {
     let broker = with_too_few_for_a_moment();
     let mut next = (testing::connection().id + 1)..;
     let mut sent = |sequence| sent_on(&broker, next.next().unwrap(), sequence);
@@ -232,7 +232,7 @@ fn each_batch_of_a_client_that_takes_another_connection_each_time_goes_in_the_se
 
 /// The batches after the first one need another round.
 #[test]
-fn what_was_refused_on_a_connection_that_has_ended_holds_the_next_one_up_once() {
+fn a_batch_rejected_on_a_closed_connection_delays_the_next_one_once() {
     let broker = with_too_few_for_a_moment();
     let next = testing::connection().id + 1;
     assert_eq!(sent_on(&broker, next, 1), None);
@@ -241,7 +241,7 @@ fn what_was_refused_on_a_connection_that_has_ended_holds_the_next_one_up_once() 
 }
 
 #[test]
-fn batches_behind_one_that_is_refused_again_come_again_once_more() {
+fn batches_after_one_that_is_rejected_again_are_retried_once_more() {
     let mut broker = with_too_few_for_a_moment();
     assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 3, &[NODE]);
@@ -253,7 +253,7 @@ fn batches_behind_one_that_is_refused_again_come_again_once_more() {
 
 /// Regression test: the last of them was treated as the first.
 #[test]
-fn batches_behind_one_that_is_given_up_stay_in_order_whichever_of_them_was_refused() {
+fn batches_after_an_abandoned_one_stay_in_order_whichever_was_rejected() {
     let mut broker = with_too_few();
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);
@@ -266,7 +266,7 @@ fn batches_behind_one_that_is_given_up_stay_in_order_whichever_of_them_was_refus
 }
 
 #[test]
-fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
+fn a_rejected_batch_of_an_older_epoch_does_not_replace_a_newer_one() {
     let mut broker = with_too_few();
     let told_of =
         |broker: &Broker, epoch, sequence| told(broker.produce(9, -1, &in_epoch(epoch, sequence)));
@@ -278,7 +278,7 @@ fn a_refused_batch_of_an_older_epoch_does_not_take_the_place_of_a_newer_one() {
 }
 
 #[test]
-fn the_next_epoch_of_a_producer_has_nothing_to_wait_for() {
+fn the_next_epoch_of_a_producer_waits_for_nothing() {
     let broker = with_too_few_for_a_moment();
     assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 0))), None);
     assert_eq!(told(broker.produce(9, 1, &in_epoch(1, 1))), None);
@@ -288,7 +288,7 @@ fn the_next_epoch_of_a_producer_has_nothing_to_wait_for() {
 
 /// A log that does not know a producer yet cannot tell that an earlier batch is missing.
 #[test]
-fn the_first_batches_of_a_producer_stay_in_order_where_a_leader_begins_to_lead() {
+fn the_first_batches_of_a_producer_stay_in_order_at_a_new_leader() {
     let mut broker = Broker::in_memory().in_cluster();
     let led_elsewhere = replicated(1, &BOTH, &BOTH);
     broker.replicate(PartitionEntry { leader: FOLLOWER, ..led_elsewhere }, &[]);
@@ -300,7 +300,7 @@ fn the_first_batches_of_a_producer_stay_in_order_where_a_leader_begins_to_lead()
 }
 
 #[test]
-fn batches_behind_one_that_the_disk_refused_are_told_the_same() {
+fn batches_after_one_that_the_disk_rejected_get_the_same_error() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
     broker.gate.refuse_at(Op::Write, "/data/t-0");
     assert_eq!(sent(&broker, 0), Some(KafkaError::KafkaStorageError));
@@ -310,7 +310,7 @@ fn batches_behind_one_that_the_disk_refused_are_told_the_same() {
 }
 
 #[test]
-fn batches_behind_one_whose_log_could_not_be_opened_are_told_the_same() {
+fn batches_after_one_whose_log_could_not_be_opened_get_the_same_error() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
     broker.gate.refuse_at(Op::Open, "/data/t-0");
     let error = sent(&broker, 0);
@@ -321,7 +321,7 @@ fn batches_behind_one_whose_log_could_not_be_opened_are_told_the_same() {
 }
 
 #[test]
-fn batches_behind_one_that_was_queued_when_another_node_began_to_lead_are_told_the_same() {
+fn batches_after_one_that_was_queued_during_a_change_of_the_leader_get_the_same_error() {
     let mut broker = Broker::on_disk(Durability::Os).in_cluster();
     let led_here = replicated(1, &BOTH, &BOTH);
     broker.replicate(led_here.clone(), &[]);
@@ -347,7 +347,7 @@ fn batches_behind_one_that_was_queued_when_another_node_began_to_lead_are_told_t
 }
 
 #[test]
-fn a_batch_behind_one_that_timed_out_in_the_queue_comes_too_early() {
+fn a_batch_after_one_that_timed_out_in_the_queue_is_rejected() {
     let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
     assert_eq!(sent(&broker, 0), None);
     broker.gate.hold_at(Op::Write, "/data/t-0");

@@ -51,7 +51,7 @@ fn effective_min_isr_is_capped_by_the_replica_count() {
 }
 
 #[test]
-fn high_watermark_counts_only_what_the_promise_covers() {
+fn high_watermark_counts_only_synced_records_where_that_is_promised() {
     let mut replication = leader_of(&[1]);
     let unsynced = LogEnds { promised_end_offset: 3, ..ends(8) };
     assert!(replication.advance_high_watermark(unsynced, 1, &NOBODY));
@@ -73,7 +73,7 @@ fn pending_add_holds_the_high_watermark_back() {
 
 /// docs/DURABILITY.md.
 #[test]
-fn a_member_without_what_is_committed_gets_no_answer_and_lags_at_once() {
+fn an_isr_member_that_lacks_committed_records_is_rejected_and_lags_at_once() {
     let mut replication = leader_of(&[1, 2]);
     replication.follower_fetched(2, fetch(5), 5).unwrap();
     assert!(replication.advance_high_watermark(ends(5), 1, &NOBODY));
@@ -90,7 +90,7 @@ fn a_member_without_what_is_committed_gets_no_answer_and_lags_at_once() {
 
 /// docs/DURABILITY.md.
 #[test]
-fn who_is_to_join_and_lacks_what_is_committed_gets_no_answer() {
+fn a_joining_replica_that_lacks_committed_records_is_rejected() {
     let mut replication = leader_of(&[1]);
     replication.advance_high_watermark(ends(4), 1, &NOBODY);
     replication.follower_fetched(2, fetch(4), 4).unwrap();
@@ -112,7 +112,7 @@ fn follower_that_could_join_holds_the_high_watermark_back() {
 
 /// contract/replication.md#3.
 #[test]
-fn high_watermark_rests_below_min_isr() {
+fn high_watermark_does_not_advance_below_min_isr() {
     let mut replication = leader_of(&[1]);
     assert!(!replication.advance_high_watermark(ends(9), 2, &NOBODY));
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
@@ -120,7 +120,7 @@ fn high_watermark_rests_below_min_isr() {
 
 /// contract/replication.md#8.
 #[test]
-fn new_epoch_forgets_what_followers_had() {
+fn new_epoch_resets_the_progress_of_followers() {
     let mut replication = leader_of(&[1, 2]);
     replication.follower_fetched(2, fetch(5), 5).unwrap();
     assert_eq!(replication.assign(assignment(1, 1, 1, &[1, 2]), 9), Change::BecameLeader);
@@ -178,7 +178,7 @@ fn joining_needs_the_high_watermark_and_the_epoch_start() {
 
 /// docs/design/0023.
 #[test]
-fn a_lost_replica_does_not_join_and_is_not_awaited() {
+fn a_lost_replica_does_not_join_and_is_not_waited_for() {
     for (lost, end) in [(vec![], 6), (vec![2], 9)] {
         let mut replication = leader_of(&[1, 3]);
         let left = Assignment { lost, ..assignment(1, 0, 1, &[1, 3]) };
@@ -203,7 +203,7 @@ fn of_the_quorum() -> Replication {
 
 /// contract/replication.md#K2: records on only this disk commit nothing.
 #[test]
-fn quorum_commits_what_it_says() {
+fn quorum_sets_the_high_watermark() {
     let mut replication = of_the_quorum();
     assert!(!replication.advance_high_watermark(ends(9), 1, &NOBODY));
     assert!(replication.follow_high_watermark(4, ends(9)));
@@ -215,7 +215,7 @@ fn quorum_commits_what_it_says() {
 }
 
 #[test]
-fn only_an_epoch_of_the_quorum_is_raised_by_an_append() {
+fn only_an_epoch_of_the_quorum_can_be_raised_by_an_append() {
     let mut replication = of_the_quorum();
     replication.raise_leader_epoch(LeaderEpoch::new(2));
     assert!(!replication.is_epoch_due());
@@ -264,7 +264,7 @@ proptest! {
     /// contract/replication.md#1–#5: always log start ≤ HW ≤ log end, the HW never moves back, and
     /// every member of the maximal ISR has all records below it.
     #[test]
-    fn high_watermark_stays_within_the_log_and_never_steps_back(
+    fn high_watermark_stays_within_the_log_and_never_goes_back(
         steps in proptest::collection::vec(step(), 1..60),
         min_isr in 1..=3_i32,
     ) {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_specific_quota_holds() {
+    fn the_most_specific_quota_applies() {
         for first in 0..8 {
             let quotas = ClientQuotas::new(in_order().split_off(first));
             let limit = quotas.limit(Metered::Produced, "u", "c").unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_limits_something_else_is_none_of_ours() {
+    fn a_record_that_limits_something_else_is_ignored() {
         let of = |kind: &str, key, value| {
             ClientQuota::of_record(vec![(kind.into(), Some("c".into()))], key, value)
         };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_of_those_whom_it_names_and_of_what_it_names() {
+    fn a_quota_applies_to_the_clients_and_the_traffic_that_it_names() {
         let quotas = ClientQuotas::new(vec![
             produced(one("u"), Named::Nobody, 1.0),
             produced(Named::Nobody, one("c"), 2.0),

@@ -62,7 +62,7 @@ fn a_partial_topic_adds_and_replaces_partitions_and_names_those_alone() {
 }
 
 #[test]
-fn an_unfinished_topic_is_seen_by_nobody_until_its_last_piece_and_then_whole() {
+fn an_unfinished_topic_is_hidden_until_its_last_piece() {
     let piece = |piece, index, unfinished| {
         let entry = PartitionEntry { index, leader: 1, ..PartitionEntry::default() };
         let partitions = vec![entry];
@@ -85,7 +85,7 @@ fn an_unfinished_topic_is_seen_by_nobody_until_its_last_piece_and_then_whole() {
 }
 
 #[test]
-fn a_topic_that_exists_is_seen_whatever_pieces_follow() {
+fn an_existing_topic_is_visible_whatever_pieces_follow() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     let more = TopicImage { partial: true, unfinished: true, ..topic("a", 1) };
@@ -96,7 +96,7 @@ fn a_topic_that_exists_is_seen_whatever_pieces_follow() {
 
 /// One setting of the broker changed every partition at once: 180 ms for 57,000 of them.
 #[test]
-fn new_defaults_reach_the_topics_that_steps_name() {
+fn new_defaults_apply_to_the_topics_that_steps_name() {
     let empty = Image::empty(LogConfig::default());
     let topics = vec![topic("a", 1), topic("b", 2)];
     let image = stepped(&empty, ImageDelta { topics, ..delta(1) }).image;
@@ -131,7 +131,7 @@ fn new_defaults_and_a_new_partition_in_one_step_change_every_partition() {
 }
 
 #[test]
-fn new_settings_reach_the_partitions_of_each_piece_as_it_comes() {
+fn new_settings_apply_to_the_partitions_of_each_piece_when_it_arrives() {
     let empty = Image::empty(LogConfig::default());
     let mut image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     for (piece, index, unfinished) in [(0, 0, true), (1, 1, false)] {
@@ -147,7 +147,7 @@ fn new_settings_reach_the_partitions_of_each_piece_as_it_comes() {
 }
 
 #[test]
-fn deletes_come_before_creates_of_the_same_name() {
+fn deletions_precede_creations_of_the_same_name() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     let recreate = ImageDelta { deleted: vec![[1; 16]], topics: vec![topic("a", 2)], ..delta(2) };
@@ -162,7 +162,7 @@ fn deletes_come_before_creates_of_the_same_name() {
 
 /// A committed value that Rust refused ended the control thread, and the directory could not be opened again.
 #[test]
-fn what_cannot_be_used_is_reported_and_the_rest_of_the_step_is_made() {
+fn unusable_values_are_reported_and_the_rest_of_the_step_is_applied() {
     let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
     };
@@ -200,7 +200,7 @@ fn new_defaults_change_the_topics_that_a_step_names_but_not_their_overrides() {
 
 /// `fsync` was lost with the first delta: nothing was synced before its acknowledgement.
 #[test]
-fn defaults_that_do_not_name_flushing_keep_what_the_durability_says() {
+fn defaults_without_flush_settings_keep_the_durability() {
     let empty = Image::empty(LogConfig::for_durability(pykafka_log::Durability::Fsync));
     let defaults = BTreeMap::from([("retention.ms".into(), "9".into())]);
     let delta =

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_replica_throttles_none() {
+    fn lists_that_name_no_replica_throttle_none() {
         for value in ["", ",", "99999999999:1", "1", "*,0:1", "0:1:2", "a:b"] {
             let throttled = of("leader.replication.throttled.replicas", value);
             let is_named = value == "*,0:1";

@@ -93,7 +93,7 @@ fn mark(broker: &Broker, epoch: i16, transaction_version: i16) -> i16 {
 }
 
 #[test]
-fn a_batch_that_begins_a_transaction_is_appended_once_its_coordinator_allows_it() {
+fn a_batch_that_starts_a_transaction_is_appended_once_its_coordinator_allows_it() {
     for version in VERSIONS {
         let broker = broker();
         let waiting = held(produce(&broker, version, &[(0, &records(0, 0)), (1, &records(0, 0))]));
@@ -111,7 +111,7 @@ fn a_batch_that_begins_a_transaction_is_appended_once_its_coordinator_allows_it(
 }
 
 #[test]
-fn an_open_transaction_asks_nobody() {
+fn an_open_transaction_is_not_verified() {
     for version in VERSIONS {
         let broker = broker();
         begin(&broker, version, 0);
@@ -121,7 +121,7 @@ fn an_open_transaction_asks_nobody() {
 }
 
 #[test]
-fn only_what_begins_a_transaction_waits_for_the_answer() {
+fn only_batches_that_start_a_transaction_wait_for_verification() {
     let broker = broker();
     begin(&broker, 11, 0);
     let (open, plain) = (records(0, 1), batch(&["b"]));
@@ -135,7 +135,7 @@ fn only_what_begins_a_transaction_waits_for_the_answer() {
 }
 
 #[test]
-fn a_marker_that_overtakes_the_answer_leaves_nothing_to_append() {
+fn a_marker_written_during_verification_prevents_the_append() {
     for (version, marker_epoch) in [(11, 0), (12, 1)] {
         let broker = broker();
         let waiting = held(produce(&broker, version, &[(0, &records(0, 0))]));
@@ -150,7 +150,7 @@ fn a_marker_that_overtakes_the_answer_leaves_nothing_to_append() {
 }
 
 #[test]
-fn the_answer_for_one_transaction_is_not_taken_for_the_next() {
+fn the_verification_of_one_transaction_does_not_apply_to_the_next() {
     let broker = broker();
     let late = held(produce(&broker, 11, &[(0, &records(0, 0))]));
     let first = question(&broker);
@@ -165,7 +165,7 @@ fn the_answer_for_one_transaction_is_not_taken_for_the_next() {
 
 /// contract/replication.md#T7.
 #[test]
-fn a_higher_sequence_is_not_appended_before_the_lowest_that_was_seen() {
+fn a_higher_sequence_is_not_appended_before_the_lowest_one_seen() {
     let broker = broker();
     let first = held(produce(&broker, 11, &[(0, &records(0, 0))]));
     broker.ctx.verifications.settle(question(&broker).token, vec![16]);
@@ -178,7 +178,7 @@ fn a_higher_sequence_is_not_appended_before_the_lowest_that_was_seen() {
 
 /// contract/kafka.md#16.
 #[test]
-fn a_producer_without_state_begins_at_sequence_0_if_its_epoch_is_raised_with_each_transaction() {
+fn a_producer_without_state_starts_at_sequence_0_if_its_epoch_rises_with_each_transaction() {
     for (version, code) in [(11, 0), (12, 45)] {
         let broker = broker();
         let waiting = held(produce(&broker, version, &[(0, &records(0, 7))]));
@@ -189,7 +189,7 @@ fn a_producer_without_state_begins_at_sequence_0_if_its_epoch_is_raised_with_eac
 
 /// contract/kafka.md#20.
 #[test]
-fn each_refusal_is_told_as_the_version_knows_it() {
+fn each_rejection_has_an_error_that_the_version_knows() {
     for (told, expected) in [
         (90, [47, 47, 47]),
         (47, [47, 47, 47]),
@@ -213,7 +213,7 @@ fn each_refusal_is_told_as_the_version_knows_it() {
 }
 
 #[test]
-fn a_coordinator_that_does_not_answer_in_time_is_a_lack_of_replicas() {
+fn a_coordinator_that_does_not_reply_in_time_is_reported_as_not_enough_replicas() {
     let broker = broker();
     let mut waiting = held(produce(&broker, 11, &[(0, &records(0, 0))]));
     broker.clock.advance_ms(999);
@@ -227,7 +227,7 @@ fn a_coordinator_that_does_not_answer_in_time_is_a_lack_of_replicas() {
 }
 
 #[test]
-fn a_request_that_goes_away_withdraws_its_question() {
+fn a_closed_request_withdraws_its_verification() {
     let broker = broker();
     drop(held(produce(&broker, 11, &[(0, &records(0, 0))])));
     assert!(questions(&broker).is_empty());
@@ -240,7 +240,7 @@ fn a_request_that_goes_away_withdraws_its_question() {
 }
 
 #[test]
-fn a_stop_answers_for_the_coordinator() {
+fn a_stop_completes_pending_verifications() {
     let broker = broker();
     let waiting = held(produce(&broker, 11, &[(0, &records(0, 0))]));
     broker.ctx.stopping.store(true, std::sync::atomic::Ordering::Release);
@@ -250,7 +250,7 @@ fn a_stop_answers_for_the_coordinator() {
 }
 
 #[test]
-fn batches_of_two_producers_are_refused_as_a_whole() {
+fn batches_of_two_producers_are_rejected_as_a_whole() {
     let broker = broker();
     let outcome = produce(&broker, 11, &[(0, &records(0, 0)), (1, &records(1, 0))]);
     assert_eq!(codes_of(outcome, 11), [49, 49]);
@@ -258,7 +258,7 @@ fn batches_of_two_producers_are_refused_as_a_whole() {
 }
 
 #[test]
-fn without_verification_only_what_adds_partitions_asks() {
+fn without_verification_only_requests_that_add_partitions_are_verified() {
     let mut broker = broker();
     broker.apply(crate::seam::image::delta::ImageDelta {
         broker_settings: Some(
@@ -287,7 +287,7 @@ fn a_marker_of_the_same_epoch_is_late_while_a_transaction_is_open_and_a_retry_wh
 }
 
 #[test]
-fn markers_are_told_in_their_order_with_what_became_of_each() {
+fn marker_results_are_in_order_with_an_error_code_each() {
     let broker = broker();
     begin(&broker, 11, 2);
     let marker = |partition, epoch| Marker {
@@ -319,7 +319,7 @@ fn markers_are_told_in_their_order_with_what_became_of_each() {
 }
 
 #[test]
-fn a_marker_is_written_as_it_is_whatever_the_topic_says() {
+fn a_marker_is_written_unchanged_whatever_the_topic_settings() {
     let overrides =
         [("compression.type", "gzip"), ("max.message.bytes", "70"), ("cleanup.policy", "compact")];
     let broker = Broker::in_memory().with_topic(1, &overrides);
@@ -349,7 +349,7 @@ fn stable_poll(broker: &Broker, bytes_min: i32) -> PendingOutcome {
 }
 
 #[test]
-fn a_poll_of_stable_records_is_answered_by_the_marker_and_counts_what_it_made_stable() {
+fn a_poll_of_stable_records_is_answered_by_the_marker_that_made_them_stable() {
     let broker = broker();
     begin(&broker, 11, 0);
     // More bytes than the marker has; only the marker is appended while the poll waits.
@@ -375,7 +375,7 @@ fn records_of_an_open_transaction_do_not_count_for_a_poll_of_stable_records() {
 }
 
 #[test]
-fn a_log_that_was_not_open_is_opened_before_anybody_is_asked() {
+fn an_unopened_log_is_opened_before_the_verification() {
     let broker = Broker::on_disk(pykafka_log::Durability::Os).with_topic(1, &[]);
     let outcome = produce(&broker, 12, &[(0, &records(0, 0))]);
     assert!(matches!(outcome, Outcome::Held(_)));

@@ -18,7 +18,7 @@ fn budget(bytes_max: usize) -> Arc<Budget> {
 }
 
 #[test]
-fn frames_that_wait_for_each_other_go_on_one_after_the_other() {
+fn frames_that_wait_for_memory_continue_one_after_the_other() {
     let budget = budget(8 * MIB);
     let mut shares = [budget.share(), budget.share(), budget.share()];
     for share in &mut shares {
@@ -43,7 +43,7 @@ fn frames_that_wait_for_each_other_go_on_one_after_the_other() {
 }
 
 #[test]
-fn ordinary_frames_have_room_beside_large_ones() {
+fn ordinary_frames_have_memory_apart_from_large_ones() {
     let budget = budget(8 * MIB);
     let (mut held, mut beyond) = (budget.share(), budget.share());
     assert!(held.try_grow(Lane::Large, 6 * MIB));
@@ -56,7 +56,7 @@ fn ordinary_frames_have_room_beside_large_ones() {
 }
 
 #[test]
-fn who_leaves_the_line_takes_nothing_along() {
+fn a_cancelled_wait_holds_no_memory() {
     let budget = budget(8 * MIB);
     let (mut held, mut beyond) = (budget.share(), budget.share());
     assert!(held.try_grow(Lane::Large, 6 * MIB) && beyond.try_grow(Lane::Large, MIB));
@@ -79,7 +79,7 @@ fn who_leaves_the_line_takes_nothing_along() {
 }
 
 #[test]
-fn larger_bound_serves_those_who_wait() {
+fn larger_bound_completes_waiting_frames() {
     let memory = Memory::new(16 * MIB as u64);
     let queued = |bytes| Settings { queued_request_bytes_max: bytes, ..Settings::default() };
     memory.set(&queued(MIB as i64));
@@ -169,7 +169,7 @@ impl Taker {
 
 proptest! {
     #[test]
-    fn the_bound_holds_but_for_one_of_each_lane_and_nobody_waits_for_ever(
+    fn the_bound_holds_except_for_one_frame_of_each_lane_and_no_frame_waits_forever(
         steps in proptest::collection::vec((0..TAKERS, step()), 1..200),
     ) {
         let budget = budget(BOUND);

@@ -380,7 +380,7 @@ mod tests {
 
     /// contract/replication.md#25.
     #[test]
-    fn a_follower_goes_ahead_within_what_is_committed_without_it() {
+    fn a_follower_fetches_ahead_only_of_records_committed_without_it() {
         let latest_epoch = Some(LeaderEpoch::new(3));
         let ahead = Position { log_start_offset: 2, log_end_offset: 9, latest_epoch };
         assert_eq!(committed(10, 2), Some(ahead));
@@ -390,7 +390,7 @@ mod tests {
 
     /// The write moves the log start offset as well.
     #[test]
-    fn a_follower_does_not_go_ahead_of_a_log_start_that_moves() {
+    fn a_follower_does_not_fetch_ahead_of_a_log_start_that_moves() {
         assert_eq!(committed(10, 3), None);
     }
 }

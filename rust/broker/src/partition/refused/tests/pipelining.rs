@@ -261,7 +261,7 @@ proptest! {
     /// A batch that was rejected on an ended connection, and appended from the next one, delays
     /// later batches once.
     #[test]
-    fn batches_that_come_again_are_appended_once_in_order_and_in_their_epoch(
+    fn retried_batches_are_appended_once_in_order_and_in_their_epoch(
         first_sequence in first_sequence(),
         steps in steps(false),
     ) {
@@ -273,7 +273,7 @@ proptest! {
 
     /// The client gets an out-of-order error at its second attempt, and then starts an epoch.
     #[test]
-    fn a_client_that_gives_up_batches_writes_nothing_twice_and_gets_on_soon(
+    fn a_client_that_abandons_batches_writes_no_duplicates_and_continues_soon(
         first_sequence in first_sequence(),
         steps in steps(true),
     ) {

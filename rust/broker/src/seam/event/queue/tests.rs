@@ -70,7 +70,7 @@ fn the_horizon_is_the_oldest_unread_event_or_now() {
 }
 
 #[test]
-fn a_cancelled_request_leaves_the_queue_and_one_that_was_taken_is_reported() {
+fn a_cancelled_request_leaves_the_queue_and_a_taken_one_is_reported() {
     let (clock, queue) = new_queue();
     (1..=3).for_each(|id| queue.push(request(id, id)));
     queue.cancel(2);
@@ -84,7 +84,7 @@ fn a_cancelled_request_leaves_the_queue_and_one_that_was_taken_is_reported() {
 }
 
 #[test]
-fn levels_coalesce_to_the_latest_and_keep_their_place() {
+fn levels_coalesce_to_the_latest_in_their_position() {
     let (_, queue) = new_queue();
     queue.push(with_faults(0, &[LogFault::Unreadable]));
     queue.push(Event::Cancelled { id: 7 });
@@ -98,7 +98,7 @@ fn levels_coalesce_to_the_latest_and_keep_their_place() {
 }
 
 #[test]
-fn space_that_returns_does_not_replace_a_failed_directory_that_waits_in_the_queue() {
+fn returned_space_does_not_replace_a_queued_failed_directory() {
     use DiskStateKind::{Failed, Full, Ok};
     for (older, newer, left) in [(Failed, Ok, Failed), (Failed, Full, Failed), (Full, Ok, Ok)] {
         let (_, queue) = new_queue();
@@ -112,7 +112,7 @@ fn space_that_returns_does_not_replace_a_failed_directory_that_waits_in_the_queu
 }
 
 #[test]
-fn missing_topics_are_gathered_once_each_and_bounded() {
+fn missing_topics_are_collected_once_each_and_bounded() {
     let (_, queue) = new_queue();
     for index in 0..TOPICS_MISSING_MAX * 2 {
         for _ in 0..2 {
@@ -133,7 +133,7 @@ fn wake_before_wait_is_not_lost() {
 }
 
 #[test]
-fn a_waiting_thread_is_given_what_is_pushed() {
+fn a_waiting_thread_gets_a_pushed_event() {
     let (_, queue) = new_queue();
     let events = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| queue.wait(u64::MAX, 8));
@@ -144,7 +144,7 @@ fn a_waiting_thread_is_given_what_is_pushed() {
 }
 
 #[test]
-fn closed_queue_hands_out_the_rest_and_then_returns_at_once() {
+fn closed_queue_returns_the_rest_and_then_returns_at_once() {
     let (_, queue) = new_queue();
     queue.push(Event::Cancelled { id: 1 });
     queue.close();
