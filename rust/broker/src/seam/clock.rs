@@ -2,7 +2,7 @@
 
 use pykafka_log::{Clock, SystemClock};
 
-/// The wall clock stands still; the monotonic one is the machine's, so that deadlines still pass.
+/// A fixed wall clock; the monotonic clock is the system's, so that deadlines still pass.
 #[derive(Debug)]
 pub struct FixedClock {
     now_ms: i64,
@@ -10,7 +10,7 @@ pub struct FixedClock {
 }
 
 impl FixedClock {
-    /// Stands at `now_ms`.
+    /// A clock whose wall-clock time is always `now_ms`.
     pub fn new(now_ms: i64) -> FixedClock {
         FixedClock { now_ms, machine: SystemClock::new() }
     }

@@ -1,4 +1,5 @@
-//! The wait for the high watermark: `Core::when_committed`. A task of the engine watches the partition as a long poll does.
+//! Waits for the high watermark: `Core::when_committed`. A task of the engine watches the
+//! partition, like a long poll.
 
 use std::sync::Arc;
 
@@ -11,20 +12,20 @@ use crate::partition::{Isolation, Partition, ReadRequest};
 use crate::seam::event::{Event, Token};
 use crate::seam::image::PartitionId;
 
-/// Only the broker's end comes earlier (`Purgatory::expire_all`).
+/// Later than any deadline: only the stop of the broker ends the wait (`Purgatory::expire_all`).
 const NO_DEADLINE_NS: u64 = u64::MAX - 2;
 
-/// What is waited for.
+/// The awaited high watermark.
 pub(crate) struct Wanted {
-    /// Where.
+    /// The partition.
     pub(crate) partition: PartitionId,
-    /// It ends with this epoch.
+    /// The wait ends when this epoch ends.
     pub(crate) leader_epoch: LeaderEpoch,
-    /// The high watermark that is enough.
+    /// The wait ends when the high watermark is this or more.
     pub(crate) offset: i64,
 }
 
-/// Tells Python once, whatever becomes of the task.
+/// Sends exactly one event to Python, even if the task is dropped.
 struct Completion {
     ctx: Arc<Context>,
     token: Token,
@@ -41,7 +42,7 @@ impl Drop for Completion {
     }
 }
 
-/// Ends the watch of a partition.
+/// Ends the watch of a partition when dropped.
 struct Watch {
     partition: Arc<Partition>,
     parked: Arc<Parked>,
@@ -53,7 +54,8 @@ impl Drop for Watch {
     }
 }
 
-/// Waits until the high watermark has come to the offset; `Maintained` carries it, or why it will not come.
+/// Waits until the high watermark reaches the offset; `Maintained` carries it, or the error that
+/// prevents it.
 pub(crate) async fn wait(ctx: Arc<Context>, token: Token, wanted: Wanted) {
     let outcome = Err(KafkaError::BrokerNotAvailable);
     let mut completion = Completion { ctx: ctx.clone(), token, outcome };
@@ -73,7 +75,7 @@ async fn reached(
     let _parking = ctx.purgatory.park(&parked, NO_DEADLINE_NS, 0);
     let mut watch = None;
     loop {
-        // Before it is looked at: the watch begins at the version that was read.
+        // Read first: the watch starts at the version that was read.
         let read = partition.read(&request(wanted))?;
         if read.offsets.high_watermark >= wanted.offset {
             return Ok(read.offsets.high_watermark);
@@ -92,7 +94,7 @@ async fn reached(
     }
 }
 
-/// Reads nothing: it asks whether this node leads the partition in that epoch.
+/// A read of 0 bytes: it only checks that this node leads the partition in that epoch.
 fn request(wanted: &Wanted) -> ReadRequest<'static> {
     ReadRequest {
         fetch_offset: wanted.offset,
@@ -135,7 +137,7 @@ mod tests {
         Wanted { partition: (TOPIC, 0), leader_epoch: EPOCH, offset }
     }
 
-    /// What `wait` tells if `happens` once it waits.
+    /// Returns the completion of `wait` if `happens` runs while it waits.
     fn told(broker: &mut Broker, wanted: Wanted, happens: impl FnOnce(&mut Broker)) -> (i16, i64) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -168,7 +170,7 @@ mod tests {
         assert_eq!(told, (0, 1));
     }
 
-    /// What is committed then was appended by nobody in this leadership.
+    /// The committed record was appended before this leadership.
     #[test]
     fn wait_ends_for_records_appended_before_this_node_led() {
         let broker = broker();

@@ -1,5 +1,6 @@
-//! The seam: what Python asks of the data plane (docs/SEAM.md). Every method may be called from any thread. None waits for
-//! a disk but those that say so, which are for the start and the stop; what needs one is a command with a token.
+//! The interface of the data plane for Python (docs/SEAM.md). Every method may be called from any
+//! thread. None waits for a disk, except those that are documented to do so, for the start and the
+//! stop; other disk operations are commands with a token.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -44,28 +45,28 @@ use crate::seam::peers::Peers;
 use crate::seam::statistics;
 
 const TARGET: &str = "broker.core";
-/// What a stop gives the connections after their grace, to end as they were told.
+/// Time after the grace period of a stop in which closed connections must end.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// What a core is made with.
+/// Options of a core.
 pub struct CoreOptions {
-    /// The one log directory; `None` keeps every log in memory.
+    /// The only log directory; `None` keeps every log in memory.
     pub data_dir: Option<PathBuf>,
-    /// This broker.
+    /// Node id of this broker.
     pub node_id: i32,
-    /// As in meta.properties.
+    /// The cluster id in meta.properties.
     pub cluster_id: String,
-    /// Of topics that do not say.
+    /// Durability of topics without their own.
     pub durability: Durability,
-    /// Bytes that requests and answers on their way may take; without a data directory also those of logs.
+    /// Maximum bytes of requests and responses in progress; without a data directory also of logs.
     pub memory_max: u64,
     /// The broker's only clock.
     pub clock: Arc<dyn Clock>,
-    /// Where ids that strangers should not guess, and jitter, are drawn from.
+    /// Seed of unpredictable ids and of jitter.
     pub seed: u64,
 }
 
-/// Why a call of the seam failed.
+/// Error of a call to the core.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreError {
     /// The runtime's threads could not be started.
@@ -77,9 +78,9 @@ pub enum CoreError {
     /// Binding failed.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// As given.
+        /// The given address.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// `stop` was called.
@@ -95,12 +96,13 @@ pub struct Core {
     fetchers: Fetchers,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<DirectoryLock>>,
-    /// Serialises apply and stop: steps come in order.
+    /// Serializes `apply` and `stop`, so that steps are applied in order.
     steps: Mutex<()>,
 }
 
 impl Core {
-    /// Locks and opens the data directory; no partition is opened before [`Core::apply`] names it.
+    /// Locks and opens the data directory; partitions are opened only after [`Core::apply`] lists
+    /// them.
     pub fn new(options: CoreOptions) -> Result<Core, CoreError> {
         let engine = Engine::shared().map_err(CoreError::Engine)?;
         let CoreOptions { data_dir, memory_max, clock, seed, .. } = options;
@@ -128,7 +130,7 @@ impl Core {
         Ok(Core { ctx, engine, peers, fetchers, tasks, lock, steps: Mutex::default() })
     }
 
-    /// What the parts of this broker share.
+    /// The state that the components of this broker share.
     pub fn context(&self) -> &Arc<Context> {
         &self.ctx
     }
@@ -148,7 +150,7 @@ impl Core {
         self.ctx.clock.now_ns()
     }
 
-    /// The time up to which [`Core::wait`] has handed out everything that happened.
+    /// The time up to which [`Core::wait`] has returned all events.
     pub fn horizon_ns(&self) -> u64 {
         self.ctx.events.horizon_ns()
     }
@@ -158,10 +160,11 @@ impl Core {
         self.ctx.clock.now_ms()
     }
 
-    /// Binds `HOST:PORT` (port 0 picks one) and accepts; nothing is answered before [`Core::serve`]. Returns the port.
+    /// Binds `HOST:PORT` (port 0 selects a free port) and accepts connections; requests are handled
+    /// only after [`Core::serve`]. Returns the port.
     ///
-    /// A listener of controllers serves `controller_apis` alone, and at once: every request goes to
-    /// Python. Limits of connections hold back clients, not nodes.
+    /// A controller listener serves only `controller_apis`, and immediately: every request goes to
+    /// Python. Connection limits apply to clients, not to nodes.
     pub fn listen(
         &self,
         name: &str,
@@ -194,20 +197,21 @@ impl Core {
         Ok(())
     }
 
-    /// Begins to answer: all that was committed is applied. Waits for the disk where directories of deleted topics are
-    /// left.
+    /// Starts to handle requests, once all committed metadata is applied. Waits for the disk if
+    /// directories of deleted topics are left.
     pub fn serve(&self) {
         self.ctx.partitions.mark_strays(&MayWait::as_documented());
         self.ctx.serving.send_replace(true);
     }
 
-    /// What of `delta` [`Core::apply`] could not carry out; asked before its records are proposed.
+    /// The parts of `delta` that [`Core::apply`] could not apply; called before its records are
+    /// proposed.
     pub fn check(&self, delta: &ImageDelta) -> Vec<Refusal> {
         self.ctx.image.load().check(delta)
     }
 
-    /// Applies one committed metadata step; one that is not newer than the last changes nothing. Total: what cannot be
-    /// carried out is left out, and logged.
+    /// Applies one committed metadata step; a step that is not newer than the last changes nothing.
+    /// Total: a part that cannot be applied is skipped and logged.
     pub fn apply(&self, delta: ImageDelta) -> Result<(), CoreError> {
         let _ordered = self.steps.lock();
         if self.ctx.is_stopping() {
@@ -227,30 +231,32 @@ impl Core {
         Ok(())
     }
 
-    /// Answers requests: encoded bodies by request id. Unknown and closed ids are dropped.
+    /// Responds to requests: encoded bodies by request id. Unknown and closed ids are ignored.
     pub fn respond(&self, replies: impl IntoIterator<Item = (u64, Bytes)>) {
         replies.into_iter().for_each(|(id, body)| self.ctx.requests.respond(id, body));
     }
 
-    /// Closes a connection; an unknown one is gone already.
+    /// Closes a connection; an unknown id belongs to a closed one and is ignored.
     pub fn close_connection(&self, connection: u64, reason: &str) {
         self.ctx.connections.close(connection, reason);
     }
 
-    /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token, closes
-    /// the logs and releases the directory. Idempotent.
+    /// Rejects new connections and requests, finishes requests in progress within `grace_ms`,
+    /// completes every token, closes the logs and releases the directory. Idempotent.
     pub fn stop(&self, grace_ms: u64) {
         self.end(Duration::from_millis(grace_ms), PartitionTable::close);
     }
 
-    /// Ends as if the process had died: nobody is answered or told anything, nothing is stored or synced, no marker says
-    /// that it ended cleanly. The directory is released, and its files are nobody's on return. Idempotent.
+    /// Stops as if the process had died: no responses are sent, nothing is written or synced, and
+    /// no clean-shutdown marker is written. The directory is released, and its files are unused on
+    /// return. Idempotent.
     pub fn abandon(&self) {
         self.cut_off(true, Unreachable::All);
         self.end(Duration::ZERO, PartitionTable::abandon);
     }
 
-    /// Has connections carry nothing, or go on: those that were accepted, and those to peers (`network::gate`).
+    /// Drops all traffic of connections, or restores it: of accepted ones, and of those to peers
+    /// (`network::gate`).
     pub fn cut_off(&self, accepted: bool, unreachable: Unreachable) {
         self.ctx.gates.set(accepted, unreachable);
     }
@@ -264,7 +270,7 @@ impl Core {
         let tasks: Vec<_> = self.tasks.lock().drain(..).collect();
         tasks.iter().for_each(JoinHandle::abort);
         self.engine.handle().block_on(async {
-            // An aborted task ends later, on a thread of its own: until then its listener accepts.
+            // An aborted task ends later, on another thread: until then its listener accepts.
             for task in tasks {
                 let _ = timeout(CLOSE_WAIT, task).await;
             }
@@ -284,7 +290,8 @@ impl Core {
         self.ctx.events.close();
     }
 
-    /// Appends `records` as one batch; `Appended` comes when the high watermark passed it, or with the error.
+    /// Appends `records` as one batch; `Appended` is sent when the high watermark has passed it, or
+    /// with the error.
     pub fn append(
         &self,
         token: Token,
@@ -300,8 +307,8 @@ impl Core {
         self.ctx.partitions.append(token, partition, leader_epoch, records, kind);
     }
 
-    /// Appends another node's batches to the metadata log as they are; `Appended` comes when they are synced, or with the
-    /// error. Never waits.
+    /// Appends another node's batches to the metadata log unchanged; `Appended` is sent when they
+    /// are synced, or with the error. Never waits.
     pub fn append_fetched(
         &self,
         token: Token,
@@ -316,7 +323,7 @@ impl Core {
         self.ctx.partitions.append_fetched(token, partition, leader_epoch, batches);
     }
 
-    /// Gives up the end of the metadata log; `Maintained` carries where it ends then. Never waits.
+    /// Truncates the metadata log; `Maintained` carries its new end. Never waits.
     pub fn truncate(&self, token: Token, partition: &PartitionId, offset: i64) {
         if self.ctx.is_stopping() {
             let error_code = KafkaError::BrokerNotAvailable.code();
@@ -325,7 +332,8 @@ impl Core {
         self.ctx.partitions.truncate(token, partition, offset);
     }
 
-    /// Empties the metadata log, which begins at `offset` then; `Maintained` carries its start. Never waits.
+    /// Empties the metadata log, which then starts at `offset`; `Maintained` carries its start.
+    /// Never waits.
     pub fn restart_log(&self, token: Token, partition: &PartitionId, offset: i64) {
         if self.ctx.is_stopping() {
             let error_code = KafkaError::BrokerNotAvailable.code();
@@ -334,12 +342,13 @@ impl Core {
         self.ctx.partitions.restart_log(token, partition, offset);
     }
 
-    /// Raises the high watermark of the metadata log, as far as it reaches.
+    /// Raises the high watermark of the metadata log, at most to its end.
     pub fn commit(&self, partition: &PartitionId, high_watermark: i64) {
         self.ctx.partitions.commit(partition, high_watermark);
     }
 
-    /// Appends a marker to each partition; `MarkersWritten` comes when each is committed or refused. Never waits.
+    /// Appends a marker to each partition; `MarkersWritten` is sent when each is committed or
+    /// rejected. Never waits.
     pub fn write_markers(&self, token: Token, markers: &[Marker]) {
         if self.ctx.is_stopping() {
             let error_codes = vec![KafkaError::BrokerNotAvailable.code(); markers.len()];
@@ -348,8 +357,8 @@ impl Core {
         self.ctx.partitions.write_markers(token, markers);
     }
 
-    /// Waits for the high watermark of a partition that this node leads; `Maintained` carries it once it is `offset` or
-    /// more, or the error with which the leader epoch ends.
+    /// Awaits the high watermark of a partition that this node leads; `Maintained` carries it once
+    /// it is `offset` or more, or the error with which the leader epoch ends.
     pub fn when_committed(
         &self,
         token: Token,
@@ -365,7 +374,8 @@ impl Core {
         self.engine.handle().spawn(committed::wait(self.ctx.clone(), token, wanted));
     }
 
-    /// Answers `VerifyTransaction`: one code for each of its partitions. An unknown token is dropped.
+    /// Responds to `VerifyTransaction`: one code for each of its partitions. An unknown token is
+    /// ignored.
     pub fn verified(&self, token: Token, error_codes: Vec<i16>) {
         self.ctx.verifications.settle(token, error_codes);
     }
@@ -382,12 +392,12 @@ impl Core {
         self.ctx.partitions.read(&may_wait, partition, offset, bytes_max, upto_log_end)
     }
 
-    /// One consistent snapshot of a partition's offsets. Waits for the disk: for the start.
+    /// A consistent snapshot of a partition's offsets. Waits for the disk: for the start.
     pub fn offsets(&self, partition: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
         self.ctx.partitions.offsets(&MayWait::as_documented(), partition)
     }
 
-    /// Asks another node; `Replied` comes with the answer, or with why there is none. Never waits.
+    /// Sends a request to another node; `Replied` carries the response, or the error. Never waits.
     pub fn send(&self, token: Token, to: &Destination, request: Request) {
         if self.ctx.is_stopping() {
             return self.ctx.events.push(Event::Replied { token, replied: Err(SendError::Closed) });
@@ -395,8 +405,9 @@ impl Core {
         self.peers.send(token, to, request);
     }
 
-    /// Opens a connection to another node, if there is none, and waits for its end: `Replied` comes with an error,
-    /// `LISTENER_NOT_FOUND` if nobody listens there, `REQUEST_TIMED_OUT` if it lasts. Never waits.
+    /// Opens a connection to another node, if there is none, and awaits its end: `Replied` carries
+    /// an error, `LISTENER_NOT_FOUND` if the connection is refused, `REQUEST_TIMED_OUT` if it stays
+    /// open. Never waits.
     pub fn watch(&self, token: Token, to: &Destination, timeout: Duration) {
         if self.ctx.is_stopping() {
             return self.ctx.events.push(Event::Replied { token, replied: Err(SendError::Closed) });
@@ -404,18 +415,18 @@ impl Core {
         self.peers.watch(token, to, timeout);
     }
 
-    /// Ends the connection to a node, with the requests that are open to it.
+    /// Closes the connection to a node; its open requests fail.
     pub fn disconnect(&self, to: &Destination) {
         self.peers.disconnect(to);
     }
 
-    /// Takes note of the epoch of this process's registration: the marker of a clean stop carries it. Without one the marker says
-    /// of no process that it stopped cleanly.
+    /// Sets the epoch of this process's registration, which the clean-shutdown marker contains.
+    /// Without it, the marker does not identify a process.
     pub fn registered(&self, broker_epoch: i64) {
         self.ctx.partitions.host().directory.set_broker_epoch(broker_epoch);
     }
 
-    /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.
+    /// Makes an ISR pending; returns its proposal's id, or `None` if it is not possible now.
     pub fn propose_isr(
         &self,
         partition: &PartitionId,
@@ -426,7 +437,7 @@ impl Core {
         self.ctx.partitions.propose_isr(partition, leader_epoch, partition_epoch, isr)
     }
 
-    /// Takes the controller's answer to a proposal.
+    /// Applies the controller's response to a proposal.
     pub fn settle_isr(&self, proposal: u64, outcome: IsrOutcome) {
         self.ctx.partitions.settle_isr(proposal, outcome);
     }
@@ -436,7 +447,8 @@ impl Core {
         self.ctx.partitions.delete_before(token, partition, offset);
     }
 
-    /// Deletes every log's segments past its topic's limits; `Maintained` comes when all were looked at.
+    /// Deletes every log's segments beyond its topic's retention; `Maintained` is sent when all
+    /// logs were checked.
     pub fn enforce_retention(&self, token: Token) {
         self.ctx.partitions.enforce_retention(token);
     }
@@ -446,7 +458,7 @@ impl Core {
         self.ctx.partitions.describe_log_dirs(token, partitions);
     }
 
-    /// Partitions whose clients have waited for longer than this for the disk.
+    /// Partitions whose clients have waited longer than this for the disk.
     pub fn stalled(&self, wait_ns_min: u64) -> Vec<PartitionId> {
         self.ctx.partitions.stalled(wait_ns_min)
     }
@@ -456,12 +468,13 @@ impl Core {
         self.ctx.partitions.probe_disk(token, needs);
     }
 
-    /// What is known of each idempotent producer of a partition; completes as `Producers`.
+    /// The state of each idempotent producer of a partition; completes as `Producers`.
     pub fn describe_producers(&self, token: Token, partition: &PartitionId) {
         self.ctx.partitions.describe_producers(token, partition);
     }
 
-    /// Whole batches of a partition up to its log end, from `offset` or the log start on; completes as `RecordsRead`.
+    /// Whole batches of a partition up to its log end, from `offset` or the log start offset on;
+    /// completes as `RecordsRead`.
     pub fn read_records(&self, token: Token, id: &PartitionId, offset: i64, bytes_max: usize) {
         self.ctx.partitions.read_records(token, id, offset, bytes_max);
     }

@@ -1,5 +1,5 @@
-//! What Rust tells Python: requests, completions and facts. They wait in a queue whose size is bounded by connections, open
-//! tokens and partitions (`queue`).
+//! Events for Python: requests, completions and facts. They wait in a queue whose size is bounded
+//! by connections, open tokens and partitions (`queue`).
 
 pub(crate) mod faults;
 pub(crate) mod queue;
@@ -21,40 +21,40 @@ use crate::seam::requests::Room;
 /// The result of a request to another node.
 pub type Replied = Result<Bytes, SendError>;
 
-/// Chosen by Python, completed exactly once.
+/// Identifies a command; chosen by Python, completed exactly once.
 pub type Token = u64;
 
-/// Names in one `TopicsMissing`; what is beyond is asked for again by the client's next Metadata.
+/// Maximum names in one `TopicsMissing`; the client's next Metadata requests the others again.
 const TOPICS_MISSING_MAX: usize = 1_000;
 
-/// A request that Python answers.
+/// A request that Python handles.
 #[derive(Debug, Clone)]
 pub struct RequestEvent {
-    /// Generation-tagged; what `respond` names.
+    /// The id for `respond`; includes a generation.
     pub id: u64,
-    /// Who asks.
+    /// The client's connection.
     pub connection: ConnectionInfo,
-    /// What is asked, and when it arrived (docs/SEAM.md S6).
+    /// The request header, and the arrival time (docs/SEAM.md S6).
     pub header: Header,
-    /// What follows the request header.
+    /// The request without its header.
     pub body: Bytes,
-    /// The body's share of the broker's memory: to be kept with it, and with copies of it.
+    /// The body's share of the broker's memory: must be kept with the body and its copies.
     pub room: Room,
 }
 
-/// How a follower stands in the eyes of its leader.
+/// State of a follower, as its leader sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaStateKind {
-    /// Keeps up as a member of the ISR, or may join it.
+    /// A member of the ISR that keeps up, or a follower that may join it.
     CaughtUp,
-    /// Behind since `since_ns`, or outside of the ISR and not yet able to join it.
+    /// Lagging since `since_ns`, or outside of the ISR and not yet able to join it.
     Lagging,
-    /// Keeps up, but its registration is another one than is known, or is not eligible.
+    /// Keeps up, but its registration differs from the known one, or is not eligible.
     StaleEpoch,
 }
 
 impl ReplicaStateKind {
-    /// As Python names it.
+    /// The name in Python.
     pub fn name(self) -> &'static str {
         match self {
             ReplicaStateKind::CaughtUp => "caught_up",
@@ -64,19 +64,19 @@ impl ReplicaStateKind {
     }
 }
 
-/// How the data directory stands.
+/// State of the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskStateKind {
     /// Writable.
     Ok,
-    /// Appends fail until there is space.
+    /// Full: appends fail until there is space.
     Full,
-    /// A failed sync or a lost device: final.
+    /// A failed sync or a lost device; permanent.
     Failed,
 }
 
 impl DiskStateKind {
-    /// As Python names it.
+    /// The name in Python.
     pub fn name(self) -> &'static str {
         match self {
             DiskStateKind::Ok => "ok",
@@ -91,46 +91,46 @@ impl DiskStateKind {
 pub struct RecordsRead {
     /// Whole batches; the first may begin before `offset`.
     pub records: Bytes,
-    /// Where reading began: what was asked for, or the log start.
+    /// Start of the read: the requested offset, or the log start offset.
     pub offset: i64,
-    /// Where to go on.
+    /// Offset of the next read.
     pub next_offset: i64,
     /// Exclusive.
     pub log_end_offset: i64,
 }
 
-/// A question to the coordinator of a transaction.
+/// A query to the coordinator of a transaction.
 #[derive(Debug, Clone)]
 pub struct VerifyTransaction {
-    /// Chosen by Rust; what `verified` names.
+    /// The token for `verified`; chosen by Rust.
     pub token: Token,
-    /// Of the produce request.
+    /// The transactional id of the produce request.
     pub transactional_id: Arc<str>,
-    /// Of its batches.
+    /// The value in the batches of the request.
     pub producer_id: ProducerId,
-    /// Of its batches.
+    /// The value in the batches of the request.
     pub producer_epoch: ProducerEpoch,
-    /// Where they go.
+    /// The partitions of the batches.
     pub partitions: Vec<PartitionId>,
-    /// Whether the partitions become part of the transaction, or must be so.
+    /// Whether the partitions are added to the transaction; otherwise they must be part of it.
     pub add: bool,
     /// When the request arrived (docs/SEAM.md S6).
     pub received_ns: u64,
 }
 
-/// One thing that Python must know.
+/// An event for Python.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A request to answer.
     Request(Box<RequestEvent>),
-    /// The connection of request `id` went away.
+    /// The connection of request `id` was closed.
     Cancelled {
-        /// Of the request.
+        /// Id of the request.
         id: u64,
     },
-    /// Completes `append`.
+    /// Completes `append` and `append_fetched`.
     Appended {
-        /// As given.
+        /// Token of the command.
         token: Token,
         /// Kafka's code, 0 for success.
         error_code: i16,
@@ -139,79 +139,79 @@ pub enum Event {
     },
     /// Completes a maintenance command.
     Maintained {
-        /// As given.
+        /// Token of the command.
         token: Token,
         /// Kafka's code, 0 for success.
         error_code: i16,
-        /// What the command says it is, -1 on error.
+        /// The meaning depends on the command; -1 on error.
         offset: i64,
     },
     /// Completes `describe_log_dirs`.
     LogDirs {
-        /// As given.
+        /// Token of the command.
         token: Token,
-        /// Of each log that exists, its size in bytes.
+        /// Size in bytes of each existing log.
         sizes: Vec<(TopicId, i32, u64)>,
-        /// Of the file system; −1 in memory.
+        /// Size of the file system; −1 in memory.
         total_bytes: i64,
-        /// What is left of it.
+        /// Free space of the file system.
         usable_bytes: i64,
     },
     /// Completes `describe_producers`.
     Producers {
-        /// As given.
+        /// Token of the command.
         token: Token,
         /// Kafka's code, 0 for success.
         error_code: i16,
-        /// Those that the log remembers.
+        /// The producers in the log's state.
         producers: Vec<ProducerEntry>,
     },
     /// Completes `read_records`.
     RecordsRead {
-        /// As given.
+        /// Token of the command.
         token: Token,
-        /// What was read, or Kafka's code.
+        /// The records, or Kafka's code.
         read: Result<RecordsRead, i16>,
     },
-    /// A produce request is about to begin a transaction in these partitions; answered by `verified`.
+    /// A produce request starts a transaction in these partitions; Python responds with `verified`.
     VerifyTransaction(Box<VerifyTransaction>),
     /// Completes `write_markers`.
     MarkersWritten {
-        /// As given.
+        /// Token of the command.
         token: Token,
-        /// Of each marker, in their order: Kafka's code, 0 for success.
+        /// Kafka's code for each marker, in order; 0 for success.
         error_codes: Vec<i16>,
     },
     /// Completes `send`.
     Replied {
-        /// As given.
+        /// Token of the command.
         token: Token,
-        /// The body of the answer.
+        /// The body of the response, or the error.
         replied: Replied,
     },
     /// Metadata requests that allow auto-creation named these topics.
     TopicsMissing {
         /// Without duplicates.
         names: Vec<Arc<str>>,
-        /// Who asked first.
+        /// The principal of the first request.
         principal: Arc<str>,
     },
     /// Level.
     PartitionState {
-        /// Of the partition.
+        /// Topic of the partition.
         topic_id: TopicId,
         /// Index.
         partition: i32,
-        /// All that its log has now.
+        /// All current faults of the log.
         faults: Faults,
     },
     /// Level.
     Replica {
-        /// Of the partition.
+        /// Topic of the partition.
         topic_id: TopicId,
         /// Index.
         partition: i32,
-        /// Of the leader that saw it.
+        /// The epoch of the leader that reports it.
         leader_epoch: LeaderEpoch,
         /// Node id.
         follower: i32,
@@ -224,7 +224,7 @@ pub enum Event {
     DiskState {
         /// The latest.
         state: DiskStateKind,
-        /// Empty if well.
+        /// Empty if the state is `Ok`.
         reason: String,
     },
 }
@@ -238,7 +238,7 @@ enum Level {
 }
 
 impl Event {
-    /// The faults of a log that it reports.
+    /// The faults in a `PartitionState`.
     #[cfg(test)]
     pub(crate) fn faults(&self) -> Option<impl Iterator<Item = LogFault>> {
         let Event::PartitionState { faults, .. } = self else { return None };
@@ -259,7 +259,7 @@ impl Event {
         }
     }
 
-    /// Takes over what `newer` says of the same level.
+    /// Updates this event with a newer one of the same level.
     fn merge(&mut self, newer: Event) {
         match (self, newer) {
             (Event::TopicsMissing { names, .. }, Event::TopicsMissing { names: more, .. }) => {
@@ -272,7 +272,7 @@ impl Event {
                     }
                 }
             }
-            // It is final.
+            // `Failed` is permanent.
             (Event::DiskState { state: DiskStateKind::Failed, .. }, Event::DiskState { .. }) => {}
             (older, newer) => *older = newer,
         }

@@ -1,7 +1,8 @@
-//! The projection: what the data plane knows of the metadata, immutable and swapped whole.
+//! The projection: the metadata in the data plane, immutable and replaced as a whole.
 //!
-//! Python owns the truth (committed metadata records) and sends steps (`delta`), each of which makes the next image (`step`).
-//! A request loads one image and answers from it alone, so an answer is never made of two steps.
+//! Python owns the committed metadata records and sends steps (`delta`), each of which creates the
+//! next image (`step`). A request loads one image and uses only that, so a response never mixes two
+//! steps.
 
 pub(crate) mod client_quotas;
 pub(crate) mod delta;
@@ -19,31 +20,31 @@ use crate::seam::image::throttled::ThrottledReplicas;
 use crate::seam::settings::Settings;
 use crate::seam::shared::{Indexed, Pages, Shards};
 
-/// Sixteen bytes, as on the wire.
+/// The 16 bytes of a topic id, as on the wire.
 pub type TopicId = [u8; 16];
-/// What a command names (docs/SEAM.md S3).
+/// The partition of a command (docs/SEAM.md S3).
 pub type PartitionId = (TopicId, i32);
-/// The id of no topic.
+/// Not the id of any topic.
 pub const TOPIC_ID_ZERO: TopicId = [0; 16];
 
 /// A registered broker's endpoint at one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokerEndpoint {
-    /// Which broker.
+    /// Node id of the broker.
     pub node_id: i32,
     /// Name of the listener.
     pub listener: Arc<str>,
-    /// As advertised.
+    /// The advertised value.
     pub host: Arc<str>,
-    /// As advertised.
+    /// The advertised value.
     pub port: u16,
     /// `broker.rack`.
     pub rack: Option<Arc<str>>,
-    /// Of its registration, -1 if not known.
+    /// Epoch of its registration; -1 if unknown.
     pub broker_epoch: i64,
-    /// Not live: no client is told of it, and it joins no ISR.
+    /// Fenced: not reported to clients, and not eligible for an ISR.
     pub fenced: bool,
-    /// It leaves: it joins no ISR.
+    /// In controlled shutdown: not eligible for an ISR.
     pub in_controlled_shutdown: bool,
 }
 
@@ -56,16 +57,16 @@ pub struct Registration {
     pub is_eligible: bool,
 }
 
-/// A partition as decided.
+/// A partition's state in the metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionEntry {
     /// Index.
     pub index: i32,
     /// Node id, -1 for none.
     pub leader: i32,
-    /// Grows with every change of leader.
+    /// Incremented with every change of the leader.
     pub leader_epoch: LeaderEpoch,
-    /// Grows with every change.
+    /// Incremented with every change.
     pub partition_epoch: i32,
     /// In assignment order.
     pub replicas: Vec<i32>,
@@ -75,30 +76,30 @@ pub struct PartitionEntry {
     pub elr: Vec<i32>,
     /// See KIP-966.
     pub last_known_elr: Vec<i32>,
-    /// Replicas whose brokers cannot write them: they fetch nothing.
+    /// Replicas whose brokers cannot write them, so they do not fetch.
     pub lost: Vec<i32>,
 }
 
-/// A topic as decided.
+/// A topic's state in the metadata.
 #[derive(Debug, Clone)]
 pub struct TopicEntry {
-    /// Kafka's rules hold; Python checked them.
+    /// Valid by Kafka's rules; Python has checked it.
     pub name: Arc<str>,
     /// Never zero.
     pub id: TopicId,
     /// One of Kafka's own topics.
     pub internal: bool,
-    /// Served to the seam alone: `__cluster_metadata`.
+    /// Only visible to Python: `__cluster_metadata`.
     pub hidden: bool,
     /// By ascending index.
     pub partitions: Pages<PartitionEntry>,
     /// Settings of the topic that differ from the broker's defaults, by Kafka's names.
     pub overrides: BTreeMap<String, String>,
-    /// Effective: `defaults` with the overrides.
+    /// The effective settings: `defaults` with the overrides.
     pub config: Arc<LogConfig>,
-    /// By the overrides.
+    /// The throttled replicas in the overrides.
     pub throttled: Arc<ThrottledReplicas>,
-    /// The broker's defaults when a step named the topic last.
+    /// The broker's defaults in the last step that contained the topic.
     defaults: Arc<LogConfig>,
 }
 
@@ -118,9 +119,9 @@ impl Indexed for PartitionEntry {
 /// Finalized features: their epoch, and level by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FinalizedFeatures {
-    /// Metadata offset at which they were finalized; -1 for never.
+    /// Metadata offset at which they were finalized; -1 if never.
     pub epoch: i64,
-    /// By name.
+    /// Feature levels by name.
     pub levels: BTreeMap<String, i16>,
 }
 
@@ -129,36 +130,36 @@ pub struct FinalizedFeatures {
 pub struct Image {
     /// Offset and piece of the last step; offset -1 before the first.
     made: (i64, u32),
-    /// Live brokers, an entry for each listener.
+    /// Unfenced brokers, an entry for each listener.
     pub brokers: Arc<[BrokerEndpoint]>,
-    /// Those that are fenced too, by node id.
+    /// Registrations of all brokers, also of fenced ones, by node id.
     pub registrations: Arc<HashMap<i32, Registration>>,
-    /// Where registered brokers say that they are, fenced ones too; a host may occur twice.
+    /// Advertised hosts of registered brokers, also of fenced ones; a host may occur twice.
     pub hosts: Arc<Vec<(i32, Arc<str>)>>,
-    /// Node id, -1 if not known.
+    /// Node id, -1 if unknown.
     pub controller_id: i32,
     /// Effective broker-level defaults.
     pub log_defaults: Arc<LogConfig>,
-    /// What the broker's durability alone says; `log_defaults` stand on it.
+    /// The defaults of the broker's durability only; the base of `log_defaults`.
     durability_defaults: Arc<LogConfig>,
     /// Effective broker settings.
     pub settings: Arc<Settings>,
-    /// What `ApiVersions` says.
+    /// For responses to `ApiVersions`.
     pub finalized_features: Arc<FinalizedFeatures>,
-    /// What `ApiVersions` says.
+    /// For responses to `ApiVersions`.
     pub supported_features: Arc<BTreeMap<String, (i16, i16)>>,
-    /// Version ranges of the APIs that Python answers, and narrower ranges of ours.
+    /// Version ranges of the APIs that Python handles, and narrower ranges of ours.
     pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
     /// Limits of clients.
     pub client_quotas: Arc<ClientQuotas>,
     by_name: Shards<Arc<str>, Arc<TopicEntry>>,
     by_id: Shards<TopicId, Arc<TopicEntry>>,
-    /// New topics of which pieces are still to come.
+    /// New topics with missing pieces.
     unfinished: Shards<TopicId, Arc<TopicEntry>>,
 }
 
 impl Image {
-    /// Before the first step; `log_defaults` hold until Python sends its own.
+    /// The image before the first step; `log_defaults` apply until Python sends its own.
     pub fn empty(log_defaults: LogConfig) -> Image {
         let log_defaults = Arc::new(log_defaults);
         Image {
@@ -180,19 +181,19 @@ impl Image {
         }
     }
 
-    /// A topic by name, hidden ones too.
+    /// A topic by its name, including hidden ones.
     #[inline]
     pub fn topic(&self, name: &str) -> Option<&Arc<TopicEntry>> {
         self.by_name.get(name)
     }
 
-    /// A topic by id, hidden ones too.
+    /// A topic by id, including hidden ones.
     #[inline]
     pub fn topic_by_id(&self, id: &TopicId) -> Option<&Arc<TopicEntry>> {
         self.by_id.get(id)
     }
 
-    /// All topics, hidden ones too, in no order.
+    /// All topics, including hidden ones, in no particular order.
     pub fn topics(&self) -> impl Iterator<Item = &Arc<TopicEntry>> {
         self.by_name.values()
     }

@@ -1,7 +1,9 @@
-//! Rust's log lines on their way to Python's `logging`: a bounded ring that the control thread drains (docs/SEAM.md S1).
+//! Rust's log lines for Python's `logging`: a bounded ring that the control thread drains
+//! (docs/SEAM.md S1).
 //!
-//! Clients cause lines, so lines are limited per target and second, and client bytes are written by [`escaped`] alone: no
-//! line feed, control character or escape sequence of theirs reaches a terminal or forges a line.
+//! Clients can cause lines, so lines are limited per target and second, and client bytes are only
+//! written by [`escaped`]: no line feed, control character or escape sequence of a client reaches a
+//! terminal or forges a line.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write};
@@ -11,11 +13,11 @@ use std::sync::Arc;
 use pykafka_forks::Mutex;
 use pykafka_log::Clock;
 
-/// Lines that wait; the oldest go first, and are counted.
+/// Maximum lines in the ring; the oldest are dropped first, and counted.
 const LINES_MAX: usize = 2_048;
-/// Lines of one target in one second; the rest is counted.
+/// Maximum lines of one target in one second; the others are counted.
 const LINES_PER_SECOND_MAX: u32 = 20;
-/// Characters of client text that are shown.
+/// Maximum characters of client text in a line.
 const ESCAPED_CHARACTERS_MAX: usize = 200;
 const SECOND_NS: u64 = 1_000_000_000;
 const TARGET: &str = "broker.log";
@@ -40,9 +42,9 @@ pub struct LogLine {
     pub time_ms: i64,
     /// Severity.
     pub level: Level,
-    /// Which part speaks: `broker.connection`.
+    /// The component, such as `broker.connection`.
     pub target: &'static str,
-    /// Of one line.
+    /// A text without line breaks.
     pub text: String,
 }
 
@@ -58,7 +60,7 @@ struct Window {
 struct State {
     lines: VecDeque<LogLine>,
     windows: BTreeMap<&'static str, Window>,
-    /// Lines that made way for later ones since the last drain.
+    /// Lines that were dropped for later ones since the last drain.
     lost: u32,
 }
 
@@ -69,12 +71,13 @@ pub struct LogRing {
 }
 
 impl LogRing {
-    /// An empty ring whose lines carry the time of `clock`.
+    /// An empty ring; `clock` provides the time of its lines.
     pub fn new(clock: Arc<dyn Clock>) -> LogRing {
         LogRing { clock, state: Mutex::default() }
     }
 
-    /// Adds a line unless its target has had its share of this second; `text` is only made if it is wanted.
+    /// Adds a line unless its target has reached the limit of this second; `text` is only called if
+    /// the line is added.
     pub fn log(&self, level: Level, target: &'static str, text: impl FnOnce() -> String) {
         let second = self.clock.now_ns() / SECOND_NS;
         let mut state = self.state.lock();
@@ -90,13 +93,13 @@ impl LogRing {
         state.push(LogLine { time_ms: self.clock.now_ms(), level, target, text: text() });
     }
 
-    /// Adds a line that no client causes again and again, however many its target has had.
+    /// Adds a line that clients cannot cause repeatedly; not limited.
     pub fn report(&self, level: Level, target: &'static str, text: String) {
         let line = LogLine { time_ms: self.clock.now_ms(), level, target, text };
         self.state.lock().push(line);
     }
 
-    /// All lines since the last call, and how many are missing.
+    /// All lines since the last call, and the numbers of missing lines.
     pub fn drain(&self) -> Vec<LogLine> {
         let time_ms = self.clock.now_ms();
         let missing = |count: u32, target, what: &str| {
@@ -123,7 +126,7 @@ impl State {
     }
 }
 
-/// Shows text that a client sent: printable, quoted, of bounded length.
+/// Formats client text: printable, quoted, of bounded length.
 pub fn escaped(text: &str) -> impl fmt::Display + '_ {
     struct Escaped<'a>(&'a str);
     impl fmt::Display for Escaped<'_> {

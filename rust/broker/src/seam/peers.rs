@@ -1,4 +1,5 @@
-//! Requests of this broker to other nodes: `Core::send`, and what its end is called in Kafka's codes.
+//! Requests of this broker to other nodes: `Core::send`, and Kafka's error codes for failed
+//! requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +12,20 @@ use crate::network::gate::{GatedTcp, Gates};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::event::{Event, Token};
 
-/// Kafka's nodes wait as long for a connection to another (`socket.connection.setup.timeout.ms`).
+/// Same as between Kafka's nodes (`socket.connection.setup.timeout.ms`).
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// `connections.max.idle.ms` of Kafka's nodes among each other.
+/// Same as `connections.max.idle.ms` between Kafka's nodes.
 const IDLE_MAX: Duration = Duration::from_secs(600);
-/// As a broker takes from its clients (`socket.request.max.bytes`).
+/// Same as a broker's limit for requests of clients (`socket.request.max.bytes`).
 const ANSWER_BYTES_MAX: usize = 100 << 20;
 const OPEN_MAX: usize = 10_000;
 
-/// What sends to other nodes.
+/// The client for requests to other nodes.
 pub(crate) type PeerClient = Client<GatedTcp>;
 
-/// See the module.
+/// Sends requests and queues their results as events.
 pub(crate) struct Peers {
     client: Arc<PeerClient>,
     events: Arc<EventQueue>,
@@ -51,26 +52,27 @@ impl Peers {
         Peers { client: Arc::new(Client::new(GatedTcp(gates), options, runtime)), events }
     }
 
-    /// What sends, for parts of the data plane that ask other nodes themselves.
+    /// The client, for components of the data plane that send requests themselves.
     pub(crate) fn client(&self) -> &Arc<PeerClient> {
         &self.client
     }
 
-    /// `Replied` comes once.
+    /// Sends a request; `Replied` is queued once.
     pub(crate) fn send(&self, token: Token, to: &Destination, request: Request) {
         let events = self.events.clone();
         self.client
             .send(to, request, move |replied| events.push(Event::Replied { token, replied }));
     }
 
-    /// `Replied` comes once, with an error: how the connection ended, or that it lasts.
+    /// Watches a connection; `Replied` is queued once, with the error that ended it, or a timeout
+    /// if it stays open.
     pub(crate) fn watch(&self, token: Token, to: &Destination, timeout: Duration) {
         let events = self.events.clone();
         self.client
             .watch(to, timeout, move |replied| events.push(Event::Replied { token, replied }));
     }
 
-    /// Ends the requests to a destination, and its connection.
+    /// Closes the connection to a destination; its requests fail.
     pub(crate) fn disconnect(&self, to: &Destination) {
         self.client.disconnect(to);
     }
@@ -82,7 +84,7 @@ impl Peers {
     }
 }
 
-/// Kafka's code for a request that was not answered.
+/// Kafka's code for a request without a response.
 pub fn code_of(error: &SendError) -> KafkaError {
     match error {
         SendError::Refused(_) => KafkaError::ListenerNotFound,

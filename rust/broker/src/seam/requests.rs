@@ -1,9 +1,9 @@
-//! Requests that Python answers, from the event to the reply.
+//! Requests that Python handles, from the event to the response.
 //!
-//! A request takes room for what it is once Python has decoded it, before it is queued. Without room its connection waits
-//! and reads nothing more: that is the cap on what is parked for Python (docs/SEAM.md S7), shared fairly by the order of
-//! arrival. The room goes where the request goes: through the queue, into Python's request, and is given back when that is
-//! dropped.
+//! A request reserves memory for its decoded form in Python before it is queued. Without free
+//! memory its connection waits and reads nothing more: that is the limit of the requests parked for
+//! Python (docs/SEAM.md S7), shared fairly in the order of arrival. The reservation moves with the
+//! request, through the queue into Python's request, and is released when that is dropped.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub(crate) struct ParkedRequests {
     budget: Arc<Budget>,
 }
 
-/// Room for one request, until the last clone is dropped. The default is no room: that of a request which no client sent.
+/// The memory reserved for one request, until the last clone is dropped. The default reserves
+/// nothing: for a request that no client sent.
 #[derive(Debug, Clone, Default)]
 pub struct Room {
     _share: Option<Arc<Share>>,
@@ -29,7 +30,7 @@ impl ParkedRequests {
         ParkedRequests { slots: Slots::new(), budget }
     }
 
-    /// Waits for room for a request that takes `bytes`.
+    /// Waits for memory for a request that needs `bytes`.
     pub(crate) async fn admit(&self, bytes: usize) -> Room {
         let (lane, mut share) = (Lane::of(bytes), self.budget.share());
         if !share.try_grow(lane, bytes) {
@@ -38,20 +39,20 @@ impl ParkedRequests {
         Room { _share: Some(Arc::new(share)) }
     }
 
-    /// The id that Python answers to, and where the answer arrives.
+    /// The id for Python's response, and the receiver of the response.
     pub(crate) fn park(&self) -> (u64, oneshot::Receiver<Bytes>) {
         let (sender, receiver) = oneshot::channel();
         (self.slots.insert(sender), receiver)
     }
 
-    /// Unknown ids are dropped: their connection went away.
+    /// Unknown ids are ignored: their connection was closed.
     pub(crate) fn respond(&self, id: u64, body: Bytes) {
         if let Some(sender) = self.slots.remove(id) {
             let _ = sender.send(body);
         }
     }
 
-    /// Whether the request was still open.
+    /// Removes the request; returns whether it was still open.
     pub(crate) fn cancel(&self, id: u64) -> bool {
         self.slots.remove(id).is_some()
     }

@@ -1,17 +1,18 @@
-//! The broker settings that Rust honours, by Kafka's names. Python validates; here a wrong value is reported.
+//! The broker settings that Rust uses, by Kafka's names. Python validates them; invalid values are
+//! reported here.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A setting whose value is not of its type.
+/// The value of a setting is of the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: not a valid value: {value:?}")]
 pub struct SettingError {
     /// Kafka's name.
     pub name: String,
-    /// As given.
+    /// The given value.
     pub value: String,
 }
 
@@ -20,48 +21,52 @@ pub struct SettingError {
 pub struct Settings {
     /// `socket.request.max.bytes`: a larger size prefix closes the connection.
     pub socket_request_bytes_max: usize,
-    /// `connections.max.idle.ms`; negative never.
+    /// `connections.max.idle.ms`; negative for no limit.
     pub connections_idle_ms_max: i64,
-    /// `max.connections`: what comes beyond waits until another one ends.
+    /// `max.connections`: excess connections wait until another one ends.
     pub connections_max: usize,
-    /// `max.connections.per.ip`: what comes beyond is closed.
+    /// `max.connections.per.ip`: excess connections are closed.
     pub connections_per_ip_max: usize,
     /// `max.connections.per.ip.overrides`.
     pub connections_per_ip_overrides: HashMap<IpAddr, usize>,
-    /// `max.connection.creation.rate`, per second: what comes beyond waits.
+    /// `max.connection.creation.rate`, per second: excess connections are delayed.
     pub connection_rate_max: u32,
-    /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
-    /// 64 bytes per millisecond.
+    /// `internal.frame.max.ms`: a frame whose first bytes have arrived must be complete after this
+    /// time plus 1 ms for each 64 bytes of its size.
     pub frame_ms_max: u64,
-    /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (docs/SEAM.md S7).
+    /// `internal.parked.max.bytes`: bodies of requests in Python; above this limit, connections are
+    /// muted (docs/SEAM.md S7).
     pub parked_bytes_max: usize,
-    /// `queued.max.request.bytes`: frames that have begun, unless the broker's memory allows less; not positive is no limit.
+    /// `queued.max.request.bytes`: maximum bytes of frames that are being received or handled,
+    /// unless the broker's memory allows less; not positive for no limit.
     pub queued_request_bytes_max: i64,
     /// `fetch.max.bytes`.
     pub fetch_bytes_max: i32,
-    /// `max.request.partition.size.limit`: partitions in one answer of `DescribeTopicPartitions`.
+    /// `max.request.partition.size.limit`: partitions in one response to `DescribeTopicPartitions`.
     pub request_partitions_max: i32,
     /// `max.incremental.fetch.session.cache.slots`.
     pub fetch_session_slots: usize,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
-    /// `transaction.partition.verification.enable`: whether a transaction that a client has begun by itself is verified.
+    /// `transaction.partition.verification.enable`: whether the partitions of clients that add
+    /// partitions to a transaction themselves are verified.
     pub transaction_verification_enable: bool,
     /// `quota.window.num`: windows over which the rates of clients are measured.
     pub quota_windows: usize,
     /// `quota.window.size.seconds`.
     pub quota_window_ms: u64,
-    /// `inter.broker.listener.name`: the listener on which brokers fetch as replicas; `None` for no such listener.
+    /// `inter.broker.listener.name`: the listener for fetches of replicas; `None` without such a
+    /// listener.
     pub inter_broker_listener: Option<Arc<str>>,
-    /// `replica.selector.class`: whether consumers read from a replica in their rack, if there is one.
+    /// `replica.selector.class`: whether consumers read from a replica in their rack, if any.
     pub reads_in_rack: bool,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
-    /// How followers fetch.
+    /// Settings of the fetchers of followers.
     pub replica_fetch: ReplicaFetch,
-    /// How fast replicas that are throttled may be copied.
+    /// Rate limits of throttled replicas.
     pub replication_throttle: ReplicationThrottle,
-    /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
+    /// `auto.create.topics.enable`: whether Metadata reports missing topics to Python.
     pub auto_create_topics_enable: bool,
     /// `log.cleaner.enable`: whether logs are compacted.
     pub cleaner_enable: bool,
@@ -69,39 +74,43 @@ pub struct Settings {
     pub cleaner_backoff_ms: u64,
     /// `log.cleaner.dedupe.buffer.size`: memory for the keys of a compaction.
     pub cleaner_key_bytes_max: usize,
-    /// `log.cleaner.io.buffer.load.factor`: share of that memory that is used.
+    /// `log.cleaner.io.buffer.load.factor`: usable fraction of that memory.
     pub cleaner_load_factor: f64,
-    /// `log.cleaner.io.buffer.size`: what a compaction writes at once.
+    /// `log.cleaner.io.buffer.size`: size of a compaction's writes.
     pub cleaner_write_bytes: usize,
-    /// `log.cleaner.io.max.bytes.per.second`: what compactions read and write.
+    /// `log.cleaner.io.max.bytes.per.second`: reads and writes of compactions.
     pub cleaner_bytes_per_second_max: f64,
 }
 
-/// How the fetchers of followers fetch; the defaults are Kafka's.
+/// Settings of the fetchers of followers; the defaults are Kafka's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicaFetch {
-    /// `num.replica.fetchers`: fetches under way to one leader, each for its own partitions.
+    /// `num.replica.fetchers`: concurrent fetches from one leader, each for its own partitions.
     pub fetchers_count: u32,
-    /// `replica.fetch.backoff.ms`: the longest pause after an error.
+    /// `replica.fetch.backoff.ms`: maximum pause after an error.
     pub backoff_ms: u64,
-    /// `replica.fetch.max.bytes`: of one partition, soft limit.
+    /// `replica.fetch.max.bytes`: soft limit for one partition.
     pub partition_bytes_max: i32,
-    /// `replica.fetch.min.bytes`: worth an answer.
+    /// `replica.fetch.min.bytes`: minimum size of a response before the wait ends.
     pub bytes_min: i32,
-    /// `replica.fetch.response.max.bytes`: of one answer, soft limit.
+    /// `replica.fetch.response.max.bytes`: soft limit for one response.
     pub bytes_max: i32,
-    /// `replica.fetch.wait.max.ms`: how long a leader without news keeps a fetch; negative is not at all.
+    /// `replica.fetch.wait.max.ms`: maximum wait of a fetch at a leader without new records;
+    /// negative for no wait.
     pub wait_ms_max: i32,
-    /// `replica.socket.timeout.ms`: a leader that takes longer to answer is given up; negative as 0.
+    /// `replica.socket.timeout.ms`: a request to a leader fails after this time; negative counts as
+    /// 0.
     pub timeout_ms: i32,
 }
 
 /// Limits of replication (KIP-73); the defaults are Kafka's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicationThrottle {
-    /// `leader.replication.throttled.rate`: bytes per second to followers that are not in sync; the largest number is no limit.
+    /// `leader.replication.throttled.rate`: bytes per second to throttled followers that are not in
+    /// sync; the maximum integer is no limit.
     pub leader_rate_max: i64,
-    /// `follower.replication.throttled.rate`: bytes per second from leaders; the largest number is no limit.
+    /// `follower.replication.throttled.rate`: bytes per second from leaders; the maximum integer is
+    /// no limit.
     pub follower_rate_max: i64,
     /// `replication.quota.window.num`.
     pub windows: usize,
@@ -109,12 +118,12 @@ pub struct ReplicationThrottle {
     pub window_ms: u64,
 }
 
-/// As what a broker replicates.
+/// Role of a broker in replication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What followers fetch from it.
+    /// Its followers fetch from it.
     Leader,
-    /// What it fetches from leaders.
+    /// It fetches from leaders.
     Follower,
 }
 
@@ -190,8 +199,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The defaults with those of `values` that Rust honours; other names are Python's business. A value that cannot
-    /// be used leaves the default and is returned.
+    /// The defaults with those of `values` that Rust uses; other names are ignored. An invalid
+    /// value leaves the default and is returned.
     pub fn resolve<'a>(
         values: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> (Settings, Vec<SettingError>) {
@@ -204,9 +213,9 @@ impl Settings {
         (settings, refused)
     }
 
-    /// How many connections an address may have.
+    /// Maximum number of connections of an address.
     pub fn connections_of(&self, address: IpAddr) -> usize {
-        // An address of IPv4 comes to a listener of both kinds as one of IPv6.
+        // A dual-stack listener reports an IPv4 address as an IPv6 address.
         let overrides = &self.connections_per_ip_overrides;
         overrides.get(&address.to_canonical()).copied().unwrap_or(self.connections_per_ip_max)
     }
@@ -279,7 +288,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What the keys of a compaction may take.
+    /// Maximum bytes of the keys of a compaction.
     pub fn cleaner_used_key_bytes_max(&self) -> usize {
         (self.cleaner_key_bytes_max as f64 * self.cleaner_load_factor) as usize
     }
@@ -288,7 +297,7 @@ impl Settings {
 const LEADER_SELECTOR: &str = "org.apache.kafka.common.replica.LeaderSelector";
 const RACK_AWARE_SELECTOR: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
 
-/// `ADDRESS:COUNT,...`; an address of IPv6 may stand in brackets.
+/// Parses `ADDRESS:COUNT,...`; an IPv6 address may be in brackets.
 fn overrides(value: &str) -> Result<HashMap<IpAddr, usize>, ()> {
     let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     entries

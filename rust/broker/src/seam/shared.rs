@@ -1,4 +1,5 @@
-//! Collections whose copies share what did not change: a step of the image costs what it changes, not what there is.
+//! Collections whose copies share unchanged parts: the cost of a step of the image depends on the
+//! size of the change.
 
 use std::borrow::Borrow;
 use std::collections::hash_map::RandomState;
@@ -9,13 +10,14 @@ use std::sync::Arc;
 const PAGE_BITS: u32 = 6;
 const SHARDS: usize = 64;
 
-/// Something that has an index within its topic.
+/// An item with an index within its topic.
 pub trait Indexed {
-    /// Never negative for what Kafka made.
+    /// Never negative in metadata of Kafka.
     fn index(&self) -> i32;
 }
 
-/// Items by ascending index, in pages of at most 64. A copy shares the pages; a change copies one.
+/// Items by ascending index, in pages of at most 64. A copy shares the pages; a change copies one
+/// page.
 #[derive(Debug, Clone)]
 pub struct Pages<T>(BTreeMap<i32, Arc<Vec<T>>>);
 
@@ -30,14 +32,14 @@ impl<T: Indexed + Clone> Pages<T> {
     #[inline]
     pub fn get(&self, index: i32) -> Option<&T> {
         let page = self.0.get(&(index >> PAGE_BITS))?;
-        // A page without gaps has each item at its place.
+        // In a page without gaps, the position of each item follows from its index.
         match page.get((index & ((1 << PAGE_BITS) - 1)) as usize) {
             Some(item) if item.index() == index => Some(item),
             _ => page.iter().find(|item| item.index() == index),
         }
     }
 
-    /// Adds an item, or replaces the one of its index.
+    /// Adds an item, or replaces the item with its index.
     pub fn insert(&mut self, item: T) {
         let page = self.0.entry(item.index() >> PAGE_BITS).or_default();
         let page = Arc::make_mut(page);
@@ -51,7 +53,7 @@ impl<T: Indexed + Clone> Pages<T> {
         }
     }
 
-    /// Takes the item of an index out.
+    /// Removes the item of an index.
     pub fn remove(&mut self, index: i32) {
         let number = index >> PAGE_BITS;
         let Some(page) = self.0.get_mut(&number) else { return };
@@ -66,12 +68,12 @@ impl<T: Indexed + Clone> Pages<T> {
         self.0.values().flat_map(|page| page.iter())
     }
 
-    /// How many there are.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.0.values().map(|page| page.len()).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -85,7 +87,7 @@ impl<T: Indexed + Clone> FromIterator<T> for Pages<T> {
     }
 }
 
-/// A hash map in 64 parts. A copy shares the parts; a change copies one.
+/// A hash map in 64 parts. A copy shares the parts; a change copies one part.
 #[derive(Debug, Clone)]
 pub struct Shards<K, V> {
     hasher: RandomState,
@@ -121,7 +123,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         }
     }
 
-    /// Takes a key out; a map without it is not copied.
+    /// Removes a key; if it is missing, no part is copied.
     pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -135,7 +137,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         Arc::make_mut(shard).remove(key)
     }
 
-    /// All values, in no order.
+    /// All values, in no particular order.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.shards.iter().flat_map(|shard| shard.values())
     }

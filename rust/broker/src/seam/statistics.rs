@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::hot_apis::HOT_APIS;
 
-/// A counter that only grows; relaxed, because no decision hangs on it.
+/// A counter that only grows; relaxed, because no decision depends on it.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -27,37 +27,38 @@ impl Counter {
 pub struct Statistics {
     /// Connections accepted.
     pub connections_accepted: Counter,
-    /// Of these, made to wait: for `max.connections`, `max.connection.creation.rate`, or a descriptor.
+    /// Accepted connections that were delayed by `max.connections`, `max.connection.creation.rate`,
+    /// or a lack of descriptors.
     pub connections_delayed: Counter,
-    /// Of these, closed at once: because of `max.connections.per.ip`, or without a place in the queue
-    /// of a listener that nodes share.
+    /// Accepted connections that were closed immediately, because of `max.connections.per.ip`, or
+    /// because the queue of a listener that nodes share was full.
     pub connections_refused: Counter,
-    /// Connections closed for a node because of a limit, as the ones that were idle longest.
+    /// The longest idle connections, closed at a limit in favor of a node's connection.
     pub connections_displaced: Counter,
-    /// Connections closed for what the peer did: malformed, too large, too slow.
+    /// Connections closed because of the peer: malformed, too large or too slow requests.
     pub connections_killed: Counter,
-    /// From sockets.
+    /// Bytes read from sockets.
     pub bytes_received: Counter,
-    /// To sockets.
+    /// Bytes written to sockets.
     pub bytes_sent: Counter,
-    /// Requests handed to Python.
+    /// Requests passed to Python.
     pub control_requests: Counter,
-    /// Requests whose client was told to keep silent, by a quota.
+    /// Requests whose client was throttled by a quota.
     pub clients_throttled: Counter,
-    /// Requests answered here, in the order of [`HOT_APIS`].
+    /// Requests handled by the data plane, in the order of [`HOT_APIS`].
     pub hot_requests: [Counter; HOT_APIS.len()],
 }
 
-/// What clients appended, in batches that were not there before. The logs that only the broker writes do not count.
+/// Appends of clients, without duplicate batches. Logs that only the broker writes do not count.
 #[derive(Debug, Default)]
 pub struct AppendStatistics {
-    /// Batches.
+    /// Appended batches.
     pub batches: Counter,
     /// The records in them.
     pub records: Counter,
-    /// Their bytes as stored, which is what they take on disk.
+    /// Their size as stored, which is their size on disk.
     pub bytes: Counter,
-    /// What these bytes would be without compression.
+    /// Their size without compression.
     pub bytes_uncompressed: Counter,
 }
 

@@ -1,22 +1,22 @@
-//! The faults of a partition's log, as one value: each report has all of them.
+//! The faults of a partition's log, as one value: each report contains all of them.
 
 use std::collections::BTreeMap;
 
-/// A fault of a log. The gravest is the first.
+/// A fault of a log, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogFault {
-    /// It failed or cannot be opened: it serves nothing.
+    /// The log failed or cannot be opened: it is unavailable.
     Offline,
-    /// It is damaged: it is read up to the damage, and never written.
+    /// The log is damaged: it can be read up to the damage, and is never written.
     ReadOnly,
-    /// A read met bytes that are not a batch; the log still takes records.
+    /// A read found bytes that are not a batch; the log still accepts records.
     Unreadable,
-    /// It cannot be compacted; it serves.
+    /// The log cannot be compacted, but is available.
     Uncleanable,
 }
 
 impl LogFault {
-    /// As Python names it.
+    /// The name in Python.
     pub fn name(self) -> &'static str {
         match self {
             LogFault::Offline => "offline",
@@ -27,12 +27,12 @@ impl LogFault {
     }
 }
 
-/// The faults of a log and the reason of each. A whole or a deleted log has no fault.
+/// The faults of a log and the reason of each; empty for an intact or a deleted log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults(BTreeMap<LogFault, String>);
 
 impl Faults {
-    /// Each fault with its reason, the gravest first.
+    /// Each fault with its reason, the most severe first.
     pub fn iter(&self) -> impl Iterator<Item = (LogFault, &str)> {
         self.0.iter().map(|(fault, reason)| (*fault, &**reason))
     }
@@ -41,7 +41,7 @@ impl Faults {
         self.0.contains_key(&fault)
     }
 
-    /// The log is open: with damage, or without.
+    /// Updates the faults for a log that was opened, with or without damage.
     pub(crate) fn opened(&mut self, damage: Option<String>) {
         self.end(LogFault::Offline);
         self.end(LogFault::ReadOnly);

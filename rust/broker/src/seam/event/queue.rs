@@ -1,11 +1,13 @@
 //! The queue of events: its size is bounded by connections, open tokens and partitions.
 //!
-//! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces the first one where it stands, so
-//! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
-//! A request whose connection goes away before Python took it leaves the queue with its body.
+//! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces
+//! the first one at its position, so traffic never makes the queue grow. Requests are bounded by
+//! connections, completions by the tokens that Python opened. A request whose connection is closed
+//! before Python takes it is removed from the queue with its body.
 //!
-//! Deadlines (docs/SEAM.md S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
-//! Python's timers compare with it. A request counts from its arrival, while it waits for room too ([`Arrival`]).
+//! Deadlines (docs/SEAM.md S6). The queue tracks the time of the oldest event that Python has not
+//! taken: [`EventQueue::horizon_ns`]. Python's timers compare with it. A request counts from its
+//! arrival, even while it waits for memory ([`Arrival`]).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,12 +31,12 @@ struct Queued {
 #[derive(Default)]
 struct State {
     last: u64,
-    /// By the order in which they were queued.
+    /// By a number that grows with each event.
     queued: BTreeMap<u64, Queued>,
     levels: HashMap<Level, Event>,
-    /// Where that stands in `queued` which may be withdrawn.
+    /// Positions in `queued` of events that may be withdrawn.
     withdrawable: HashMap<Withdrawable, u64>,
-    /// When what is unread happened: what is queued, and requests that wait for room.
+    /// Times of unread events, and of requests that wait for memory.
     unread: Times,
     woken: bool,
     closed: bool,
@@ -68,7 +70,7 @@ impl State {
     }
 }
 
-/// An event that means nothing any more once its connection has gone away.
+/// An event that is obsolete once its connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Withdrawable {
     /// By its id.
@@ -110,7 +112,8 @@ impl Times {
     }
 }
 
-/// A request that has arrived and is not queued yet: until it is dropped, the horizon stays behind it.
+/// A request that has arrived and is not queued yet; the horizon stays at or before its arrival
+/// until this is dropped.
 pub struct Arrival {
     queue: Arc<EventQueue>,
     received_ns: u64,
@@ -130,12 +133,12 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue; `clock` says when an event without a time of its own happened.
+    /// An empty queue; `clock` provides the time of events without their own.
     pub fn new(clock: Arc<dyn Clock>) -> EventQueue {
         EventQueue { clock, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Queues `event`, or replaces the waiting one of its level. Never blocks for long.
+    /// Queues `event`, or merges it into the queued event of its level. Never blocks for long.
     pub fn push(&self, mut event: Event) {
         if let Event::TopicsMissing { names, .. } = &mut event {
             names.truncate(TOPICS_MISSING_MAX);
@@ -161,20 +164,21 @@ impl EventQueue {
         }
     }
 
-    /// Notes that a request arrived, before there is room to queue it.
+    /// Records the arrival of a request that waits for memory before it is queued.
     pub fn arrive(self: &Arc<Self>, received_ns: u64) -> Arrival {
         self.state.lock().unread.add(received_ns);
         Arrival { queue: self.clone(), received_ns }
     }
 
-    /// The connection of request `id` went away: its event leaves the queue, or Python is notified that it took it.
+    /// Cancels request `id`, whose connection was closed: removes its event, or notifies Python if
+    /// Python has taken it.
     pub fn cancel(&self, id: u64) {
         if !self.withdraw(Withdrawable::Request(id)) {
             self.push(Event::Cancelled { id });
         }
     }
 
-    /// Nobody waits for the answer to question `token` any more: its event leaves the queue, if Python has not taken it.
+    /// Removes the event of query `token`, which is obsolete, if Python has not taken it.
     pub(crate) fn cancel_verification(&self, token: Token) {
         self.withdraw(Withdrawable::Verification(token));
     }
@@ -190,19 +194,19 @@ impl EventQueue {
         true
     }
 
-    /// The time up to which Python has taken everything: when the oldest unread event happened, or now.
+    /// The time up to which Python has taken everything: that of the oldest unread event, or now.
     pub fn horizon_ns(&self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.state.lock().unread.first().map_or(now_ns, |oldest_ns| oldest_ns.min(now_ns))
     }
 
-    /// Makes `wait` return, now or at its next call.
+    /// Makes `wait` return, immediately or at its next call.
     pub fn wake(&self) {
         self.state.lock().woken = true;
         self.changed.notify_all();
     }
 
-    /// After this, `wait` hands out what is queued and then returns at once.
+    /// After this, `wait` returns the queued events and never blocks.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_all();
@@ -224,7 +228,7 @@ impl EventQueue {
         (0..events_max).map_while(|_| state.take_first()).collect()
     }
 
-    /// Events that wait.
+    /// Number of queued events.
     pub fn count(&self) -> usize {
         self.state.lock().queued.len()
     }

@@ -1,12 +1,13 @@
-//! Limits of clients in bytes per second, as the metadata has them (KIP-13, KIP-55, KIP-546).
+//! Limits of clients in bytes per second, from the metadata (KIP-13, KIP-55, KIP-546).
 //!
-//! A quota is of a user, a client id, or both together; a default is for all who have none of their own. The most specific one
-//! holds, in Kafka's order: all those that name a user come before those that name a client id alone.
+//! A quota applies to a user, a client id, or a combination; a default applies to all without their
+//! own. The most specific quota applies, in Kafka's order: quotas with a user precede those with
+//! only a client id.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What is limited.
+/// The limited rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metered {
     /// `producer_byte_rate`: requests to produce.
@@ -15,34 +16,35 @@ pub enum Metered {
     Fetched,
 }
 
-/// Whom a quota names in one of its two parts.
+/// One of the two parts of a quota's entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
-    /// It has no such part.
+    /// The entity has no such part.
     Nobody,
-    /// Everybody who has no quota by name.
+    /// All without a quota by name.
     Default,
-    /// This one.
+    /// The user or client id with this name.
     One(String),
 }
 
 /// One limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientQuota {
-    /// Principals, by name alone.
+    /// The user, by the principal's name.
     pub user: Named,
-    /// Client ids.
+    /// The client id.
     pub client_id: Named,
-    /// What it limits.
+    /// The limited rate.
     pub metered: Metered,
-    /// More than 0.
+    /// Greater than 0.
     pub bytes_per_second: f64,
 }
 
 impl ClientQuota {
-    /// As a metadata record has it; `None` if it limits something else, or nothing.
+    /// Converts a metadata record; `None` if it limits something else, or nothing.
     ///
-    /// `entity` has the names of types, `user` or `client-id`, with their values, of which `None` is the default.
+    /// `entity` has pairs of a type, `user` or `client-id`, and a name; the name `None` is the
+    /// default.
     pub fn of_record(
         entity: Vec<(String, Option<String>)>,
         key: &str,
@@ -72,13 +74,13 @@ impl ClientQuota {
     }
 }
 
-/// The limit of a client, and with whom it shares it.
+/// The limit of a client, and the clients that share it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Limit {
     pub(crate) bytes_per_second: f64,
-    /// Whether each user has a rate of its own under it.
+    /// Whether each user has a separate rate.
     pub(crate) by_user: bool,
-    /// Whether each client id has.
+    /// Whether each client id has a separate rate.
     pub(crate) by_client_id: bool,
 }
 
@@ -102,7 +104,7 @@ impl ClientQuotas {
         all
     }
 
-    /// The limit that holds for a client.
+    /// The limit that applies to a client.
     pub(crate) fn limit(&self, metered: Metered, user: &str, client_id: &str) -> Option<Limit> {
         match metered {
             Metered::Produced => self.produced.of(user, client_id),
@@ -115,7 +117,7 @@ impl ClientQuotas {
 struct Limits {
     users: HashMap<Arc<str>, OfUser>,
     default_user: OfUser,
-    /// Of quotas that name no user.
+    /// Quotas without a user.
     any_user: OfUser,
 }
 
@@ -135,7 +137,7 @@ impl Limits {
     }
 }
 
-/// The quotas that name one user.
+/// The quotas of one user.
 #[derive(Debug, Default)]
 struct OfUser {
     clients: HashMap<Arc<str>, f64>,
@@ -175,7 +177,7 @@ mod tests {
         ClientQuota { user, client_id, metered: Metered::Produced, bytes_per_second }
     }
 
-    /// Kafka's eight, the most specific first (`ClientQuotaManager.DefaultQuotaCallback`).
+    /// Kafka's eight kinds, the most specific first (`ClientQuotaManager.DefaultQuotaCallback`).
     fn in_order() -> Vec<ClientQuota> {
         let parts = [
             (one("u"), one("c")),

@@ -1,58 +1,59 @@
-//! One step of the metadata, as Python sends it.
+//! One step of the metadata, sent by Python.
 
 use std::collections::BTreeMap;
 
 use super::client_quotas::ClientQuota;
 use super::{BrokerEndpoint, FinalizedFeatures, PartitionEntry, TopicId};
 
-/// A topic of a delta: new, replaced whole, or with some partitions added or replaced.
+/// A topic of a delta: new, completely replaced, or with some partitions added or replaced.
 #[derive(Debug, Clone, Default)]
 pub struct TopicImage {
-    /// As in [`TopicEntry`](super::TopicEntry).
+    /// See [`TopicEntry`](super::TopicEntry).
     pub name: String,
-    /// As in [`TopicEntry`](super::TopicEntry).
+    /// See [`TopicEntry`](super::TopicEntry).
     pub topic_id: TopicId,
     /// In any order.
     pub partitions: Vec<PartitionEntry>,
-    /// As in [`TopicEntry`](super::TopicEntry).
+    /// See [`TopicEntry`](super::TopicEntry).
     pub overrides: BTreeMap<String, String>,
-    /// As in [`TopicEntry`](super::TopicEntry).
+    /// See [`TopicEntry`](super::TopicEntry).
     pub internal: bool,
-    /// As in [`TopicEntry`](super::TopicEntry).
+    /// See [`TopicEntry`](super::TopicEntry).
     pub hidden: bool,
-    /// Whether the topic's other partitions stay as they are.
+    /// Whether the topic's other partitions are unchanged.
     pub partial: bool,
-    /// Whether later pieces of the step have more: of a new topic, which no request sees before the last of them, or of one
-    /// whose settings change, which are those of the partitions of each piece as it comes.
+    /// Whether later pieces of the step contain more partitions. A new topic is visible to requests
+    /// only after the last piece; changed settings of an existing topic apply to the partitions of
+    /// each piece as it arrives.
     pub unfinished: bool,
 }
 
-/// One committed metadata step. `None` leaves a part as it was.
+/// One committed metadata step. `None` leaves a part unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ImageDelta {
     /// Last offset of the step.
     pub metadata_offset: i64,
-    /// A large step is made in pieces, in ascending order.
+    /// Number of the piece; a large step is sent in pieces, in ascending order.
     pub piece: u32,
-    /// Every registered broker's endpoints, replaced whole.
+    /// The endpoints of all registered brokers; replaces the previous ones.
     pub brokers: Option<Vec<BrokerEndpoint>>,
-    /// Named by Metadata.
+    /// The controller in responses to Metadata.
     pub controller_id: Option<i32>,
-    /// Created or changed.
+    /// Created or changed topics.
     pub topics: Vec<TopicImage>,
-    /// Deletes come before creates.
+    /// Deleted topics; applied before `topics`.
     pub deleted: Vec<TopicId>,
-    /// Effective broker-level defaults of every topic setting, by topic-level name. A topic has them from the step that
-    /// names it.
+    /// Effective broker-level defaults of every topic setting, by topic-level name. They apply to a
+    /// topic from the next step that contains it.
     pub log_defaults: Option<BTreeMap<String, String>>,
     /// Effective broker settings.
     pub broker_settings: Option<BTreeMap<String, String>>,
-    /// What `ApiVersions` says.
+    /// For responses to `ApiVersions`.
     pub finalized_features: Option<FinalizedFeatures>,
-    /// Version ranges of the APIs that Python answers.
+    /// Version ranges of the APIs that Python handles.
     pub api_versions: Option<BTreeMap<i16, (i16, i16)>>,
-    /// What `ApiVersions` says.
+    /// For responses to `ApiVersions`.
     pub supported_features: Option<BTreeMap<String, (i16, i16)>>,
-    /// Limits of clients, replaced whole.
+    /// Limits of clients; replaces the previous ones.
     pub client_quotas: Option<Vec<ClientQuota>>,
 }

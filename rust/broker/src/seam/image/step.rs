@@ -1,4 +1,4 @@
-//! From one image to the next: a delta is checked before it is committed and carried out after.
+//! Creates the next image: a delta is checked before it is committed and applied after.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,45 +11,45 @@ use super::throttled::ThrottledReplicas;
 use super::{BrokerEndpoint, Image, PartitionEntry, Registration, TopicEntry, TopicId};
 use crate::seam::settings::{SettingError, Settings};
 
-/// A part of a delta that cannot be carried out; it leaves what was there, or the default.
+/// A part of a delta that cannot be applied; the previous value is kept, or the default.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Of the defaults or of a topic.
+    /// Settings of the defaults or of a topic.
     #[error("settings of {of}: {source}")]
     Config {
         /// `defaults`, or the topic's name.
         of: String,
-        /// What is wrong.
+        /// The problem.
         source: ConfigError,
     },
-    /// Of the broker.
+    /// A setting of the broker.
     #[error(transparent)]
     Setting(SettingError),
-    /// Two topics of one name.
+    /// Two topics have the same name.
     #[error("topic {name} exists with another id")]
     NameTaken {
-        /// Of both.
+        /// The name of both topics.
         name: String,
     },
 }
 
-/// The image after a delta, and what the partitions must hear of it.
+/// The image after a delta, and the changes for the partitions.
 #[derive(Debug)]
 pub struct Step {
     /// Not yet visible to requests.
     pub image: Image,
-    /// Topics that are new, replaced, or of which the effective settings changed.
+    /// Topics that are new, replaced, or whose effective settings changed.
     pub changed: Vec<Changed>,
-    /// Topics that are gone.
+    /// Deleted topics.
     pub deleted: Vec<Arc<TopicEntry>>,
-    /// What [`Image::check`] says of the delta.
+    /// The result of [`Image::check`] for the delta.
     pub refusals: Vec<Refusal>,
 }
 
 /// A topic that changed.
 #[derive(Debug, Clone)]
 pub struct Changed {
-    /// As it is now.
+    /// The topic after the step.
     pub topic: Arc<TopicEntry>,
     /// Indexes of the partitions that changed; `None` for all of them.
     pub partitions: Option<Vec<i32>>,
@@ -73,7 +73,8 @@ fn registrations(brokers: &[BrokerEndpoint]) -> HashMap<i32, Registration> {
 }
 
 impl Image {
-    /// What of `delta` cannot be carried out. Costs what the delta holds, whatever the image holds.
+    /// The parts of `delta` that cannot be applied. The cost depends on the size of the delta, not
+    /// of the image.
     pub fn check(&self, delta: &ImageDelta) -> Vec<Refusal> {
         let mut refusals = Vec::new();
         if let Some(values) = &delta.broker_settings {
@@ -92,8 +93,8 @@ impl Image {
         refusals
     }
 
-    /// The image after `delta`; `None` if the delta is not newer than this. Total: the delta is committed, so what of
-    /// it cannot be carried out is left out and reported.
+    /// The image after `delta`; `None` if the delta is not newer than this. Total: the delta is
+    /// committed, so a part that cannot be applied is skipped and reported.
     pub fn step(&self, delta: ImageDelta) -> Option<Step> {
         let made = (delta.metadata_offset, delta.piece);
         if made <= self.made {
@@ -175,17 +176,17 @@ impl Image {
         Some(Changed { topic: self.store(entry, finished), partitions: changed })
     }
 
-    /// A topic, or as much of it as has come.
+    /// A topic, or the received pieces of a new one.
     fn known(&self, id: &TopicId) -> Option<Arc<TopicEntry>> {
         self.by_id.get(id).or_else(|| self.unfinished.get(id)).cloned()
     }
 
-    /// Whether the settings of a topic stay as they are.
+    /// Whether the settings of a topic are unchanged.
     fn is_configured(&self, known: &TopicEntry, topic: &TopicImage) -> bool {
         known.overrides == topic.overrides && Arc::ptr_eq(&known.defaults, &self.log_defaults)
     }
 
-    /// A topic of which only partitions changed.
+    /// Updates a topic with changed partitions only.
     fn put_partitions(
         &mut self,
         known: &TopicEntry,
@@ -217,7 +218,7 @@ fn pairs(values: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)
     values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
-/// `values` on top of `base`, which is shared by those who override nothing: nearly all topics.
+/// Applies `values` to `base`. Without values, `base` is shared, as for nearly all topics.
 fn config(
     base: &Arc<LogConfig>,
     values: &BTreeMap<String, String>,

@@ -1,22 +1,23 @@
-//! Which replicas of a topic are throttled (KIP-73), by the topic's settings.
+//! The throttled replicas of a topic (KIP-73), from the topic's settings.
 
 use std::collections::BTreeMap;
 
-/// As the settings `leader.replication.throttled.replicas` and `follower.replication.throttled.replicas` have them.
+/// The settings `leader.replication.throttled.replicas` and
+/// `follower.replication.throttled.replicas`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThrottledReplicas {
-    /// Throttled where they are led.
+    /// Throttled at the leader.
     pub leader: Replicas,
-    /// Throttled where they follow.
+    /// Throttled at the follower.
     pub follower: Replicas,
 }
 
 /// Replicas of one topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replicas {
-    /// Every one of each partition.
+    /// All replicas of all partitions.
     All,
-    /// These partitions at these brokers, ascending.
+    /// Pairs of partition and broker, ascending.
     Some(Vec<(i32, i32)>),
 }
 
@@ -27,7 +28,7 @@ impl Default for Replicas {
 }
 
 impl ThrottledReplicas {
-    /// What `overrides` of a topic say; Python has checked them.
+    /// Reads a topic's `overrides`; Python has checked them.
     pub fn of(overrides: &BTreeMap<String, String>) -> ThrottledReplicas {
         let mut throttled = ThrottledReplicas::default();
         for (name, value) in overrides {
@@ -46,7 +47,8 @@ impl ThrottledReplicas {
 }
 
 impl Replicas {
-    /// `*`, or `PARTITION:BROKER,...`. A number that is too large names no replica, and neither does anything else.
+    /// Parses `*`, or `PARTITION:BROKER,...`. Invalid entries and numbers that are too large are
+    /// ignored.
     fn parse(value: &str) -> Replicas {
         if value.trim() == "*" {
             return Replicas::All;
