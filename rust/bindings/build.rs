@@ -1,4 +1,4 @@
-//! Tells the module how it was compiled, so that benchmarks can refuse an unoptimised one.
+//! Passes the compile profile to the module, so that benchmarks can refuse an unoptimized build.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

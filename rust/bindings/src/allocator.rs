@@ -7,18 +7,20 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(return_freed_memory, module)?)
 }
 
-/// What batches inflate to beside others: what is as large is rare.
+/// Blocks of this size are rare: most decompressed batches are smaller.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE_BYTES_MIN: i32 = 4 << 20;
 
-/// What is freed in one heap is of no use to the threads of another.
+/// Memory that is freed in one heap is not available to threads of another heap.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const HEAPS: i32 = 2;
 
-/// glibc raises the size from which a block is returned when it is freed to the largest that was, up to 32 MiB. Then the
-/// heaps of twenty threads keep that much each. Setting the size ends that, and fewer heaps keep less of what is smaller.
+/// glibc returns a freed block to the system if it is larger than a threshold, which it raises to
+/// the largest freed block, up to 32 MiB. Then the heaps of twenty threads each keep up to that
+/// size. A fixed threshold prevents this, and fewer heaps keep fewer smaller blocks.
 ///
-/// The end of a heap is returned when it is twice as large, as glibc has it: buffers of a megabyte stay.
+/// The free end of a heap is returned at twice the threshold, glibc's ratio: buffers of a megabyte
+/// stay.
 #[pyfunction]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn return_freed_memory() -> bool {
@@ -34,7 +36,7 @@ fn return_freed_memory() -> bool {
     are_set == [1; 3]
 }
 
-/// Other allocators return them.
+/// Other allocators return freed memory themselves.
 #[pyfunction]
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn return_freed_memory() -> bool {

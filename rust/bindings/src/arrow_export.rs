@@ -1,4 +1,4 @@
-//! Arrow data to Python: the C data interface by capsules.
+//! Exports Arrow data to Python: the C data interface in capsules.
 
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// What `__arrow_c_schema__` returns for a `DataType` or a `Schema`.
+/// Return value of `__arrow_c_schema__` for a `DataType` or a `Schema`.
 pub(crate) fn export_schema<'py, T>(py: Python<'py>, schema: &T) -> PyResult<Bound<'py, PyCapsule>>
 where
     for<'a> FFI_ArrowSchema: TryFrom<&'a T, Error = arrow_schema::ArrowError>,
@@ -18,7 +18,7 @@ where
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// What `__arrow_c_array__` returns: the capsules of schema and array.
+/// Return value of `__arrow_c_array__`: the capsules of schema and array.
 pub(crate) fn export_array<'py>(
     py: Python<'py>,
     data: &ArrayData,
@@ -30,7 +30,7 @@ pub(crate) fn export_array<'py>(
     ))
 }
 
-/// What `__arrow_c_stream__` returns, once for each call.
+/// Return value of `__arrow_c_stream__`; a new stream for each call.
 pub(crate) fn export_stream<'py>(
     py: Python<'py>,
     schema: &SchemaRef,

@@ -1,10 +1,11 @@
-//! Arrow columns from Python: the C data interface by capsules, borrowed for the time of a call.
+//! Imports Arrow columns from Python: the C data interface in capsules, borrowed for the duration
+//! of a call.
 //!
-//! What a producer says is checked as far as the interface lets one: lengths, offsets, the number of
-//! buffers and null pointers here, the contents of offsets and views by `pykafka_record::kernels`.
-//! It does not tell how large buffers are: that they hold the rows they claim is the producer's word,
-//! and what the unsafe blocks below rely on. (`arrow_array::ffi` panics on much of what is refused
-//! here, and would copy the buffers that are not aligned.)
+//! The data is validated as far as the interface allows: lengths, offsets, the number of buffers
+//! and null pointers here, the contents of offsets and views by `pykafka_record::kernels`. The
+//! interface does not contain the sizes of buffers: the unsafe blocks below rely on the producer's
+//! claim that the buffers hold all rows. (`arrow_array::ffi` panics on much of the data that is
+//! rejected here, and would copy buffers that are not aligned.)
 
 #![expect(unsafe_code, reason = "the C data interface is made of pointers")]
 
@@ -49,7 +50,8 @@ struct CArray {
 impl Drop for CArray {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the array is ours, and is released once: no one else has its callback.
+            // SAFETY: the array is ours, and is released once: this struct holds the only copy of
+            // its callback.
             unsafe { release(self) }
         }
     }
@@ -61,7 +63,7 @@ pub(crate) struct ImportedArray {
     layout: Layout,
     /// Rows.
     length: usize,
-    /// Rows before the first one in each buffer.
+    /// Number of rows before the first one in each buffer.
     offset: usize,
 }
 
@@ -70,7 +72,7 @@ unsafe impl Send for ImportedArray {}
 // SAFETY: as above.
 unsafe impl Sync for ImportedArray {}
 
-/// How the values of a type lie.
+/// Memory layout of a type's values.
 #[derive(Clone, Copy)]
 enum Layout {
     Offsets32,
@@ -80,17 +82,17 @@ enum Layout {
     Number(usize),
 }
 
-/// Which types a kernel takes besides strings, binaries and `int32` and `int64`.
+/// The types that a kernel accepts besides strings, binaries, `int32` and `int64`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Types {
-    /// Those that have one serializer of Kafka's.
+    /// No others: each type has one Kafka serializer.
     Keys,
-    /// All integers, dates and times of day or of history too.
+    /// Also all integers, dates, times of day and timestamps.
     Ids,
 }
 
 impl ImportedArray {
-    /// Ask `object` for its array, and take it.
+    /// Call `object.__arrow_c_array__` and move the array out of its capsule.
     pub(crate) fn new(object: &Bound<'_, PyAny>, types: Types) -> PyResult<Self> {
         let capsules = object.call_method0("__arrow_c_array__")?;
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
@@ -98,7 +100,7 @@ impl ImportedArray {
         let array: NonNull<CArray> = array.pointer_checked(Some(c"arrow_array"))?.cast();
         // SAFETY: capsules of these names hold these structs, and `capsules` keeps them alive.
         let layout = unsafe { layout_of(schema.as_ref(), types)? };
-        // SAFETY: as above; an array without `release` is one that was moved away.
+        // SAFETY: see above; an array without `release` was moved away.
         let array = unsafe { array.replace(RELEASED) };
         if array.release.is_none() {
             return Err(PyValueError::new_err("the Arrow array was released already"));
@@ -113,7 +115,7 @@ impl ImportedArray {
         else {
             return inconsistent("a negative length or offset");
         };
-        // So that no position below passes what a pointer may be moved by.
+        // Limits all positions below to the range of pointer offsets.
         if length.checked_add(offset).is_none_or(|rows| rows >= isize::MAX as usize / 4096) {
             return inconsistent("a length that no memory has");
         }
@@ -158,11 +160,11 @@ impl ImportedArray {
         Validity::new(bits, self.offset, self.length).map(Some).map_err(value_error)
     }
 
-    /// `count` items of a buffer, behind the array's offset.
+    /// `count` items of a buffer, from the array's offset on.
     fn rows<const N: usize>(&self, buffer: usize, count: usize) -> PyResult<&[[u8; N]]> {
         let start = self.filled(buffer)?.cast::<[u8; N]>();
-        // SAFETY: the buffer holds an item for each row and for those before them, by the
-        // producer's word; arrays of bytes have no alignment.
+        // SAFETY: the producer guarantees that the buffer holds an item for each row and for the
+        // rows before them; arrays of bytes have no alignment.
         Ok(unsafe { from_raw_parts(start.add(self.offset), count) })
     }
 
@@ -172,7 +174,7 @@ impl ImportedArray {
         Ok(unsafe { from_raw_parts(start.add(self.offset * width), self.length * width) })
     }
 
-    /// The data of a type with offsets, which says its size by the last of them.
+    /// The data of a type with offsets; the last offset is its size.
     fn data(&self, size: i64) -> PyResult<&[u8]> {
         self.sized(2, size)
     }
@@ -207,12 +209,12 @@ impl ImportedArray {
     }
 
     fn pointer(&self, buffer: usize) -> *const u8 {
-        // SAFETY: every caller's number is below `n_buffers`, as `check` and `column` see to.
+        // SAFETY: `check` and `column` ensure that every caller's number is below `n_buffers`.
         unsafe { *self.array.buffers.add(buffer) }.cast()
     }
 }
 
-/// What is left in a capsule whose array was moved away.
+/// Content of a capsule after its array was moved away.
 const RELEASED: CArray = CArray {
     length: 0,
     null_count: 0,
@@ -229,12 +231,12 @@ const RELEASED: CArray = CArray {
 /// The layout of a schema's type.
 ///
 /// # Safety
-/// `schema.format` is null or a C string, as the interface has it.
+/// `schema.format` is null or a C string, as the interface requires.
 unsafe fn layout_of(schema: &CSchema, types: Types) -> PyResult<Layout> {
     if schema.release.is_none() || schema.format.is_null() {
         return Err(PyValueError::new_err("the Arrow schema was released already"));
     }
-    // SAFETY: by the caller.
+    // SAFETY: the caller guarantees this.
     let format = unsafe { CStr::from_ptr(schema.format) }.to_bytes();
     let layout = match format {
         _ if !schema.dictionary.is_null() || schema.n_children != 0 => None,

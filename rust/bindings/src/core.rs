@@ -1,7 +1,8 @@
-//! The seam's Python face (`docs/SEAM.md`): the class `Core`.
+//! The Python interface of the data plane (`docs/SEAM.md`): the class `Core`.
 //!
-//! No method holds the interpreter while it waits, and nothing below ever takes it (docs/SEAM.md S1). In a forked child every method
-//! raises `ForkedError`, and nothing of the parent's is closed, cut or unlocked when the object dies there.
+//! No method holds the GIL while it waits, and nothing below ever takes it (docs/SEAM.md S1). In a
+//! forked child every method raises `ForkedError`, and none of the parent's resources are closed,
+//! cut or unlocked when the object is dropped there.
 
 mod event;
 mod facts;
@@ -29,7 +30,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::codec::parts::EncodedMessage;
 
-/// A day: what is added to the clock must not overflow.
+/// A day, so that the addition to the clock cannot overflow.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -40,7 +41,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     event::register(module)
 }
 
-/// An error of `pykafka_core.errors`, or what went wrong on the way there.
+/// An error of `pykafka_core.errors`, or the exception raised while it was created.
 fn local_error(py: Python<'_>, class: &str, arguments: impl for<'py> IntoPyObject<'py>) -> PyErr {
     let made = py
         .import("pykafka_core.errors")
@@ -66,7 +67,7 @@ fn core_error(py: Python<'_>, error: &CoreError) -> PyErr {
     }
 }
 
-/// The class of `pykafka_core.errors` that stands for a Kafka code.
+/// An error of the class in `pykafka_core.errors` for a Kafka code.
 fn kafka_error(py: Python<'_>, error: KafkaError) -> PyErr {
     let made = py
         .import("pykafka_core.errors")
@@ -78,7 +79,7 @@ fn kafka_error(py: Python<'_>, error: KafkaError) -> PyErr {
     }
 }
 
-/// A partition as Python names it.
+/// A partition from Python: topic id, index.
 #[derive(FromPyObject)]
 struct PyPartitionId(PyBackedBytes, i32);
 
@@ -88,7 +89,7 @@ impl PyPartitionId {
     }
 }
 
-/// Another node's listener as Python names it: purpose, host, port.
+/// Another node's listener from Python: purpose, host, port.
 #[derive(FromPyObject)]
 struct PyPeer(String, String, u16);
 
@@ -99,7 +100,8 @@ impl PyPeer {
     }
 }
 
-/// A marker as Python names it: topic id, partition, producer id and epoch, coordinator epoch, committed, transaction version.
+/// A marker from Python: topic id, partition, producer id and epoch, coordinator epoch, committed,
+/// transaction version.
 #[derive(FromPyObject)]
 struct PyMarker(PyBackedBytes, i32, i64, i16, i32, bool, i16);
 
@@ -130,7 +132,7 @@ fn batch_kind(producer: Option<(i64, i16)>, control: Option<i32>) -> PyResult<Ba
     }
 }
 
-/// An answer.
+/// The body of a request or a response.
 #[derive(FromPyObject)]
 enum Body {
     Encoded(Py<EncodedMessage>),
@@ -146,7 +148,7 @@ impl Body {
     }
 }
 
-/// Copied: bytes of Python must not be released by a thread that does not hold the interpreter.
+/// Copied, because Python bytes must not be released by a thread without the GIL.
 fn copied(bytes: &PyBackedBytes) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }
@@ -217,7 +219,7 @@ impl PyCore {
         Err(local_error(py, "ForkedError", "this broker belongs to the parent process"))
     }
 
-    /// Runs `work` with the interpreter released.
+    /// Runs `work` without the GIL.
     fn detached<T: Send>(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Partitions and fingerprints of Arrow columns; `pykafka_core.kernels` is their public face.
+//! Partitions and fingerprints of Arrow columns; `pykafka_core.kernels` is their public interface.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl ArrowColumn {
         export_schema(py, self.0.data_type())
     }
 
-    /// `requested_schema` is a wish that the protocol allows not to fulfil.
+    /// `requested_schema` is ignored, as the protocol allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -83,7 +83,7 @@ fn fingerprints(py: Python<'_>, columns: &Bound<'_, PyTuple>, seed: u32) -> PyRe
     Ok(ArrowColumn(Arc::new(digests.map_err(value_error)?)))
 }
 
-/// A copy of a column's bitmap; `None` where no row is null.
+/// A copy of a column's bitmap; `None` if no row is null.
 fn nulls_of(column: &Column<'_>) -> Option<NullBuffer> {
     let (bits, offset) = column.validity().map(Validity::parts)?;
     let (first, last) = (offset / 8, (offset + column.len()).div_ceil(8));

@@ -1,6 +1,7 @@
-//! The library door's Rust half: one log, opened on its own (`pykafka_core.log`).
+//! The Rust side of `pykafka_core.log`: a single log, opened as a library.
 //!
-//! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`, except `close`.
+//! Every call that may wait releases the GIL. In a forked child each raises `ForkedError`, except
+//! `close`.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -28,15 +29,16 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyclass(frozen, name = "Log", module = "pykafka_core._core")]
 struct PyLog {
-    /// The log of [`LibraryLog::log`], which stays when the library is closed.
+    /// The log of [`LibraryLog::log`], which remains when the library is closed.
     log: OfProcess<Mutex<Arc<Log>>>,
     refreshes: AtomicUsize,
     clock: Arc<dyn Clock>,
-    /// Before the library, which gives the lock up.
+    /// Dropped before the library, which releases the lock.
     flusher: OfProcess<Option<Arc<Flusher>>>,
     /// Taken by `close`.
     library: OfProcess<Mutex<Option<LibraryLog>>>,
-    /// Base offset of the segment in which an append was synced and checkpointed last; −1 for none.
+    /// Base offset of the segment with the last append that was synced and checkpointed; −1 for
+    /// none.
     checkpointed_segment: AtomicI64,
 }
 
@@ -68,7 +70,7 @@ impl PyLog {
                 "a log in memory begins empty: read_only is of no use",
             ));
         }
-        // A library deletes nothing that nobody asked it to delete.
+        // A library does not delete records unless a setting or a call requests it.
         let base = LogConfig { retention_ms: -1, ..LogConfig::for_durability(durability) };
         let overrides = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let config = LogConfig::from_settings(&base, overrides)
@@ -99,7 +101,8 @@ impl PyLog {
         Ok((log, damage, recovery.truncated_bytes, recovery.warnings))
     }
 
-    /// Append whole batches at the log end, sync where the settings ask for it, and let go what a roll made old.
+    /// Append whole batches at the log end, sync them if the settings require it, and apply the
+    /// retention after a roll.
     fn append(&self, py: Python<'_>, batches: &[u8]) -> PyResult<Appended> {
         self.check_process(py)?;
         let mut batches = batches.to_vec();
@@ -114,7 +117,8 @@ impl PyLog {
                 flusher.note_append();
             }
             if log.segments_count() > segments_count {
-                // The append has happened. An error that matters is the log's own, and the next call tells it.
+                // The append has succeeded. A permanent error of the log is also raised by the next
+                // call.
                 let _ = self.retain();
             }
             if is_synced {
@@ -125,7 +129,7 @@ impl PyLog {
         appended.map_err(|error| append_error(py, &error))
     }
 
-    /// Whole batches that hold `offset` and what follows, and where to read on.
+    /// Whole batches from `offset` on, and the offset of the next read.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -139,7 +143,7 @@ impl PyLog {
         Ok((PyBytes::new(py, &data.bytes), data.next_offset))
     }
 
-    /// The offsets wanted, with the log's own bounds for those that are not given.
+    /// The given offsets; missing ones are the log's bounds.
     fn range(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<(i64, i64)> {
         self.check_process(py)?;
         py.detach(|| self.refresh());
@@ -172,20 +176,20 @@ impl PyLog {
         self.refreshes.load(Ordering::SeqCst)
     }
 
-    /// Offset and description of the damage of the log that is read.
+    /// Offset and description of the damage of this log.
     fn damage(&self, py: Python<'_>) -> PyResult<Option<Damaged>> {
         self.check_process(py)?;
         Ok(self.log().damage().map(|damage| (damage.offset(), damage.to_string())))
     }
 
-    /// Log start offset, log end offset and recovery point, at one moment.
+    /// Log start offset, log end offset and recovery point at one time.
     fn offsets(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {
         self.check_process(py)?;
         let offsets = self.log().offsets();
         Ok((offsets.log_start_offset, offsets.log_end_offset, offsets.recovery_point))
     }
 
-    /// Offset and timestamp of the first record not older.
+    /// Offset and timestamp of the first record with at least this timestamp.
     fn offset_for_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
         self.check_process(py)?;
         let found = py.detach(|| self.reading(|log| log.offset_for_timestamp(timestamp, i64::MAX)));
@@ -204,7 +208,7 @@ impl PyLog {
         })
     }
 
-    /// The log start offset once everything went that may go.
+    /// Apply the retention; returns the log start offset.
     fn enforce_retention(&self, py: Python<'_>) -> PyResult<i64> {
         self.run(py, || self.retain())
     }
@@ -232,7 +236,7 @@ impl PyLog {
         Ok((log.segments_count(), log.size_bytes()))
     }
 
-    /// In a forked child it does nothing, so that a `with` block ends there, too.
+    /// Does nothing in a forked child, so that a `with` block can end there.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.library.is_own() {
             return Ok(());
@@ -243,7 +247,7 @@ impl PyLog {
     }
 }
 
-/// Attempts to read a log that another process compacts.
+/// Maximum attempts to read a log that another process compacts.
 const READS_MAX: usize = 16;
 
 impl PyLog {
@@ -251,7 +255,7 @@ impl PyLog {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Rows of the log as it is when it is read, between bounds whose defaults are its own.
+    /// Rows of the current log between bounds, by default its own.
     fn collect(
         &self,
         py: Python<'_>,
@@ -279,7 +283,8 @@ impl PyLog {
         result
     }
 
-    /// Whether there is another log to read now. An open that fails leaves the error of the reader.
+    /// Returns whether the log was opened again. If the open fails, the error of the reader is
+    /// kept.
     fn refresh(&self) -> bool {
         let Ok(library) = self.library.lock() else { return false };
         let Some(library) = library.as_ref() else { return false };
@@ -291,16 +296,19 @@ impl PyLog {
         is_new
     }
 
-    /// Checkpoints the first synced append in a segment, so that the segment is missed if it is lost.
+    /// Checkpoints the first synced append in a segment, so that the loss of the segment is
+    /// detected.
     fn checkpoint_segment(&self) {
         let active = self.log().active_base_offset().unwrap_or(-1);
         if self.checkpointed_segment.swap(active, Ordering::Relaxed) != active {
-            // The append is durable without it: on a full disk a lost segment may go unnoticed after a crash.
+            // The append is durable without the checkpoint: on a full disk a lost segment may not
+            // be detected after a crash.
             let _ = self.with_library(LibraryLog::checkpoint_bounds);
         }
     }
 
-    /// Removes segments past the settings' limits or below the log start, and files whose delay is over.
+    /// Removes segments beyond the retention or below the log start offset, and files whose
+    /// deletion delay has passed.
     fn retain(&self) -> Result<i64, StorageError> {
         self.with_library(|library| library.enforce_retention(self.clock.now_ms()))?;
         Ok(self.log().log_start_offset())

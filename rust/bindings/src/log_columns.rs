@@ -1,7 +1,8 @@
 //! A log's records as Arrow columns that own their bytes.
 //!
-//! The log is read in pieces that fit a core's cache, each into the buffer that the last one had; a batch is checked and
-//! copied while it is there. What is left of the cost is the fresh memory of the columns.
+//! The log is read in pieces that fit into a core's cache, each into the buffer of the previous
+//! one; a batch is checked and copied while it is cached. Most of the remaining cost is the new
+//! memory of the columns.
 
 use std::ops::Range;
 
@@ -15,10 +16,10 @@ use super::record::ArrowBatches;
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of the log that make a batch of rows.
+/// Bytes of the log in a batch of rows.
 const ROWS_BYTES: usize = 1 << 20;
 
-/// The records of `wanted`, whose CRCs are checked; control records are left out.
+/// The records in `wanted`, without control records; CRCs are checked.
 pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ViewsError> {
     let empty = Columns::new(Limits::default()).finish().map_err(ViewsError::Columns)?;
     let mut found = Vec::new();
@@ -36,7 +37,8 @@ pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, Vi
     Ok(ArrowBatches::new(empty.schema(), found))
 }
 
-/// The rows of about [`ROWS_BYTES`] from `offset` on, and where to go on: at `offset` if there is no more.
+/// About [`ROWS_BYTES`] of rows from `offset` on, and the offset of the next ones: `offset` if
+/// there are none.
 fn rows_from(
     log: &Log,
     mut offset: i64,
@@ -44,7 +46,7 @@ fn rows_from(
 ) -> Result<(RecordBatch, i64), ViewsError> {
     let wanted = offset..wanted.end;
     let mut columns = Columns::new(Limits::default());
-    // Once for all pieces: a column that grew would be copied again and again.
+    // Reserved once for all pieces, because a growing column is copied repeatedly.
     columns.reserve((log.size_bytes() as usize).min(ROWS_BYTES + PIECE_BYTES));
     let mut size = 0;
     while offset < wanted.end && size < ROWS_BYTES {

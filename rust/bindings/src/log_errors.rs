@@ -1,9 +1,9 @@
-//! Errors of the log as exceptions of `pykafka_core.errors`.
+//! Converts errors of the log to exceptions of `pykafka_core.errors`.
 
 use pykafka_log::{AppendError, OpenError, ProducerError, ReadError, StorageError, ValidateError};
 use pyo3::prelude::*;
 
-/// An error of `pykafka_core.errors`, or what went wrong on the way there.
+/// An error of `pykafka_core.errors`, or the exception raised while it was created.
 pub(crate) fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
     let made = py
         .import("pykafka_core.errors")

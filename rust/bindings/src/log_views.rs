@@ -1,7 +1,7 @@
-//! A log's records as Arrow views: sealed segments are mapped, what stands behind them is read.
+//! A log's records as Arrow views: sealed segments are mapped, later records are read.
 //!
-//! The arrays keep the maps alive. Only the holder of the directory's lock maps; a log opened for reading only is
-//! read by `pread` throughout.
+//! The arrays keep the maps alive. Only the owner of the directory's lock maps; a log that is
+//! opened read-only is read completely by `pread`.
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use pyo3::prelude::*;
 use super::log_errors::{error, read_error};
 use super::record::{ArrowBatches, columns_error};
 
-/// Bytes read at once of what is not mapped.
+/// Bytes of one read of segments that are not mapped.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Why there are no views.
+/// An error in creating views.
 pub(crate) enum ViewsError {
     Read(ReadError),
     Batch(BatchError),
@@ -46,15 +46,15 @@ impl ViewsError {
     }
 }
 
-/// The records of `wanted`: one batch of rows per sealed segment, and one per chunk behind them.
+/// The records in `wanted`: one batch of rows per sealed segment, and one per chunk after them.
 ///
-/// CRCs are checked of what is read, not of what is mapped, whose bytes nobody has touched then.
+/// CRCs are only checked for chunks; bytes of mapped segments are not read.
 pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ViewsError> {
     let empty = ColumnViews::new(Limits::default()).finish().map_err(ViewsError::Columns)?;
     let read = |offset, bytes_max| {
         log.read(offset, bytes_max, wanted.end, bytes_max > 0).map_err(ViewsError::Read)
     };
-    // Tells whether the offset is in range.
+    // Checks that the offset is in range.
     read(wanted.start, 0)?;
     let maps =
         if log.is_read_only() { Vec::new() } else { log.map_sealed(wanted.start, wanted.end)? };

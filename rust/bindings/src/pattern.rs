@@ -1,16 +1,18 @@
-//! Regular expressions that clients send: in RE2's syntax, in time linear in the text, with bounded memory.
+//! Regular expressions from clients: in RE2's syntax, with linear time in the text and bounded
+//! memory.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use regex::{Regex, RegexBuilder};
 
-/// What a compiled expression may take.
+/// Maximum size of a compiled expression.
 const COMPILED_BYTES_MAX: usize = 512 << 10;
 
-/// What it may remember of texts: with that a name of 30 letters takes some microseconds, else up to two milliseconds.
+/// Maximum size of the cache of matching states: with this size a name of 30 letters takes some
+/// microseconds, with a smaller one up to two milliseconds.
 const CACHE_BYTES_MAX: usize = 2 << 20;
 
-/// How deep groups may be nested.
+/// Maximum nesting of groups.
 const NESTING_MAX: u32 = 100;
 
 /// Add this file's class to `_core`.
@@ -29,7 +31,7 @@ impl Pattern {
     #[pyo3(signature = (text, /))]
     fn new(py: Python<'_>, text: &str) -> PyResult<Pattern> {
         let whole = py.detach(|| {
-            // By itself first: `)(` would be an expression within the group only.
+            // Compiled alone first: `)(` would only be valid within the group.
             build(text)?;
             build(&format!(r"\A(?:{text})\z"))
         });

@@ -1,6 +1,6 @@
-//! Record batches at Python's door: hashes, CRC, building, decompressing, Arrow.
+//! Record batches for Python: hashes, CRC, building, decompressing, Arrow.
 //!
-//! `pykafka_core._records` (Cython) makes the `Record` objects; what it needs of Rust is here.
+//! `pykafka_core._records` (Cython) creates the `Record` objects; its Rust functions are here.
 
 use std::ops::Range;
 
@@ -85,7 +85,7 @@ fn upgrade_batch<'py>(py: Python<'py>, batch: &[u8]) -> PyResult<Bound<'py, PyBy
     Ok(PyBytes::new(py, &out))
 }
 
-/// The records of one batch without compression.
+/// The decompressed records of one batch.
 #[pyfunction]
 #[pyo3(signature = (batch, /))]
 fn decompress_batch<'py>(py: Python<'py>, batch: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
@@ -145,8 +145,8 @@ fn build_batch<'py>(
 
 type Headers = Vec<(PyBackedStr, Option<PyBackedBytes>)>;
 
-/// Append a record given from Python: `(key, value[, headers[, timestamp]])`, or an object with
-/// these attributes. A timestamp of `None` becomes `timestamp_default`.
+/// Append a record from Python: `(key, value[, headers[, timestamp]])`, or an object with these
+/// attributes. A timestamp of `None` becomes `timestamp_default`.
 pub(crate) fn append_record(
     builder: &mut BatchBuilder,
     record: &Bound<'_, PyAny>,
@@ -227,12 +227,12 @@ fn type_name(given: &Bound<'_, PyAny>) -> String {
     given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string())
 }
 
-/// Rows in Arrow's C data interface, for pyarrow and every other library that takes capsules.
+/// Rows in Arrow's C data interface, for pyarrow and other libraries that accept capsules.
 #[pyclass(frozen, module = "pykafka_core._core")]
 pub(crate) struct ArrowBatch(RecordBatch);
 
 impl ArrowBatch {
-    /// Hand `rows` to Python.
+    /// Wrap `rows` for Python.
     pub(crate) fn new(rows: RecordBatch) -> Self {
         Self(rows)
     }
@@ -248,7 +248,7 @@ impl ArrowBatch {
         export_schema(py, self.0.schema().as_ref())
     }
 
-    /// `requested_schema` is a wish that the protocol allows not to fulfil.
+    /// `requested_schema` is ignored, as the protocol allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -260,7 +260,8 @@ impl ArrowBatch {
     }
 }
 
-/// Batches of rows of one schema, which is known without any: a table for every library that takes stream capsules.
+/// Batches of rows with one schema, which is known even without batches: a table for libraries that
+/// accept stream capsules.
 #[pyclass(frozen, sequence, module = "pykafka_core._core")]
 pub(crate) struct ArrowBatches {
     schema: SchemaRef,
@@ -268,7 +269,7 @@ pub(crate) struct ArrowBatches {
 }
 
 impl ArrowBatches {
-    /// Hand `batches` to Python; each has this `schema`.
+    /// Wrap `batches` for Python; each has this `schema`.
     pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches }
     }
@@ -305,7 +306,7 @@ impl ArrowBatches {
         export_schema(py, self.schema.as_ref())
     }
 
-    /// `requested_schema` is a wish that the protocol allows not to fulfil.
+    /// `requested_schema` is ignored, as the protocol allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -358,7 +359,7 @@ fn batch_error(py: Python<'_>, error: BatchError) -> PyErr {
     kafka_error(py, "CorruptMessageError", &error.to_string())
 }
 
-/// What Python raises for records that cannot be read.
+/// The exception for unreadable records.
 pub(crate) fn record_error(py: Python<'_>, error: &RecordError) -> PyErr {
     let class = match error {
         RecordError::Compression(CompressionError::TooLarge { .. }) => "MessageTooLargeError",
@@ -367,7 +368,7 @@ pub(crate) fn record_error(py: Python<'_>, error: &RecordError) -> PyErr {
     kafka_error(py, class, &error.to_string())
 }
 
-/// What Python raises for batches that cannot become columns.
+/// The exception for batches that cannot be converted to columns.
 pub(crate) fn columns_error(py: Python<'_>, error: &ColumnsError) -> PyErr {
     match error {
         ColumnsError::Record(error) => record_error(py, error),

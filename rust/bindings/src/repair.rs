@@ -1,4 +1,4 @@
-//! `pykafka-core repair`'s Rust half: a closed directory is looked at, and cut where it is damaged.
+//! The Rust side of `pykafka-core repair`: inspects a closed directory, and truncates damaged logs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -28,11 +28,12 @@ fn read_partition_metadata<'py>(
 
 #[pyclass(frozen, name = "Repair", module = "pykafka_core._core")]
 struct PyRepair {
-    /// Taken by `close`, which gives the lock back.
+    /// Taken by `close`, which releases the lock.
     repair: OfProcess<Mutex<Option<Repair>>>,
 }
 
-/// Offset, segment, position, bytes, removed segments, the new log start, where a gap ends, and what is damaged; see [`Cut`].
+/// Offset, segment, position, bytes, removed segments, the new log start, the end of a gap, and the
+/// damage; see [`Cut`].
 type Shown = (i64, i64, u64, u64, Vec<i64>, Option<i64>, Option<i64>, Option<String>);
 
 #[pymethods]
@@ -69,7 +70,7 @@ impl PyRepair {
         self.run(py, |repair| repair.cut(&partition, &config(is_compacted)))
     }
 
-    /// Keep what is behind a gap.
+    /// Keep the records after a gap.
     fn keep(&self, py: Python<'_>, partition: PathBuf, is_compacted: bool) -> PyResult<()> {
         self.run(py, |repair| repair.keep(&partition, &config(is_compacted)))
     }
@@ -95,8 +96,8 @@ impl PyRepair {
     }
 }
 
-/// Kafka's defaults, but for what repair asks: whether a log may end with a gap, and whether each append was synced, as is the
-/// default on disk.
+/// Kafka's defaults, except for two settings that repair uses: whether a log may end with a gap,
+/// and whether each append was synced, which is the default on disk.
 fn config(is_compacted: bool) -> Arc<LogConfig> {
     let cleanup_policy = CleanupPolicy { delete: !is_compacted, compact: is_compacted };
     Arc::new(LogConfig { cleanup_policy, flush_messages: 1, ..LogConfig::default() })

@@ -13,7 +13,7 @@ use super::whole::{decode, encode};
 
 const FRAME_VERSION: u32 = 1;
 
-/// Kafka writes metadata batches uncompressed and up to 8 MiB; more than this is no metadata.
+/// Kafka writes metadata batches uncompressed and up to 8 MiB; a larger batch is not metadata.
 const LIMITS: Limits = Limits { bytes_max: 64 << 20, ratio_max: 1000 };
 
 #[pyfunction]

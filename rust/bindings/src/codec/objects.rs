@@ -11,12 +11,12 @@ use super::errors::ProtocolError;
 use super::layout::Layouts;
 use super::slots::{Items, SlotClass};
 
-/// What can go wrong between bytes and objects.
+/// An error in the conversion between bytes and objects.
 #[derive(Debug)]
 pub enum CodecError {
-    /// Python's own: memory, attributes, types.
+    /// A Python exception: memory, attributes, types.
     Python(PyErr),
-    /// The bytes or the values.
+    /// Invalid bytes or values.
     Protocol(String),
 }
 
@@ -47,19 +47,19 @@ impl From<CodecError> for PyErr {
     }
 }
 
-/// An object that is being filled.
+/// An incomplete object.
 pub type OpenObject = (Py<PyAny>, &'static SlotClass);
-/// A list that is being filled.
+/// An incomplete list.
 pub type OpenList = Vec<Py<PyAny>>;
 
-/// Makes objects of a message's classes.
+/// Creates objects of a message's classes.
 pub struct Objects<'py> {
     py: Python<'py>,
     layouts: &'static Layouts,
 }
 
 impl<'py> Objects<'py> {
-    /// Objects of the classes that `layouts` found.
+    /// Uses the classes in `layouts`.
     pub fn new(py: Python<'py>, layouts: &'static Layouts) -> Objects<'py> {
         Objects { py, layouts }
     }
@@ -125,7 +125,7 @@ impl<'py> Builder<'_> for Objects<'py> {
     #[inline]
     fn string(&mut self, bytes: &[u8]) -> Result<Self::Value, CodecError> {
         let text = PyString::from_bytes(self.py, bytes);
-        // Kafka's strings come out of Java's decoder, which replaces what is not UTF-8.
+        // Java's decoder in Kafka replaces bytes that are not UTF-8.
         let text = text.unwrap_or_else(|_| PyString::new(self.py, &String::from_utf8_lossy(bytes)));
         Ok(text.into_any())
     }
@@ -137,7 +137,7 @@ impl<'py> Builder<'_> for Objects<'py> {
 }
 
 /// Reads objects of a message's classes. Nothing here runs Python code, so that borrowed references
-/// stay good while a message is encoded.
+/// stay valid while a message is encoded.
 #[derive(Debug)]
 pub struct Slots<'a, 'py> {
     layouts: &'static Layouts,
@@ -145,7 +145,7 @@ pub struct Slots<'a, 'py> {
 }
 
 impl Slots<'_, '_> {
-    /// Objects of the classes that `layouts` found.
+    /// Uses the classes in `layouts`.
     pub fn new(layouts: &'static Layouts) -> Self {
         Slots { layouts, life: std::marker::PhantomData }
     }
@@ -204,7 +204,7 @@ impl<'a, 'py> Source for Slots<'a, 'py> {
         low: i64,
         high: i64,
     ) -> Result<i64, CodecError> {
-        // Only for ints: anything else might run its `__index__`.
+        // Only ints are accepted: other types might run their `__index__`.
         if !value.is_instance_of::<PyInt>() {
             return Err(wrong_type(field, "int", value));
         }
@@ -217,7 +217,7 @@ impl<'a, 'py> Source for Slots<'a, 'py> {
     fn float(&self, value: Self::Value, field: &'static Field) -> Result<f64, CodecError> {
         match value.cast::<PyFloat>() {
             Ok(value) => Ok(value.value()),
-            // By way of i64, since a subclass of int may have a `__float__` to run.
+            // Converted through i64, because a subclass of int may have a `__float__` method.
             Err(_) => match self.integer(value, field, i64::MIN, i64::MAX) {
                 Ok(number) => Ok(number as f64),
                 Err(_) => Err(wrong_type(field, "float", value)),

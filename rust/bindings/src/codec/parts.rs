@@ -1,4 +1,4 @@
-//! Messages read and written in parts, between which Python's control thread does other work.
+//! Decodes and encodes messages in parts, between which Python's control thread does other work.
 
 use std::mem;
 
@@ -15,8 +15,8 @@ use super::layout::{Layouts, layouts_of, message_of};
 use super::objects::{CodecError, Objects, OpenList, OpenObject, Slots};
 use super::slots::Items;
 
-/// Elements of all lists of one request that Python answers. What is decoded in parts is freed in one go, which
-/// takes some 0.2 microseconds an element.
+/// Maximum elements of all lists of one request for Python. A request that is decoded in parts is
+/// freed at once, which takes some 0.2 microseconds per element.
 const REQUEST_ELEMENTS_MAX: usize = 100_000;
 
 #[cold]
@@ -75,7 +75,7 @@ pub(super) struct MessageEncoder {
     out: Vec<u8>,
 }
 
-/// What has begun and is not complete: the recursion of [`codec::encode`] as a stack. A reference is held to each
+/// An incomplete part: the recursion of [`codec::encode`] as a stack. It holds a reference to each
 /// object, because Python code runs between two parts.
 enum Writing {
     Struct { plan: &'static Plan, next: usize, object: Py<PyAny> },
@@ -123,7 +123,8 @@ impl MessageEncoder {
     }
 }
 
-/// What an encoder wrote. The core takes it without a copy: one of 30 MB takes as many milliseconds.
+/// The output of an encoder. The core uses it without a copy, because copying 30 MB takes 30
+/// milliseconds.
 #[pyclass(frozen, module = "pykafka_core._core")]
 pub(crate) struct EncodedMessage {
     pub(crate) bytes: Bytes,
@@ -191,7 +192,7 @@ fn open_struct<'a, 'py>(
     Ok(Writing::Struct { plan, next: 0, object: object.to_owned().unbind() })
 }
 
-/// Writes a plain field, or what comes before its first part.
+/// Writes a plain field, or the prefix of a field with parts.
 fn write_or_open<'a, 'py>(
     step: &'static Step,
     value: Borrowed<'a, 'py, PyAny>,

@@ -1,4 +1,4 @@
-//! What Python needs of the tables to make its classes and to know versions.
+//! Schemas for Python: the tables from which it creates its classes, and the versions.
 
 use pykafka_wire::schema::{Default, Type, messages};
 use pykafka_wire::{ApiKey, supported_versions};
@@ -8,7 +8,7 @@ use pyo3::types::PyString;
 use super::layout::shared_default;
 use super::whole::named;
 
-/// A struct: its name, and of each field the name, `value` / `list` / `struct`, and the default
+/// A struct: its name, and for each field the name, `value` / `list` / `struct`, and the default
 /// value or the name of the struct.
 type Schema<'py> = (&'static str, Vec<(&'static str, &'static str, Bound<'py, PyAny>)>);
 

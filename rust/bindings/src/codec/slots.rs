@@ -1,13 +1,13 @@
-//! Objects of Python's slot classes by the place of their slots, without a call into Python.
+//! Accesses the slots of Python objects by their memory offsets, without calls into Python.
 //!
-//! A class with `__slots__` gives each slot a member descriptor that knows where in an object the
-//! slot lies. Reading and writing there costs a few nanoseconds where an attribute by name costs
-//! fifty, which is what the speed aims of the codec ask for.
+//! A class with `__slots__` has a member descriptor for each slot, which contains the slot's offset
+//! in an object. A direct access takes a few nanoseconds, an attribute by name fifty, which is too
+//! slow for the codec.
 //!
-//! What the unsafe blocks rely on: an [`Offset`] is made only from a member descriptor of type
-//! `T_OBJECT_EX` of the very class it is used with ([`SlotClass::new`] checks it, [`SlotClass`]
-//! keeps both together), slot classes have no subclasses that move slots (Python does not), and
-//! objects are touched with the GIL held.
+//! Requirements of the unsafe blocks: an [`Offset`] is only created from a member descriptor of
+//! type `T_OBJECT_EX` of the same class with which it is used ([`SlotClass::new`] checks it,
+//! [`SlotClass`] keeps both together), slot classes have no subclasses that move slots (Python
+//! never moves them), and objects are only accessed with the GIL held.
 
 #![expect(unsafe_code, reason = "slots are read and written by their offset")]
 
@@ -16,11 +16,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 
-/// Where in an object of its class a slot lies, in bytes.
+/// Offset of a slot in an object of its class, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Offset(usize);
 
-/// A class with the places of its slots.
+/// A class with the offsets of its slots.
 #[derive(Debug)]
 pub struct SlotClass {
     class: Py<PyType>,
@@ -28,7 +28,7 @@ pub struct SlotClass {
 }
 
 impl SlotClass {
-    /// Finds the slots of those names; a `TypeError` if one is missing.
+    /// Finds the slots with these names; returns a `TypeError` if one is missing.
     pub fn new<'n>(
         class: &Bound<'_, PyType>,
         names: impl Iterator<Item = &'n str>,
@@ -37,7 +37,7 @@ impl SlotClass {
         Ok(SlotClass { class: class.clone().unbind(), offsets })
     }
 
-    /// Whether `object` is of this very class.
+    /// Whether `object` is an instance of exactly this class.
     #[inline]
     pub fn is_class_of(&self, object: Borrowed<'_, '_, PyAny>) -> bool {
         object.get_type_ptr() == self.class.as_ptr().cast()
@@ -48,10 +48,10 @@ impl SlotClass {
         &self.class
     }
 
-    /// A new object whose slots are all empty: `__init__` does not run.
+    /// Creates an object with empty slots: `__init__` does not run.
     #[inline]
     pub fn allocate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: the class is a heap type made by `type`, whose objects come from the generic
+        // SAFETY: the class is a heap type created by `type`, whose objects come from the generic
         // allocator; it returns a new reference with zeroed slots, or null with an error set.
         unsafe {
             let object = ffi::PyType_GenericAlloc(self.class.as_ptr().cast(), 0);
@@ -59,21 +59,21 @@ impl SlotClass {
         }
     }
 
-    /// Fills an empty slot of an object that [`SlotClass::allocate`] made.
+    /// Sets a slot of an object that [`SlotClass::allocate`] created.
     #[inline]
     pub fn set(&self, object: &Bound<'_, PyAny>, slot: usize, value: Bound<'_, PyAny>) {
         debug_assert!(self.is_class_of(object.as_borrowed()));
         let place = self.place(object.as_borrowed(), slot);
-        // SAFETY: the place is a slot of this object (see the head of the module); what it held
-        // before, nothing or the value of a field that came twice, is released.
+        // SAFETY: the place is a slot of this object (see the module); its previous content, null
+        // or the value of a field that occurred twice, is released.
         unsafe {
             let before = place.replace(value.into_ptr());
             ffi::Py_XDECREF(before);
         }
     }
 
-    /// What is in a slot; `None` if the slot is empty. The reference is good for as long as no
-    /// Python code runs, which could change the slot; the codec runs none while it encodes.
+    /// The content of a slot; `None` if the slot is empty. The reference is valid until Python code
+    /// runs, which could change the slot; the codec runs none while it encodes.
     #[inline]
     pub fn get<'a, 'py>(
         &self,
@@ -82,7 +82,7 @@ impl SlotClass {
     ) -> Option<Borrowed<'a, 'py, PyAny>> {
         debug_assert!(self.is_class_of(object));
         let place = self.place(object, slot);
-        // SAFETY: as for `set`; a filled slot holds a live object.
+        // SAFETY: see `set`; a slot that is not empty holds a live object.
         unsafe {
             let value = place.read();
             (!value.is_null()).then(|| Borrowed::from_ptr(object.py(), value))
@@ -92,7 +92,7 @@ impl SlotClass {
     #[inline]
     fn place(&self, object: Borrowed<'_, '_, PyAny>, slot: usize) -> *mut *mut ffi::PyObject {
         let Offset(offset) = self.offsets[slot];
-        // SAFETY: the offset lies within objects of this class.
+        // SAFETY: the offset is within objects of this class.
         unsafe { object.as_ptr().cast::<u8>().add(offset).cast() }
     }
 }
@@ -100,7 +100,7 @@ impl SlotClass {
 fn offset_of(class: &Bound<'_, PyType>, name: &str) -> PyResult<Offset> {
     let descriptor = class.getattr(name)?;
     let wrong = || PyTypeError::new_err(format!("{class} has no slot {name}"));
-    // SAFETY: the type of a descriptor says that it is a `PyMemberDescrObject`; its definition
+    // SAFETY: the descriptor's type guarantees that it is a `PyMemberDescrObject`; its definition
     // lives as long as the class. It must be of this class and hold objects.
     unsafe {
         if ffi::Py_TYPE(descriptor.as_ptr()) != &raw mut ffi::PyMemberDescr_Type {
@@ -117,7 +117,7 @@ fn offset_of(class: &Bound<'_, PyType>, name: &str) -> PyResult<Offset> {
     }
 }
 
-/// The elements of a list or a tuple, borrowed. Good for as long as no Python code runs.
+/// The elements of a list or a tuple, borrowed. Valid until Python code runs.
 #[derive(Debug)]
 pub struct Items<'a, 'py> {
     sequence: Borrowed<'a, 'py, PyAny>,
@@ -127,7 +127,7 @@ pub struct Items<'a, 'py> {
 }
 
 impl<'a, 'py> Items<'a, 'py> {
-    /// `None` for what is neither list nor tuple.
+    /// Returns `None` if `sequence` is neither a list nor a tuple.
     pub fn of(sequence: Borrowed<'a, 'py, PyAny>) -> Option<Items<'a, 'py>> {
         if let Ok(list) = sequence.cast::<PyList>() {
             return Some(Items { sequence, is_list: true, index: 0, length: list.len() });
@@ -153,8 +153,8 @@ impl<'a, 'py> Iterator for Items<'a, 'py> {
         let index = self.index as ffi::Py_ssize_t;
         self.index += 1;
         let sequence = self.sequence.as_ptr();
-        // SAFETY: the sequence is a list or tuple as `of` found, and nothing has changed its length
-        // since: no Python code runs between.
+        // SAFETY: `of` checked that the sequence is a list or a tuple, and its length has not
+        // changed since, because no Python code runs in between.
         unsafe {
             let item = if self.is_list {
                 ffi::PyList_GET_ITEM(sequence, index)

@@ -1,4 +1,4 @@
-//! Events as Python sees them: frozen objects. The core makes them; so do simulators, by their constructors.
+//! Events for Python: frozen objects. The core creates them; simulators use their constructors.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DiskState>()
 }
 
-/// The body is an object of Python's; everything else stays where the data plane put it.
+/// The body is a Python object; the other fields are shared with the data plane.
 #[pyclass(frozen, module = "pykafka_core._core")]
 struct Request {
     #[pyo3(get)]
@@ -42,7 +42,7 @@ struct Request {
     body: Py<PyBytes>,
     asker: ConnectionInfo,
     header: Header,
-    /// Given back by `release`, or when Python drops the request.
+    /// Released by `release`, or when Python drops the request.
     room: OfProcess<Mutex<Room>>,
 }
 
@@ -94,7 +94,7 @@ impl Request {
         Request { id, body, asker, header, room: OfProcess::new(Mutex::default()) }
     }
 
-    /// Gives back the room that it has among the parked bytes.
+    /// Releases its memory among the parked requests.
     fn release(&self) {
         *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Room::default();
     }

@@ -1,4 +1,4 @@
-//! Answers of `Core` about partitions.
+//! Results of `Core` about partitions.
 
 use pykafka_broker::PartitionOffsets;
 use pykafka_log::ProducerEntry;

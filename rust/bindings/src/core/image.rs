@@ -1,4 +1,4 @@
-//! The classes that a metadata step is made of.
+//! The classes of a metadata step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) fn topic_id(bytes: &[u8]) -> PyResult<TopicId> {
     bytes.try_into().map_err(|_| PyValueError::new_err("a topic id has 16 bytes"))
 }
 
-/// Any mapping, not only a dict.
+/// Converts any mapping, not only a dict.
 fn mapping<'py, K, V>(values: &Bound<'py, PyAny>) -> PyResult<BTreeMap<K, V>>
 where
     K: FromPyObjectOwned<'py, Error = PyErr> + Ord,
@@ -151,7 +151,7 @@ impl PyTopicImage {
     }
 }
 
-/// Whom it names, its key, and its value.
+/// The entity of the quota, its key, and its value.
 type PyClientQuota = (Vec<(String, Option<String>)>, String, f64);
 
 #[pyclass(frozen, name = "ImageDelta", module = "pykafka_core._core")]

@@ -53,7 +53,8 @@ pub struct BrokerEndpoint {
 pub struct Registration {
     /// -1 if not known.
     pub broker_epoch: i64,
-    /// Whether it may join an ISR: neither fenced nor in controlled shutdown (contract/replication.md#26).
+    /// Whether it may join an ISR: neither fenced nor in controlled shutdown
+    /// (contract/replication.md#26).
     pub is_eligible: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Deltas on images: what changes, what is shared, what is refused.
+//! Deltas applied to images: changed, shared and rejected parts.
 
 use pykafka_record::LeaderEpoch;
 
@@ -94,7 +94,8 @@ fn an_existing_topic_is_visible_whatever_pieces_follow() {
     assert!(image.unfinished.values().next().is_none());
 }
 
-/// One setting of the broker changed every partition at once: 180 ms for 57,000 of them.
+/// Regression: one changed setting of the broker updated every partition at once: 180 ms for 57,000
+/// partitions.
 #[test]
 fn new_defaults_apply_to_the_topics_that_steps_name() {
     let empty = Image::empty(LogConfig::default());
@@ -115,7 +116,8 @@ fn new_defaults_apply_to_the_topics_that_steps_name() {
     assert_eq!((step.changed.len(), retention_ms(&step.image, "b")), (1, Some(7)));
 }
 
-/// The new partition's change replaced that of the defaults: the other partitions kept the old settings.
+/// Regression: the change of a new partition replaced that of the defaults, so that the other
+/// partitions kept the old settings.
 #[test]
 fn new_defaults_and_a_new_partition_in_one_step_change_every_partition() {
     let empty = Image::empty(LogConfig::default());
@@ -160,7 +162,8 @@ fn deletions_precede_creations_of_the_same_name() {
     assert_eq!(step.image.topic("a").map(|entry| entry.id), Some([1; 16]));
 }
 
-/// A committed value that Rust refused ended the control thread, and the directory could not be opened again.
+/// Regression: a committed value that Rust rejected ended the control thread, and the directory
+/// could not be opened again.
 #[test]
 fn unusable_values_are_reported_and_the_rest_of_the_step_is_applied() {
     let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
@@ -198,7 +201,8 @@ fn new_defaults_change_the_topics_that_a_step_names_but_not_their_overrides() {
     assert_eq!(step.changed.len(), 2);
 }
 
-/// `fsync` was lost with the first delta: nothing was synced before its acknowledgement.
+/// Regression: `fsync` was lost with the first delta, so that appends were acknowledged before a
+/// sync.
 #[test]
 fn defaults_without_flush_settings_keep_the_durability() {
     let empty = Image::empty(LogConfig::for_durability(pykafka_log::Durability::Fsync));

@@ -1,4 +1,4 @@
-//! What the queue keeps, merges and drops, and the horizon of its events.
+//! Events that the queue keeps, merges and drops, and its horizon.
 
 use super::*;
 use crate::request::{ConnectionInfo, Header};
