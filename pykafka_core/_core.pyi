@@ -1,4 +1,6 @@
-"""The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
+"""The compiled core: the interface between Rust and Python (docs/SEAM.md), the codec and the log
+library.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -9,20 +11,24 @@ from pykafka_core.protocol.messages import Message
 
 __version__: str
 __profile__: tuple[str, int]
-"""("debug" or "release", opt-level): how it was compiled."""
+"""("debug" or "release", opt-level): the compile profile."""
 
 def return_freed_memory() -> bool:
-    """Have blocks of 4 MiB and more returned to the system as soon as they are freed, and two heaps for all threads.
+    """Return blocks of 4 MiB and more to the system when they are freed, and use only two heaps for
+    all threads.
 
-    A setting of the whole process, for one that is a broker's own, before it has threads. ``False`` where the C library
-    is not glibc, which would keep up to 32 MiB of them in the heap of each thread.
+    This setting applies to the whole process. Use it in a process that only runs a broker, before
+    it starts threads. ``False`` if the C library is not glibc, which would keep up to 32 MiB of
+    such blocks in the heap of each thread.
     """
 
 # --- The seam ------------------------------------------------------------------------------------
-# Rules S1 to S7 and the owners of each fact are in docs/SEAM.md.
+# docs/SEAM.md has the rules S1 to S7 and the owner of each fact.
 
 Token = int
-"""Chosen by Python, never reused while open; every asynchronous command completes it exactly once."""
+"""Chosen by Python, never reused while open; every asynchronous command completes it exactly
+once.
+"""
 
 PartitionId = tuple[bytes, int]
 """(topic id, 16 bytes; partition index)."""
@@ -32,23 +38,26 @@ KeyValue = tuple[bytes | None, bytes | None]
 LogFault = Literal["offline", "read_only", "unreadable", "uncleanable"]
 
 Peer = tuple[str, str, int]
-"""Another node's listener: what for, host, port. Each purpose has a connection of its own."""
+"""Another node's listener: purpose, host, port. Each purpose has a separate connection."""
 
 Marker = tuple[bytes, int, int, int, int, bool, int]
-"""A transaction's end in one partition: topic id, partition, producer id, producer epoch, coordinator epoch,
-whether it is committed, transaction version (Kafka's feature)."""
+"""The end of a transaction in one partition: topic id, partition, producer id, producer epoch,
+coordinator epoch, whether it is committed, transaction version (Kafka's feature).
+"""
 
 @final
 class CoreOptions:
-    """What a core is made with; nothing here changes afterwards.
+    """Options of a core; immutable.
 
     Args:
-        data_dir: The one log directory; ``None`` keeps every log in memory.
+        data_dir: The only log directory; ``None`` keeps every log in memory.
         node_id: This broker.
-        cluster_id: As in meta.properties.
-        durability: ``fsync``, ``interval``, ``os`` or ``memory``: the default of ``flush.messages`` and
-            ``flush.ms`` for topics that do not say.
-        clock_ms: A fixed or scripted wall clock for tests: ``None`` is the machine's own.
+        cluster_id: The cluster id in meta.properties.
+        durability: ``fsync``, ``interval``, ``os`` or ``memory``: the default of ``flush.messages``
+            and ``flush.ms`` for topics without their own.
+        memory_max: Maximum bytes of requests and responses in progress; without a data directory
+            also of logs.
+        clock_ms: A fixed wall clock for tests: ``None`` is the system clock.
     """
 
     def __new__(
@@ -66,20 +75,24 @@ class CoreOptions:
 class Core:
     """One broker's data plane. Thread-safe; every call that can block releases the GIL.
 
-    The constructor locks the data directory (``StorageLockedError`` names the holder), reads its checkpoints and the
-    clean-shutdown marker, and deletes that marker. No partition is opened before `apply` names it.
+    The constructor locks the data directory (``StorageLockedError`` names the owner), reads its
+    checkpoints and the clean-shutdown marker, and deletes that marker. Partitions are opened only
+    after `apply` lists them.
     """
 
     def __new__(cls, options: CoreOptions) -> Self: ...
-    # life
+    # life cycle
     def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
-        """Block until events, the deadline (of `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`."""
+        """Block until there are events, the deadline (of `now_ns`) or `wake`; ``[]`` at the
+        deadline and after `stop`.
+        """
     def wake(self) -> None: ...
     def now_ns(self) -> int: ...
     def horizon_ns(self) -> int:
-        """The time up to which `wait` has handed out everything: when the oldest unread event happened, or now.
+        """Return the time up to which `wait` has returned everything: that of the oldest unread
+        event, or now.
 
-        A request counts from its arrival, also while it waits for room among the parked bytes.
+        A request counts from its arrival, even while it waits for memory for parked requests.
         """
     def time_ms(self) -> int: ...
     def listen(
@@ -90,50 +103,61 @@ class Core:
         *,
         audience: Literal["clients", "nodes", "both"] = "clients",
     ) -> int:
-        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`.
+        """Bind ``HOST:PORT`` (port 0 selects a free port); return the port.
+
+        Requests are handled only after `serve`.
 
         Args:
-            controller_apis: Makes it a listener of controllers, with these APIs and versions: every request comes as a
-                `Request`, Fetch too, and before `serve`. The core answers ApiVersions.
-            audience: The peers of the listener. Limits of connections delay clients only. On a
-                listener of both, a connection from the address of a registered broker counts as a
-                node's.
+            name: Name of the listener.
+            address: ``HOST:PORT``.
+            controller_apis: Makes it a controller listener with these APIs and versions: every
+                request is sent as a `Request`, including Fetch, and before `serve`. The core
+                handles ApiVersions.
+            audience: The peers of the listener. Connection limits delay clients only. On a listener
+                of both, a connection from the address of a registered broker counts as a node's.
         """
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
-    # for tests of failover: what befalls a process, for one broker among several in one
+    # failover tests: simulated process failures of one of several brokers in a process
     def abandon(self) -> None:
-        """End as if the process had died: nobody is answered or told anything, and nothing is stored, synced or marked.
+        """Stop as if the process had died: no responses are sent, and nothing is written or synced.
 
-        On return the directory is unlocked, and its files hold what the page cache would have kept. Idempotent;
-        one that was stopped is over already.
+        On return the directory is unlocked, and its files have the content that the page cache
+        would have kept. Idempotent; does nothing after `stop`.
         """
     def cut_off(self, *, accepted: bool, peers: Sequence[tuple[str, int]] | None) -> None:
-        """Have connections carry nothing, as on a network that drops packets, or go on.
+        """Drop all traffic of connections, as on a network that loses packets, or restore it.
 
-        They stay open: what is said meanwhile waits in the sockets, and comes when they go on.
+        Connections stay open: data that is sent in between waits in the sockets, and arrives later.
 
         Args:
-            accepted: Whether those are cut off that this core accepted, at all of its listeners.
-            peers: Hosts and ports, as in `send` and in the image, to which this core's own are cut off; None for all.
+            accepted: Whether connections that this core accepted are cut off, at all of its
+                listeners.
+            peers: Hosts and ports, as in `send` and in the image, to which this core's own
+                connections are cut off; None for all.
         """
     # metadata projection
     def check(self, delta: ImageDelta) -> list[str]:
-        """What of a step `apply` could not carry out; asked before its records are proposed.
+        """Return the parts of a step that `apply` could not apply; called before its records are
+        proposed.
 
-        Costs what the step holds. Partitions and ``metadata_offset`` do not matter.
+        The cost depends on the size of the step. Partitions and ``metadata_offset`` are not
+        checked.
         """
     def apply(self, delta: ImageDelta) -> None:
-        """Make one committed step; one that is not newer than the last changes nothing.
+        """Apply one committed step; a step that is not newer than the last changes nothing.
 
-        Total: a setting that cannot be used keeps its old value or default and is logged, and so
-        is a topic whose name another one has.
+        Total: an invalid setting keeps its old value or default and is logged, and a topic is
+        skipped and logged if another one has its name.
         """
-    # requests that Python answers
+    # requests that Python handles
     def respond(self, replies: Sequence[tuple[int, bytes | EncodedMessage]]) -> None:
-        """(request id, encoded response body without header). Unknown or closed ids are dropped."""
+        """Send responses: (request id, encoded body without header).
+
+        Unknown or closed ids are ignored.
+        """
     def close_connection(self, connection: int, reason: str) -> None: ...
-    # logs that Python itself writes
+    # logs that Python writes
     def append(
         self,
         token: Token,
@@ -144,65 +168,73 @@ class Core:
         *,
         control: int | None = None,
     ) -> None:
-        """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error.
+        """Append one atomic batch; ``Appended(token)`` is sent when the high watermark has passed
+        it, or with the error.
 
-        In the metadata log it comes when the batch is synced, and a ``leader_epoch`` that is new there begins with it.
+        In the metadata log it is sent when the batch is synced, and a new ``leader_epoch`` starts
+        with the batch.
 
         Args:
-            producer: ``(producer_id, producer_epoch)`` whose transaction the records become part of. The epoch is
-                judged (``INVALID_PRODUCER_EPOCH``); that the transaction is open the caller vouches for: it appends
-                before a marker for it is written.
-            control: Makes it a control batch, of no producer.
+            producer: ``(producer_id, producer_epoch)`` of the records' transaction. The epoch is
+                checked (``INVALID_PRODUCER_EPOCH``); the caller guarantees that the transaction is
+                open: it appends before a marker for it is written.
+            control: Type of a control batch, which has no producer.
 
         Raises:
             ValueError: A negative producer, or one of a control batch.
         """
-    # the metadata log, of which the quorum decides who writes, what goes and what is committed: topics that are hidden
+    # the metadata log, a hidden topic: the quorum decides about writes, truncation and commits
     def append_fetched(
         self, token: Token, partition: PartitionId, leader_epoch: int, batches: bytes
     ) -> None:
-        """Append another node's batches as they are; ``Appended(token)`` comes when they are synced, or with the error.
+        """Append another node's batches unchanged; ``Appended(token)`` is sent when they are
+        synced, or with the error.
 
-        They begin at the log end and follow each other. Taken are whole batches of epochs up to ``leader_epoch``. The
-        caller has one write to the log under way at a time: they complete in any order.
+        They must be consecutive and start at the log end. Whole batches of epochs up to
+        ``leader_epoch`` are accepted. The caller must have at most one write to the log in
+        progress, because writes complete in any order.
 
         Raises:
             ValueError: A negative epoch.
         """
     def truncate(self, token: Token, partition: PartitionId, offset: int) -> None:
-        """Give up the records at ``offset`` and behind it; a batch that holds it goes whole.
+        """Remove the records from ``offset`` on; a batch that contains it is removed completely.
 
-        ``Maintained.offset`` is where the log ends then.
+        ``Maintained.offset`` is the new log end.
         """
     def restart_log(self, token: Token, partition: PartitionId, offset: int) -> None:
-        """Give up all records: the log is empty and begins at ``offset``, the end of a snapshot that replaces it.
+        """Remove all records: the log is empty and starts at ``offset``, the end of a snapshot that
+        replaces it.
 
-        ``Maintained.offset`` is where the log starts then; it comes when that is durable.
+        ``Maintained.offset`` is the new log start; it is sent when that is durable.
         """
     def commit(self, partition: PartitionId, high_watermark: int) -> None:
-        """Raise the high watermark, as far as the log reaches; a lower one changes nothing."""
+        """Raise the high watermark, at most to the log end; a lower one changes nothing."""
     def write_markers(self, token: Token, markers: Sequence[Marker]) -> None:
-        """End transactions, each in one partition, behind all that was given to that partition before.
+        """End transactions, each in one partition, after all earlier writes to that partition.
 
-        ``MarkersWritten(token)`` comes when each marker has been refused or the high watermark has passed it.
-        Refused are a partition that is not here (``UNKNOWN_TOPIC_ID``) or not led here
-        (``NOT_LEADER_OR_FOLLOWER``), a producer epoch older than the partition's (``INVALID_PRODUCER_EPOCH``;
-        from transaction version 2 on also the same one while the transaction is open), an older coordinator epoch
-        (``TRANSACTION_COORDINATOR_FENCED``). The same marker again is written again.
+        ``MarkersWritten(token)`` is sent when each marker was rejected or the high watermark has
+        passed it. Rejected are a partition that is not here (``UNKNOWN_TOPIC_ID``) or not led here
+        (``NOT_LEADER_OR_FOLLOWER``), a producer epoch older than the partition's
+        (``INVALID_PRODUCER_EPOCH``; from transaction version 2 on also the same one while the
+        transaction is open), an older coordinator epoch (``TRANSACTION_COORDINATOR_FENCED``). A
+        repeated marker is written again.
         """
     def when_committed(
         self, token: Token, partition: PartitionId, leader_epoch: int, offset: int
     ) -> None:
-        """`Maintained` comes with the high watermark once that is ``offset`` or more.
+        """Send `Maintained` with the high watermark once it is ``offset`` or more.
 
-        With an error it comes when this node does not lead the partition in ``leader_epoch`` (any more), and when the
-        partition is gone or the core stops. Before that it may take as long as followers need.
+        It carries an error if this node does not, or no longer, lead the partition in
+        ``leader_epoch``, if the partition is deleted, or if the core stops. Until then it may take
+        as long as followers need.
         """
     def verified(self, token: Token, error_codes: Sequence[int]) -> None:
-        """Answer ``VerifyTransaction``: one code for each of its partitions, in their order.
+        """Respond to ``VerifyTransaction``: one code for each of its partitions, in order.
 
-        With 0 the records are appended, unless a marker has been written to the partition meanwhile. Other codes are
-        those of the coordinator; what a client is told depends on its version. An unknown or settled token is dropped.
+        With 0 the records are appended, unless a marker was written to the partition since. Other
+        codes are those of the coordinator; the client's error depends on its version. An unknown or
+        completed token is ignored.
         """
     def read(
         self,
@@ -222,27 +254,31 @@ class Core:
         body: bytes | EncodedMessage,
         timeout_ms: int,
     ) -> None:
-        """Ask another node; ``Replied(token)`` comes with its answer, or with why there is none.
+        """Send a request to another node; ``Replied(token)`` carries the response, or the error.
 
-        A connection is opened when there is something to send, and asks for the peer's versions first. Requests to one
-        peer leave in order, several before the first answer. Nothing is sent again.
+        A connection is opened when there is something to send, and first requests the peer's
+        versions. Requests to one peer are sent in order, several before the first response.
+        Requests are never retried.
 
         Args:
-            body: What follows the request header, encoded in ``api_version``.
-            timeout_ms: Until the answer, with the time for a connection; at most a day. While the request is under
-                way its end ends the connection, and the requests behind it.
+            body: The request without its header, encoded in ``api_version``.
+            timeout_ms: Time until the response, including the time for a connection; at most a day.
+                If it passes while the request is in flight, the connection is closed, and later
+                requests on it fail.
         """
     def watch(self, token: Token, peer: Peer, timeout_ms: int) -> None:
         """Open a connection to another node, if there is none, and wait for its end.
 
-        ``Replied(token)`` comes with an error: how the connection ended (``NETWORK_EXCEPTION``), that nobody listens
-        there (``LISTENER_NOT_FOUND``), or that it lasts (``REQUEST_TIMED_OUT``).
+        ``Replied(token)`` carries an error: the connection ended (``NETWORK_EXCEPTION``), was
+        refused (``LISTENER_NOT_FOUND``), or is still open (``REQUEST_TIMED_OUT``).
         """
     def disconnect(self, peer: Peer) -> None:
-        """End the connection, and all requests to it (``BROKER_NOT_AVAILABLE``)."""
+        """Close the connection; all requests on it fail (``BROKER_NOT_AVAILABLE``)."""
     # replication: never called on a single node
     def registered(self, broker_epoch: int) -> None:
-        """The controller has registered this process: the marker of its clean stop names the epoch."""
+        """Set the broker epoch of this process's registration, which its clean-shutdown marker
+        contains.
+        """
     def propose_isr(
         self,
         partition: PartitionId,
@@ -250,7 +286,7 @@ class Core:
         partition_epoch: int,
         isr: Sequence[tuple[int, int]],
     ) -> int | None:
-        """Proposal id, or None. ``isr`` holds (broker id, broker epoch)."""
+        """Return a proposal id, or None. ``isr`` has pairs (broker id, broker epoch)."""
     def settle_isr(
         self,
         proposal: int,
@@ -258,50 +294,57 @@ class Core:
         isr: Sequence[int] | None = ...,
         partition_epoch: int | None = ...,
     ) -> None:
-        """Take the controller's answer to a proposal. One that an image has replaced changes nothing.
+        """Apply the controller's response to a proposal.
+
+        A proposal that an image has replaced changes nothing.
 
         Args:
-            outcome: ``committed`` in the leader epoch of the proposal; ``rejected``: what was committed holds;
-                ``unknown``, also where the answer names another leader epoch: the proposal stays in flight, and may be
-                settled again, until the image names an ISR.
-            isr: What the controller committed, with ``committed`` alone. An answer without this broker, or with an
-                older ``partition_epoch`` than is known here, changes nothing, as if it were ``unknown``.
-            partition_epoch: Of that commit; the next proposal has to name it.
+            outcome: ``committed`` in the leader epoch of the proposal; ``rejected``: the committed
+                ISR remains; ``unknown``, also if the response has another leader epoch: the
+                proposal stays in flight, and may be settled again, until the image has an ISR.
+            isr: The ISR that the controller committed, only with ``committed``. A response without
+                this broker, or with an older ``partition_epoch`` than the known one, changes
+                nothing, as with ``unknown``.
+            partition_epoch: Epoch of that commit, for the next proposal.
 
         Raises:
-            ValueError: ``isr`` and ``partition_epoch`` do not go with ``outcome``.
+            ValueError: ``isr`` and ``partition_epoch`` do not match ``outcome``.
         """
     # maintenance: each completes as ``Maintained``
     def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
     def enforce_retention(self, token: Token) -> None:
-        """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
+        """Delete segments of all leaders and followers beyond their topic's retention; cheap when
+        there are none.
+        """
     def probe_disk(self, token: Token, *, needs_space: bool) -> None:
-        """Write to the data directory and sync it, on a thread that does nothing else.
+        """Write to the data directory and sync it, on a dedicated thread.
 
         ``Maintained.offset`` is the duration in milliseconds. With ``needs_space`` the probe fails
         if less than a hundredth of the disk (4 MiB to 1 GiB) is free.
         """
     def stalled(self, wait_ns_min: int) -> Sequence[PartitionId]:
-        """Partitions whose clients have waited for longer than this for the disk."""
-    # questions that may need the disk: each completes by an event of its own
+        """Return partitions whose clients have waited longer than this for the disk."""
+    # queries that may need the disk: each completes with its own event
     def describe_log_dirs(self, token: Token, partitions: Sequence[PartitionId]) -> None:
-        """Sizes of logs, and the space of their file system: `LogDirs`."""
+        """Query the sizes of logs, and the space of their file system: `LogDirs`."""
     def describe_producers(self, token: Token, partition: PartitionId) -> None:
-        """Idempotent producers that a log remembers: `Producers`."""
+        """Query the idempotent producers in a log's state: `Producers`."""
     def read_records(
         self, token: Token, partition: PartitionId, offset: int, bytes_max: int
     ) -> None:
-        """Whole batches of a partition that this node leads, up to its log end: `RecordsRead`.
+        """Read whole batches of a partition that this node leads, up to its log end: `RecordsRead`.
 
         Args:
-            offset: First one wanted; one before the log start stands for the log start.
-            bytes_max: Soft: the first batch comes whole.
+            offset: The first offset; one below the log start offset is replaced by it.
+            bytes_max: Soft limit: the first batch is always complete.
         """
     def statistics(self) -> bytes:
-        """One flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
+        """Return a flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
     def drain_log(self) -> list[tuple[int, int, str, str]]:
-        """Rust's own log lines since the last call: (time ms, level as in `logging`, target, text)."""
+        """Return Rust's log lines since the last call: (time ms, level as in `logging`, target,
+        text).
+        """
 
 @final
 class ProducerState:
@@ -314,7 +357,7 @@ class ProducerState:
 
 @final
 class LogOffsets:
-    """One consistent snapshot; all but the first are exclusive ends."""
+    """One consistent snapshot; all offsets but the first are exclusive ends."""
 
     log_start_offset: int
     high_watermark: int
@@ -324,7 +367,7 @@ class LogOffsets:
 
 @final
 class BrokerEndpoint:
-    """A registered broker at one listener. Clients are told of none that is ``fenced``."""
+    """A registered broker at one listener. A ``fenced`` broker is not reported to clients."""
 
     def __new__(
         cls,
@@ -341,7 +384,9 @@ class BrokerEndpoint:
 
 @final
 class PartitionImage:
-    """``replicas`` in assignment order; ``leader`` -1 without one; ``lost`` do not fetch."""
+    """``replicas`` in assignment order; ``leader`` is -1 without one; replicas in ``lost`` do not
+    fetch.
+    """
 
     def __new__(
         cls,
@@ -359,12 +404,14 @@ class PartitionImage:
 
 @final
 class TopicImage:
-    """A topic as it is now: new, replaced whole, or ``partial``, where partitions that are not given stay.
+    """A topic: new, completely replaced, or ``partial``, which keeps the partitions that are not
+    given.
 
-    ``overrides``: Kafka names of topic settings that differ from the broker's defaults. ``hidden`` topics
-    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone. Of one that is ``unfinished``
-    more follows in later pieces of the step. No client sees a new one before the last of them; settings that change are
-    those of the partitions of each piece as it comes.
+    ``overrides``: topic settings that differ from the broker's defaults, by Kafka name. ``hidden``
+    topics (``__cluster_metadata``) are only available to `Core.append` and `Core.read`. For an
+    ``unfinished`` topic, later pieces of the step contain more partitions. A new topic is visible
+    to clients only after the last piece; changed settings apply to the partitions of each piece as
+    it arrives.
     """
 
     def __new__(
@@ -382,23 +429,26 @@ class TopicImage:
 
 @final
 class ImageDelta:
-    """One committed metadata step. ``None`` leaves a part as it was.
+    """One committed metadata step. ``None`` leaves a part unchanged.
 
     Args:
-        metadata_offset: Last offset of the step; one that is not newer than the last applied is ignored.
-        piece: Of a step that is made in pieces, in ascending order.
-        brokers: Every live broker's endpoint for each listener, replaced whole.
-        controller_id: Named by Metadata.
-        topics: Created or changed; of a large topic only what changed, if it is partial.
-        deleted: Topic ids. Deletes come before creates.
-        log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name. A topic has
-            them from the step on that names it.
-        broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
-        finalized_features: name → level, with their epoch; what ApiVersions says.
-        api_versions: Version ranges of the APIs that Python answers; the core adds its own; a range given for one of
-            them narrows it.
-        client_quotas: Limits of clients, replaced whole: whom each names (``user`` or ``client-id`` and its name, None
-            for the default), its key, and bytes per second. What Rust does not honour is left out.
+        metadata_offset: Last offset of the step; a step that is not newer than the last one is
+            ignored.
+        piece: Number of the piece of a step that is applied in pieces, in ascending order.
+        brokers: The endpoints of all registered brokers for each listener; replaces the previous
+            ones.
+        controller_id: The controller in responses to Metadata.
+        topics: Created or changed; of a large topic only the changed partitions, if it is partial.
+        deleted: Ids of deleted topics; applied before ``topics``.
+        log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka
+            name. They apply to a topic from the next step that contains it.
+        broker_settings: Effective values of the broker settings that Rust uses, by Kafka name.
+        finalized_features: name → level, with their epoch; for responses to ApiVersions.
+        api_versions: Version ranges of the APIs that Python handles; the core adds its own; a range
+            given for one of them narrows it.
+        client_quotas: Limits of clients, which replace the previous ones: the entity (``user`` or
+            ``client-id`` and its name, None for the default), its key, and bytes per second. Quotas
+            that Rust does not support are ignored.
     """
 
     def __new__(
@@ -418,14 +468,14 @@ class ImageDelta:
         client_quotas: Sequence[tuple[Sequence[tuple[str, str | None]], str, float]] | None = None,
     ) -> Self: ...
 
-# Events. The core makes them; a simulator does too.
+# Events. The core and simulators create them.
 
 @final
 class Request:
-    """A request for Python; ``body`` starts behind the request header.
+    """A request for Python; ``body`` starts after the request header.
 
-    ``received_ns`` and ``received_ms``: monotonic time and wall clock at which the frame was complete.
-    ``correlation_id``: 0 to 2³¹ − 1, the client's.
+    ``received_ns`` and ``received_ms``: monotonic time and wall-clock time at which the frame was
+    complete. ``correlation_id``: 0 to 2³¹ − 1, chosen by the client.
     """
 
     def __new__(
@@ -445,7 +495,9 @@ class Request:
         correlation_id: int = 0,
     ) -> Self: ...
     def release(self) -> None:
-        """Give back the room that it has of ``memory_max``: it is over, though somebody may still hold it."""
+        """Release its part of ``memory_max`` when the request has ended; it may still be
+        referenced.
+        """
     @property
     def id(self) -> int: ...
     @property
@@ -473,7 +525,9 @@ class Request:
 
 @final
 class Cancelled:
-    """The connection of request ``id`` was reset, or idle for too long; an answer would be dropped."""
+    """The connection of request ``id`` was reset, or idle for too long; a response would be
+    dropped.
+    """
 
     def __new__(cls, id: int) -> Self: ...
     @property
@@ -493,7 +547,9 @@ class Appended:
 
 @final
 class Maintained:
-    """A maintenance command is over; ``offset`` is what the command says, -1 on error."""
+    """The end of a maintenance command; the meaning of ``offset`` depends on the command, -1 on
+    error.
+    """
 
     def __new__(cls, token: Token, error_code: int, offset: int) -> Self: ...
     @property
@@ -505,9 +561,11 @@ class Maintained:
 
 @final
 class LogDirs:
-    """``sizes``: (topic id, partition, bytes) of each log that exists; none before the first append.
+    """``sizes``: (topic id, partition, bytes) of each existing log; a log does not exist before the
+    first append.
 
-    ``total_bytes`` and ``usable_bytes`` are of the data directory's file system; -1 in memory.
+    ``total_bytes`` and ``usable_bytes`` are those of the data directory's file system; -1 in
+    memory.
     """
 
     def __new__(
@@ -528,7 +586,7 @@ class LogDirs:
 
 @final
 class Producers:
-    """``states``: what the log knows of each producer; empty on error."""
+    """``states``: the state of each producer in the log; empty on error."""
 
     def __new__(cls, token: Token, error_code: int, states: list[ProducerState]) -> Self: ...
     @property
@@ -540,10 +598,11 @@ class Producers:
 
 @final
 class RecordsRead:
-    """``records``: whole batches, of which the first may begin before ``offset``; empty at the log end, and on error.
+    """``records``: whole batches, the first of which may start before ``offset``; empty at the log
+    end, and on error.
 
-    ``offset`` is where reading began, ``next_offset`` where to go on; ``log_end_offset`` is exclusive. All are -1 on
-    error.
+    ``offset`` is the start of the read, ``next_offset`` that of the next read; ``log_end_offset``
+    is exclusive. All are -1 on error.
     """
 
     def __new__(
@@ -570,11 +629,12 @@ class RecordsRead:
 
 @final
 class VerifyTransaction:
-    """A produce request is about to begin a transaction in these partitions, of which none has it open.
+    """A produce request starts a transaction in these partitions, where it is not open yet.
 
-    Answered by ``Core.verified`` within the request's timeout; later answers are dropped. The token is Rust's.
-    With ``add`` the partitions become part of the transaction, and the answer comes when that is committed
-    (Produce from version 12 on, transaction version 2); else they must be part of it.
+    Python calls ``Core.verified`` within the request's timeout; later responses are ignored. Rust
+    chooses the token. With ``add`` the partitions are added to the transaction, and the response is
+    sent when that is committed (Produce from version 12 on, transaction version 2); otherwise they
+    must be part of it.
     """
 
     def __new__(
@@ -604,7 +664,9 @@ class VerifyTransaction:
 
 @final
 class MarkersWritten:
-    """``error_codes``: one for each marker of ``write_markers``, in their order; 0 is a committed marker."""
+    """``error_codes``: one for each marker of ``write_markers``, in order; 0 for a committed
+    marker.
+    """
 
     def __new__(cls, token: Token, error_codes: list[int]) -> Self: ...
     @property
@@ -614,14 +676,15 @@ class MarkersWritten:
 
 @final
 class Replied:
-    """What a request to another node came to.
+    """The result of a request to another node.
 
-    ``error_code``: 0, and ``body`` is the answer without its header. Else there is none, and ``reason`` says why:
-    ``LISTENER_NOT_FOUND`` if nobody listens at that port; ``NETWORK_EXCEPTION`` without a connection for another
-    reason, or when it ended; ``REQUEST_TIMED_OUT``; ``UNSUPPORTED_VERSION``, where ``versions`` are the lowest and
-    highest that the peer has (the highest is -1 if it does not have the API); ``BROKER_NOT_AVAILABLE`` when this core
-    stops, was told to disconnect, or has 10,000 open requests. After ``NETWORK_EXCEPTION`` and ``REQUEST_TIMED_OUT``
-    the request may have been carried out.
+    ``error_code``: 0, and ``body`` is the response without its header. Otherwise ``reason``
+    describes the error: ``LISTENER_NOT_FOUND`` if the connection was refused; ``NETWORK_EXCEPTION``
+    if it failed for another reason, or ended; ``REQUEST_TIMED_OUT``; ``UNSUPPORTED_VERSION``, where
+    ``versions`` are the lowest and highest of the peer (the highest is -1 if it does not have the
+    API); ``BROKER_NOT_AVAILABLE`` when this core stops, was asked to disconnect, or has 10,000 open
+    requests. After ``NETWORK_EXCEPTION`` and ``REQUEST_TIMED_OUT`` the request may have been
+    executed.
     """
 
     def __new__(
@@ -655,9 +718,9 @@ class TopicsMissing:
 
 @final
 class PartitionState:
-    """Level: all faults of a log with their reasons, the gravest first.
+    """Level: all faults of a log with their reasons, the most severe first.
 
-    A whole or a deleted log has no fault.
+    An intact or a deleted log has no fault.
     """
 
     def __new__(cls, topic_id: bytes, partition: int, faults: dict[LogFault, str]) -> Self: ...
@@ -670,12 +733,14 @@ class PartitionState:
 
 @final
 class Replica:
-    """Level: a follower as its leader sees it; told when it changes, and again while the ISR should change for it.
+    """Level: a follower as its leader sees it; sent after each change, and again while the ISR
+    should change because of it.
 
-    A member of the ISR is ``lagging`` if it has not had all of the log for ``replica.lag.time.max.ms``. Another
-    follower is ``caught_up`` if it may join the ISR. ``stale_epoch``: it keeps up, but its registration is another one
-    than is known, fenced or in controlled shutdown. ``since_ns``: when it last had all of the log, 0 for never in this
-    epoch, and unless it lags.
+    A member of the ISR is ``lagging`` if it has not had the complete log for
+    ``replica.lag.time.max.ms``. Another follower is ``caught_up`` if it may join the ISR.
+    ``stale_epoch``: it keeps up, but its registration differs from the known one, is fenced or in
+    controlled shutdown. ``since_ns``: when a lagging follower last had the complete log; 0 if never
+    in this epoch, and for other states.
     """
 
     def __new__(
@@ -702,7 +767,7 @@ class Replica:
 
 @final
 class DiskState:
-    """Level of the data directory; ``reason`` is empty if it is well."""
+    """Level of the data directory; ``reason`` is empty if the state is ``ok``."""
 
     def __new__(cls, state: Literal["ok", "full", "failed"], reason: str) -> Self: ...
     @property
@@ -727,13 +792,15 @@ Event = (
     | DiskState
 )
 
-# --- Record batches ------------------------------------------------------------------------------
-# Record objects are made by `pykafka_core._records`. All of these release the GIL while they work on bytes.
+# `pykafka_core._records` creates the record objects. All functions release the GIL while they work
+# on bytes.
 
 RecordHeaders = Sequence[tuple[str, bytes | None]] | None
 
 class RecordLike(Protocol):
-    """Anything with a record's attributes, `pykafka_core._records.Record` for one; a timestamp is in ms."""
+    """An object with a record's attributes, such as `pykafka_core._records.Record`; the timestamp
+    is in ms.
+    """
 
     @property
     def key(self) -> bytes | None: ...
@@ -753,10 +820,14 @@ RecordInput = (
 """``(key, value[, headers[, timestamp]])`` or an object with these attributes."""
 
 def murmur2(key: bytes, /) -> int:
-    """Kafka's hash of ``key``, signed as in Java; for many keys at once see `pykafka_core._murmur2`."""
+    """Return Kafka's hash of ``key``, signed as in Java; for many keys at once see
+    `pykafka_core._murmur2`.
+    """
 
 def partition_for_key(key: bytes, partitions: int, /) -> int:
-    """Where Java's producer puts ``key``; ``ValueError`` when there are no partitions."""
+    """Return the partition of ``key`` as in Java's producer; ``ValueError`` if there are no
+    partitions.
+    """
 
 def crc32c(data: bytes, /) -> int: ...
 def check_batches(data: bytes, /) -> int:
@@ -770,25 +841,28 @@ def check_batches(data: bytes, /) -> int:
     """
 
 def upgrade_batch(batch: bytes, /) -> bytes:
-    """The records of one batch of message format 0 or 1 as a batch of format 2 without compression.
+    """Return the records of one batch of message format 0 or 1 as an uncompressed batch of format
+    2.
 
     The CRC of the batch is not checked.
 
     Raises:
-        CorruptMessageError: No whole batch.
-        InvalidRecordError: Garbage, or a codec that Kafka does not have.
-        MessageTooLargeError: More than 128 MiB or a thousandfold.
+        CorruptMessageError: The batch is incomplete.
+        InvalidRecordError: The records are invalid, or have a codec that Kafka does not have.
+        MessageTooLargeError: The decompressed size exceeds 128 MiB or 1,000 times the compressed
+            size.
     """
 
 def decompress_batch(batch: bytes, /) -> bytes:
-    """The records of one batch of format 2, without its header and without compression.
+    """Return the decompressed records of one batch of format 2, without its header.
 
     The CRC of the batch is not checked.
 
     Raises:
-        CorruptMessageError: No whole batch.
-        InvalidRecordError: Garbage, or a codec that Kafka does not have.
-        MessageTooLargeError: More than 128 MiB or a thousandfold.
+        CorruptMessageError: The batch is incomplete.
+        InvalidRecordError: The records are invalid, or have a codec that Kafka does not have.
+        MessageTooLargeError: The decompressed size exceeds 128 MiB or 1,000 times the compressed
+            size.
     """
 
 def build_batch(
@@ -806,13 +880,14 @@ def build_batch(
     timestamp_default: int = ...,
     control: bool = False,
 ) -> bytes:
-    """One batch of ``records``, at least one; those without a timestamp get ``timestamp_default``.
+    """Return one batch of ``records``, at least one; those without a timestamp get
+    ``timestamp_default``.
 
-    ``control`` makes it a control batch; the key of a control record tells its type.
+    ``control`` creates a control batch; the key of a control record contains its type.
 
     Raises:
         ValueError: No record, an unknown codec or level, or more than 2 GiB.
-        TypeError: Something that is no record; says what to pass.
+        TypeError: An item is not a record; the message has advice.
     """
 
 @final
@@ -827,9 +902,10 @@ class ArrowBatch:
 
 @final
 class ArrowBatches:
-    """Batches of rows of one schema, for any library of the Arrow PyCapsule interface: ``pyarrow.table(batches)``.
+    """Batches of rows of one schema, for any library of the Arrow PyCapsule interface:
+    ``pyarrow.table(batches)``.
 
-    It may be exported again and again, and shares its buffers with what was made of it.
+    It may be exported repeatedly, and shares its buffers with the exported objects.
     """
 
     def __len__(self) -> int: ...
@@ -837,25 +913,25 @@ class ArrowBatches:
     def __iter__(self) -> Iterator[ArrowBatch]: ...
     @property
     def num_rows(self) -> int:
-        """Rows of all batches."""
+        """Number of rows of all batches."""
 
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def batches_to_arrow(data: bytes, /, start: int = 0, end: int = ...) -> ArrowBatch:
-    """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
+    """Return the records of whole batches with ``start`` <= offset < ``end``; CRCs are not checked.
 
-    So are records whose offset is not above that of the record before, as by Kafka's consumers.
-    Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and ``value`` binary, ``headers``
-    list<struct<key: string, value: binary>>.
+    Control records are omitted, and records whose offset is not above that of the previous record,
+    as in Kafka's consumers. Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for
+    none), ``key`` and ``value`` binary, ``headers`` list<struct<key: string, value: binary>>.
 
     Raises:
-        CorruptMessageError, InvalidRecordError, MessageTooLargeError: As the reader of records does.
-        MemoryError: A column would pass 2 GiB.
+        CorruptMessageError, InvalidRecordError, MessageTooLargeError: The errors of the record
+            reader.
+        MemoryError: A column would exceed 2 GiB.
     """
 
-# --- Columns -------------------------------------------------------------------------------------
-# `pykafka_core.kernels` is their public face. Both release the GIL.
+# `pykafka_core.kernels` is their public interface. Both release the GIL.
 
 class ArrowArrayLike(Protocol):
     """One array of the Arrow PyCapsule interface."""
@@ -880,23 +956,23 @@ class ArrowColumn:
     ) -> tuple[object, object]: ...
 
 def partitions(keys: ArrowArrayLike, num_partitions: int, partitioner: str, /) -> ArrowColumn:
-    """An int32 for each key, null for null.
+    """Return an int32 for each key, null for a null key.
 
     Raises:
         ValueError: No partitions, an unknown partitioner, an inconsistent array.
-        TypeError: Keys that are no string, binary, fixed-size binary, int32 or int64.
+        TypeError: Keys that are not string, binary, fixed-size binary, int32 or int64.
     """
 
 def fingerprints(*columns: ArrowArrayLike, seed: int) -> ArrowColumn:
-    """16 bytes for each row.
+    """Return 16 bytes for each row.
 
     Raises:
-        ValueError: Columns of different length, an inconsistent array, or 2 GiB in a value of one of many columns.
-        TypeError: A column that is none of the above, integer, date, time or timestamp.
+        ValueError: Columns of different length, an inconsistent array, or 2 GiB in a value of one
+            of many columns.
+        TypeError: A column that is not one of these types, nor an integer, date, time or timestamp.
     """
 
-# --- The log -------------------------------------------------------------------------------------
-# `pykafka_core.log` is its public face.
+# `pykafka_core.log` is its public interface.
 
 @final
 class Log:
@@ -911,35 +987,40 @@ class Log:
         memory_max: int,
         clock_ms: int | None,
     ) -> tuple[Log, tuple[int, str] | None, int, list[str]]:
-        """The log, its damage as in `damage`, the bytes that recovery has cut, its warnings."""
+        """Return the log, its damage as in `damage`, the number of bytes that recovery removed, and
+        warnings.
+        """
 
     def refreshes(self) -> int:
-        """Times that the log was opened again because others changed its segments."""
+        """Return how often the log was opened again because other processes changed its
+        segments.
+        """
 
     def damage(self) -> tuple[int, str] | None:
-        """Offset and description of the damage of the log that is read; None for a whole log."""
+        """Return offset and description of the log's damage; None for an intact log."""
 
     def append(self, batches: bytes) -> tuple[int, int, int, bool]:
-        """First and last offset, log end offset, whether all of them were duplicates."""
+        """Return first and last offset, log end offset, and whether all batches were duplicates."""
 
     def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
-        """Whole batches and where to read on."""
+        """Return whole batches and the offset of the next read."""
 
     def offsets(self) -> tuple[int, int, int]:
-        """Log start offset, log end offset, recovery point."""
+        """Return log start offset, log end offset, recovery point."""
 
     def range(self, start: int | None, end: int | None) -> tuple[int, int]:
-        """First offset and exclusive end of what is wanted, by default of all there is.
+        """Return first offset and exclusive end of the given range, by default of the whole log.
 
         Raises:
-            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+            OffsetOutOfRangeError: ``start`` is below the log start offset or above the log end
+                offset.
         """
 
     def columns(self, start: int | None, end: int | None) -> ArrowBatches:
-        """Records as Arrow columns, one copy of each byte, CRCs checked."""
+        """Return records as Arrow columns, one copy of each byte, CRCs checked."""
 
     def views(self, start: int | None, end: int | None) -> ArrowBatches:
-        """Records as Arrow views: sealed segments mapped, others read."""
+        """Return records as Arrow views: sealed segments are mapped, others read."""
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...
     def truncate_to(self, offset: int) -> None: ...
@@ -949,7 +1030,7 @@ class Log:
     def now_ms(self) -> int: ...
     def flush(self) -> None: ...
     def size(self) -> tuple[int, int]:
-        """Segments and their bytes."""
+        """Return the number of segments and their bytes."""
 
     def close(self) -> None: ...
 
@@ -962,22 +1043,28 @@ class Repair:
     def look(
         self, partition: PathLike[str], is_compacted: bool
     ) -> tuple[int, int, int, int, list[int], int | None, int | None, str | None] | None:
-        """What would go: the log end offset that is left, the segment's base offset, the position in it, bytes,
-        segments behind it, the log start that is put back (None otherwise), where a gap ends (None if it is no gap),
-        what is damaged (None for a torn tail). None for a whole log. Changes nothing.
+        """Return the parts that a cut would remove, without changing anything; None for an intact
+        log.
+
+        The new log end offset, the segment's base offset, the position in it, bytes, later
+        segments, the restored log start (otherwise None), the end of a gap (None if there is none),
+        the damage (None for a torn tail).
         """
 
     def cut(self, partition: PathLike[str], is_compacted: bool) -> None:
-        """Cut there, rebuild indexes, and sync."""
+        """Truncate there, rebuild indexes, and sync."""
 
     def keep(self, partition: PathLike[str], is_compacted: bool) -> None:
-        """Keep what is behind a gap: it is taken for compacted from now on. Nothing else is done."""
+        """Keep the records after a gap: it counts as the result of compaction from now on.
+
+        Nothing else changes.
+        """
 
     def close(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
 
 def read_partition_metadata(data: bytes, /) -> tuple[bytes, int | None] | None:
-    """Topic id and partition of a `partition.metadata`; None if it is damaged.
+    """Return topic id and partition of a `partition.metadata`; None if it is damaged.
 
     Kafka's files have no partition.
     """
@@ -986,75 +1073,81 @@ def read_partition_metadata(data: bytes, /) -> tuple[bytes, int | None] | None:
 
 @final
 class Pattern:
-    """A regular expression that a client sent: RE2's syntax, by Rust's ``regex`` crate, which takes linear time.
+    """A regular expression from a client: RE2's syntax, matched in linear time by Rust's ``regex``
+    crate.
 
     Raises:
-        ValueError: It is none, nested more than 100 times, or takes more than 512 KiB compiled.
+        ValueError: It is invalid, nested more than 100 times, or takes more than 512 KiB compiled.
     """
 
     def __new__(cls, text: str, /) -> Self: ...
     def matches(self, text: str, /) -> bool:
-        """Whether it matches all of ``text``."""
+        """Return whether it matches all of ``text``."""
 
-# --- The codec -----------------------------------------------------------------------------------
-# `pykafka_core.protocol` is its public face.
+# `pykafka_core.protocol` is its public interface.
 
 class ProtocolError(ValueError):
     """Bytes that are not the message they should be, or a value that a message cannot carry."""
 
 def decode_request(api_key: int, version: int, body: bytes) -> Message:
-    """Read a request's body. Bytes behind its end are ignored.
+    """Read a request's body. Bytes after its end are ignored.
 
     Raises:
-        ProtocolError: The API or version is unknown, or the bytes are no such request.
+        ProtocolError: The API or version is unknown, or the bytes are not such a request.
     """
 
 def decode_response(api_key: int, version: int, body: bytes) -> Message:
-    """Read a response's body; as `decode_request`."""
+    """Read a response's body; see `decode_request`."""
 
 def decode_message(name: str, version: int, body: bytes) -> Message:
-    """Read any message by its name, as in ``OffsetCommitValue``; as `decode_request`."""
+    """Read any message by its name, such as ``OffsetCommitValue``; see `decode_request`."""
 
 def encode_message(message: Message, version: int) -> bytes:
     """Write a message in that version.
 
     Raises:
-        ProtocolError: The version is unknown, lacks a field that holds more than its default and is not
-            ignorable, or a value is out of range or must not be null.
+        ProtocolError: The version is unknown, lacks a field that is not ignorable and differs from
+            its default, or a value is out of range or must not be null.
         TypeError: A value is of the wrong type.
     """
 
 @final
 class RequestDecoder:
-    """Reads a request's body in parts, as `decode_request` does in one.
+    """Reads a request's body in parts, as `decode_request` does at once.
 
     Raises:
-        ProtocolError: As `decode_request`, and for more than 100,000 elements in all lists together; so does `read`.
+        ProtocolError: See `decode_request`; also for more than 100,000 elements in all lists
+            together. `read` raises it too.
     """
 
     def __new__(cls, api_key: int, version: int, body: bytes) -> Self: ...
     def read(self, fields_max: int) -> Message | None:
-        """Read up to ``fields_max`` fields and list elements more; the message once it is complete.
+        """Read up to ``fields_max`` more fields and list elements; return the message once it is
+        complete.
 
-        Not to be called after that, nor after an error.
+        Must not be called after that, nor after an error.
         """
 
 @final
 class MessageEncoder:
-    """Writes a message in parts, as `encode_message` does in one. The message must not change meanwhile.
+    """Writes a message in parts, as `encode_message` does at once.
+
+    The message must not change until the end.
 
     Raises:
-        ProtocolError: As `encode_message`; so does `write`.
-        TypeError: Likewise.
+        ProtocolError: See `encode_message`. `write` raises it too.
+        TypeError: See `encode_message`. `write` raises it too.
     """
 
     def __new__(cls, message: Message, version: int) -> Self: ...
     def write(self, fields_max: int) -> EncodedMessage | None:
-        """Write up to ``fields_max`` fields and list elements more; all bytes once, when the message is complete."""
+        """Write up to ``fields_max`` more fields and list elements; return all bytes when the
+        message is complete.
+        """
 
 @final
 class EncodedMessage:
-    """What a `MessageEncoder` wrote: `Core.respond` takes it without a copy."""
+    """The output of a `MessageEncoder`: `Core.respond` uses it without a copy."""
 
     def __len__(self) -> int: ...
     def __bytes__(self) -> bytes: ...
@@ -1063,25 +1156,30 @@ def decode_metadata_record(value: bytes) -> Message:
     """Read the value of a record of the cluster metadata log: frame version, type, version, message."""
 
 def encode_metadata_record(message: Message, version: int) -> bytes:
-    """Write such a value."""
+    """Write a value for `decode_metadata_record`."""
 
 def decode_metadata_records(bytes: bytes) -> list[tuple[int, Message]]:
-    """Read all records of batches of the metadata log, with their offsets; control batches are skipped.
+    """Read all records in batches of the metadata log, with their offsets; control batches are
+    skipped.
 
     Raises:
-        ProtocolError: A CRC is wrong, a record's type or version is unknown, or the bytes are no records.
+        ProtocolError: A CRC is wrong, a record's type or version is unknown, or the bytes are not
+            records.
     """
 
 def message_names() -> list[str]: ...
 def message_schema(name: str) -> list[tuple[str, list[tuple[str, str, object]]]]:
-    """Structs of a message, itself first: name, and of each field the name, ``value``, ``list`` or
-    ``struct``, and the default value or the struct's name."""
+    """Structs of a message, itself first: name, and for each field the name, ``value``, ``list`` or
+    ``struct``, and the default value or the struct's name.
+    """
 
 def message_versions(name: str) -> tuple[int, int]:
-    """First and last version that the codec knows, both inclusive."""
+    """Return the first and last version in the codec, both inclusive."""
 
 def api_versions(api_key: int) -> tuple[int, int] | None:
-    """First and last stable version of an API in Kafka 4.2, both inclusive; ``None`` if it has none."""
+    """Return the first and last stable version of an API in Kafka 4.2, both inclusive; ``None`` if
+    there is none.
+    """
 
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether that version has compact lengths and tagged fields."""
+    """Return whether that version has compact lengths and tagged fields."""

@@ -1,22 +1,24 @@
-"""Committed offsets, in Cython: a broker holds millions, which Python's collector need not look at."""
+"""Committed offsets, in Cython: a broker has millions, which Python's garbage collector need not
+visit.
+"""
 
 from typing import final
 
 @final
 class Committed:
-    """What was committed for a partition; immutable, comparable, picklable.
+    """A committed offset of a partition; immutable, comparable, picklable.
 
     Attributes:
-        offset: Of the record that is to be read next.
-        leader_epoch: Of the record before it; -1 if the client does not know.
-        metadata: The client's own, up to ``offset.metadata.max.bytes``.
-        commit_timestamp_ms: When.
-        expire_timestamp_ms: Given by clients that set a retention time themselves; else -1.
-        topic_id: 16 bytes; zeros where it is not known.
+        offset: Offset of the next record to read.
+        leader_epoch: Epoch of the record before it; -1 if the client does not know it.
+        metadata: The client's text, up to ``offset.metadata.max.bytes``.
+        commit_timestamp_ms: Time of the commit.
+        expire_timestamp_ms: Set if the client requested a retention time; else -1.
+        topic_id: 16 bytes; zeros if unknown.
 
     Raises:
         ValueError: A topic id of another size.
-        OverflowError: A number beyond its 64 bits, or the epoch's 32.
+        OverflowError: A number beyond its 64 bits, or an epoch beyond 32.
     """
 
     offset: int

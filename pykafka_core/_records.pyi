@@ -1,4 +1,4 @@
-"""Record objects from batches v2, in Cython: what a log or a fetch gives, one object for each record."""
+"""Record objects from batches v2, in Cython: one object for each record of a log or a fetch."""
 
 from collections.abc import Iterable, Iterator
 from typing import final
@@ -12,14 +12,17 @@ class Record:
     """One record; immutable, comparable, picklable.
 
     Attributes:
-        offset: Its number in the partition.
-        timestamp: Milliseconds since 1970; -1 for none.
+        offset: Its offset in the partition.
+        timestamp: Milliseconds since 1970; -1 without one.
         key: ``None`` is null, which differs from ``b""``.
-        value: The same; null is a tombstone in compacted topics.
-        headers: In order; names may repeat. Bytes of a name that are no UTF-8 became U+FFFD, as in Java.
+        value: ``None`` is null, a tombstone in compacted topics.
+        headers: In order; names may repeat. Invalid UTF-8 in a name is replaced by U+FFFD, as in
+            Java.
         timestamp_type: 0 set by the producer (CreateTime), 1 by the broker (LogAppendTime).
-        leader_epoch: Epoch of the leader that appended it; -1 in a batch that no leader has seen.
-        producer_id: Of an idempotent producer; -1 for none. So ``producer_epoch`` and ``sequence``.
+        leader_epoch: Epoch of the leader that appended it; -1 in a batch that was never appended by
+            a leader.
+        producer_id: Id of an idempotent producer; otherwise -1, as are ``producer_epoch`` and
+            ``sequence``.
     """
 
     offset: int
@@ -53,19 +56,23 @@ class RecordBatchReader:
     """The records in concatenated batches, in order; an incomplete batch at the end is ignored.
 
     Args:
-        data: Batches as stored or fetched. `bytes` are taken as they are, other buffers copied.
-        check_crcs: Compare each batch's CRC with its bytes, all of them at once here.
-        start: Inclusive. Offsets below it are left out: a fetch may begin inside a batch.
+        data: Batches as stored or fetched. `bytes` are used without a copy, other buffers are
+            copied.
+        check_crcs: Check the CRCs of all batches in the constructor.
+        start: Inclusive. Records below it are omitted: a fetch may start inside a batch.
         end: Exclusive; ``None`` for no end.
-        control: Also give control records (transaction markers), whose key and value are not a user's.
-        repeats: Also give records whose offset is not above that of the record before. Kafka's
-            consumers leave them out. A set of format 0 from another log has such offsets.
+        control: Also return control records (transaction markers), whose key and value are not a
+            user's.
+        repeats: Also return records whose offset is not above that of the previous record. Kafka's
+            consumers omit them. A set of format 0 from another log has such offsets.
 
     Raises:
-        CorruptMessageError: Here: wrong magic, length or CRC; with ``check_crcs=False`` while iterating.
-        InvalidRecordError: While iterating: a record that does not parse, an unknown codec, garbage. The iterator is
-            over then.
-        MessageTooLargeError: While iterating: a batch decompresses to more than 128 MiB or a thousandfold.
+        CorruptMessageError: In the constructor: wrong magic, length or CRC; with
+            ``check_crcs=False`` while iterating.
+        InvalidRecordError: While iterating: a malformed record, an unknown codec, invalid
+            compressed data. The iterator ends then.
+        MessageTooLargeError: While iterating: a batch decompresses to more than 128 MiB or 1,000
+            times its size.
     """
 
     def __init__(
