@@ -312,7 +312,10 @@ class Core:
         """
     # maintenance: each completes as ``Maintained``
     def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
-        """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
+        """DeleteRecords; -1 is the high watermark.
+
+        ``Maintained.offset`` is the new log start offset.
+        """
     def enforce_retention(self, token: Token) -> None:
         """Delete segments of all leaders and followers beyond their topic's retention; cheap when
         there are none.
@@ -969,14 +972,18 @@ def fingerprints(*columns: ArrowArrayLike, seed: int) -> ArrowColumn:
     Raises:
         ValueError: Columns of different length, an inconsistent array, or 2 GiB in a value of one
             of many columns.
-        TypeError: A column that is not one of these types, nor an integer, date, time or timestamp.
+        TypeError: A column of another type; see `partitions`, also integer, date, time and
+            timestamp.
     """
 
 # `pykafka_core.log` is its public interface.
 
 @final
 class Log:
-    """One partition's log. Methods raise ForkedError in a forked child, except close, and ClosedError once closed."""
+    """One partition's log.
+
+    Methods raise ForkedError in a forked child, except close, and ClosedError once closed.
+    """
 
     @staticmethod
     def open(
@@ -1036,7 +1043,10 @@ class Log:
 
 @final
 class Repair:
-    """A closed partition or data directory, under its lock. Every method raises ClosedError once closed."""
+    """A closed partition or data directory, under its lock.
+
+    Every method raises ClosedError once closed.
+    """
 
     def __new__(cls, path: PathLike[str]) -> Self: ...
     def partitions(self) -> list[Path]: ...
@@ -1153,7 +1163,9 @@ class EncodedMessage:
     def __bytes__(self) -> bytes: ...
 
 def decode_metadata_record(value: bytes) -> Message:
-    """Read the value of a record of the cluster metadata log: frame version, type, version, message."""
+    """Read the value of a record of the cluster metadata log: frame version, type, version,
+    message.
+    """
 
 def encode_metadata_record(message: Message, version: int) -> bytes:
     """Write a value for `decode_metadata_record`."""

@@ -3,7 +3,9 @@
 from collections.abc import Collection
 
 def pack(keys: Collection[bytes | str | None]) -> tuple[int, int, bytes, bytes, bytes]:
-    """Rows, nulls, and the buffers of a ``large_binary`` array: validity, offsets, data. Text becomes UTF-8.
+    """Rows, nulls, and the buffers of a ``large_binary`` array: validity, offsets, data.
+
+    Text becomes UTF-8.
 
     Raises:
         TypeError: A key of another type.

@@ -151,15 +151,22 @@ class LedgerSchemaError(LedgerError):
 
 
 class MessageIdError(LocalError):
-    """A record's message id is missing, too long or of a wrong type; nothing of its batch was processed."""
+    """A record's message id is missing, too long or of a wrong type; its batch was not
+    processed.
+    """
 
 
 class ConsumerError(LocalError):
-    """The records could not be read; nothing was processed, and the next call goes on from the ledger's marks."""
+    """The records could not be read, and no record was processed.
+
+    The next call continues at the positions in the ledger.
+    """
 
 
 class DataLossError(LocalError):
-    """The log no longer has records that were not processed; the ledger's marks were not moved."""
+    """The log no longer has records that were not processed; the positions in the ledger were not
+    changed.
+    """
 
 
 class ClosedError(LocalError):
@@ -167,7 +174,7 @@ class ClosedError(LocalError):
 
 
 class ForkedError(ClosedError):
-    """The object belongs to the parent process; a forked child has to make its own."""
+    """The object belongs to the parent process; a forked child must create its own."""
 
 
 class UsageError(Exception):

@@ -80,8 +80,8 @@ class Broker:
             the broker.
         listeners: Kafka's ``listeners``, ``NAME://HOST:PORT,…``; port 0 selects a free port.
             Without listeners nothing is bound until `bootstrap_servers` is read.
-        durability: What an acknowledgement guarantees (docs/DURABILITY.md): ``fsync`` is the
-            default on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
+        durability: The guarantee of an acknowledgement (docs/DURABILITY.md): ``fsync`` (the default
+            on disk), ``interval`` or ``os``; without a directory only ``memory``.
         config: Broker settings by Kafka name, as in server.properties. Four defaults differ from
             Kafka's, so that tests are quick: ``group.initial.rebalance.delay.ms`` is 0 (the first
             members of a classic group do not wait for others);

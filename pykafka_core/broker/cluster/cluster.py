@@ -363,7 +363,7 @@ class Cluster:
         other_than: int | None = None,
         timeout: float = TIMEOUT_S,
     ) -> int:
-        """Return the leader of a partition, once there is one that is not ``other_than``.
+        """Return the leader of a partition, once it has a leader other than ``other_than``.
 
         Raises:
             TimeoutError: There is none within ``timeout`` seconds.

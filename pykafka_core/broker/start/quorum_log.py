@@ -36,7 +36,7 @@ def log_state(
     caller must have checked before that the newest snapshot is complete.
 
     Args:
-        core: Has opened the log; none of its events were taken.
+        core: Has opened the log; its events have not been taken.
         snapshots: The snapshots in the data directory.
         first: The voters at the end of the newest snapshot, or those of the formatted directory.
 

@@ -1,5 +1,4 @@
-"""Parts of metadata snapshots (KIP-630): of those in a data directory, and of one that is fetched
-from another node.
+"""Parts of metadata snapshots (KIP-630), in a data directory or fetched from another node.
 
 A fetched snapshot is collected in a separate file, which a start removes. Once it is complete,
 synced and validated, it is renamed to a snapshot. From then on, the log of a start begins at its

@@ -334,7 +334,7 @@ class Controller:
             self._refuse(batch, error_code, error_of(error_code).name)
 
     def _on_in_doubt(self) -> None:
-        """Give up the batch in flight; a later leader decides whether it is committed."""
+        """Drop the batch in flight; a later leader decides whether it is committed."""
         batch, self._in_flight = self._in_flight, None
         if batch is not None:
             self._renounce_batch(batch)

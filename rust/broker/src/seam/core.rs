@@ -135,7 +135,8 @@ impl Core {
         &self.ctx
     }
 
-    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max` events.
+    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; returns
+    /// at most `events_max` events.
     pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
         self.ctx.events.wait(deadline_ns, events_max)
     }
@@ -380,7 +381,8 @@ impl Core {
         self.ctx.verifications.settle(token, error_codes);
     }
 
-    /// Whole batches from `offset` on, up to the log end or the high watermark. Waits for the disk: for the start.
+    /// Returns whole batches from `offset` on, up to the log end or the high watermark. Waits for
+    /// the disk: for the start.
     pub fn read(
         &self,
         partition: &PartitionId,
@@ -453,7 +455,8 @@ impl Core {
         self.ctx.partitions.enforce_retention(token);
     }
 
-    /// Sizes of partitions' logs, and the space of the data directory's file system; completes as `LogDirs`.
+    /// Queries the sizes of partitions' logs, and the space of the data directory's file system;
+    /// completes as `LogDirs`.
     pub fn describe_log_dirs(&self, token: Token, partitions: &[PartitionId]) {
         self.ctx.partitions.describe_log_dirs(token, partitions);
     }

@@ -212,7 +212,8 @@ impl EventQueue {
         self.changed.notify_all();
     }
 
-    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; at most `events_max` events.
+    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; returns
+    /// at most `events_max` events.
     pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
         let mut state = self.state.lock();
         while state.queued.is_empty() && !state.woken && !state.closed {
