@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pause_doubles_up_to_its_maximum_and_a_success_ends_it() {
+    fn the_pause_doubles_up_to_its_maximum_and_resets_on_success() {
         let ms = Duration::from_millis;
         let (mut backoff, now) = (Backoff::new(ms(50), ms(1_000), 7), Instant::now());
         assert_eq!(backoff.remaining(now), None);

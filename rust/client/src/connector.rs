@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_name_is_looked_up_and_an_address_is_not() {
+    async fn a_name_is_resolved_and_an_address_is_not() {
         let found = addresses("127.0.0.1", 9).await.expect("an address");
         assert_eq!(found, ["127.0.0.1:9".parse().expect("an address")]);
         let found = addresses("localhost", 9).await.expect("known everywhere");

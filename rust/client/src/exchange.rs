@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_expected_has_its_memory_at_once_and_another_one_as_it_arrives() {
+    fn an_expected_reply_gets_its_memory_at_once_and_others_as_they_arrive() {
         assert!(room(2 << 20) >= PREFIX_SIZE + (1 << 20));
         assert!(room(1 << 19) < 1 << 19);
     }

@@ -198,7 +198,7 @@ fn is_refused(error: &SendError) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_leave_in_order_before_the_first_answer() {
+async fn requests_are_sent_in_order_before_the_first_reply() {
     let mut setting = Setting::new();
     let (first, second) = (setting.send("one"), setting.send("two"));
     let mut peer = setting.peer().await;
@@ -250,7 +250,7 @@ async fn changes_of_an_isr_are_numbered_over_all_connections() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_the_peer_does_not_have_is_not_sent() {
+async fn a_version_that_the_peer_lacks_is_not_sent() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     let too_new = setting.send_to("orders", 19, "new", SECOND);
@@ -270,7 +270,7 @@ async fn a_version_that_the_peer_does_not_have_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_connection_is_waited_for_beside_requests() {
+async fn the_end_of_a_connection_can_be_awaited_during_requests() {
     let mut setting = Setting::new();
     let watched = setting.watch(3600 * SECOND);
     let mut peer = setting.peer().await;
@@ -291,7 +291,7 @@ async fn the_end_of_a_connection_is_waited_for_beside_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_peer_is_asked_for_its_versions_once_more() {
+async fn an_older_peer_is_asked_again_for_its_versions_in_version_0() {
     let mut setting = Setting::new();
     let ended = setting.send("hello");
     let mut peer = setting.peer().await;
@@ -307,7 +307,7 @@ async fn an_older_peer_is_asked_for_its_versions_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+async fn an_unreachable_node_is_not_retried_for_a_while() {
     let mut setting = Setting::new();
     setting.peers.close();
     assert!(is_refused(&error_of(setting.send("one")).await));
@@ -321,7 +321,7 @@ async fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_ends_fails_what_is_under_way_and_the_next_request_opens_another() {
+async fn the_end_of_a_connection_fails_open_requests_and_the_next_one_reconnects() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     let lost = setting.send("lost");
@@ -333,7 +333,7 @@ async fn a_connection_that_ends_fails_what_is_under_way_and_the_next_request_ope
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_under_way_ends_the_connection_and_those_behind_it() {
+async fn a_timed_out_request_closes_the_connection_and_fails_later_requests() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     let (late, behind) = (setting.send_to("orders", 12, "late", SECOND), setting.send("behind"));
@@ -346,7 +346,7 @@ async fn a_deadline_under_way_ends_the_connection_and_those_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_before_the_versions_are_known_ends_its_request_alone() {
+async fn a_timeout_before_the_versions_are_known_fails_only_its_request() {
     let mut setting = Setting::new();
     let (late, other) = (setting.send_to("orders", 12, "late", SECOND), setting.send("other"));
     assert_eq!(error_of(late).await, SendError::TimedOut);
@@ -359,7 +359,7 @@ async fn a_deadline_before_the_versions_are_known_ends_its_request_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_tells_no_versions_is_given_up() {
+async fn a_peer_that_sends_no_versions_is_disconnected() {
     let mut setting = Setting::new();
     let ended = setting.send("hello");
     let _peer = setting.peer().await;
@@ -370,7 +370,7 @@ async fn a_peer_that_tells_no_versions_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_kafka_node_says_ends_the_connection() {
+async fn an_invalid_reply_closes_the_connection() {
     let answers: [(&[u8], &str); 4] = [
         (&[0, 0, 0, 9, 0], "answered another request"),
         (&[0, 0], "an answer of 2 bytes"),
@@ -389,7 +389,7 @@ async fn what_no_kafka_node_says_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_above_the_limit_is_refused_by_its_size_alone() {
+async fn a_reply_above_the_limit_is_rejected_by_its_size_alone() {
     for size in [-1, i32::MAX, i32::try_from(ANSWER_BYTES_MAX + 1).expect("small")] {
         let mut setting = Setting::new();
         let mut peer = setting.connected().await;
@@ -401,7 +401,7 @@ async fn an_answer_above_the_limit_is_refused_by_its_size_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_nobody_waits_for_ends_the_connection() {
+async fn an_unexpected_reply_closes_the_connection() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     peer.write(&[0, 0, 0, 2, 0]).await;
@@ -410,7 +410,7 @@ async fn an_answer_that_nobody_waits_for_ends_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_requests_and_answers_pass_each_other() {
+async fn large_requests_and_replies_can_cross() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     let large = "x".repeat(100 * PIPE_BYTES).leak();
@@ -426,7 +426,7 @@ async fn large_requests_and_answers_pass_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_requests_than_may_be_open_are_refused() {
+async fn more_requests_than_may_be_open_are_rejected() {
     let setting = Setting::new();
     let open: Vec<Ended> = (0..100).map(|_| setting.send("one")).collect();
     assert_eq!(error_of(setting.send("too many")).await, SendError::Full(100));
@@ -440,7 +440,7 @@ async fn more_requests_than_may_be_open_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_close_every_request_ends_and_no_connection_stays() {
+async fn after_close_every_request_fails_and_no_connection_stays() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     let open = setting.send("open");
@@ -452,7 +452,7 @@ async fn after_close_every_request_ends_and_no_connection_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_connection_is_closed_and_its_task_ends_and_both_come_back() {
+async fn an_idle_connection_is_closed_with_its_task_and_reopened_on_demand() {
     let mut setting = Setting::new();
     let mut peer = setting.connected().await;
     advance(600 * SECOND).await;

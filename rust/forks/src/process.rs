@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_process_are_made_again_or_leaked() {
+    fn values_of_another_process_are_created_again_or_leaked() {
         static VALUE: PerProcess<Box<u8>> = PerProcess::new(Box::default);
         let foreign = Made { value: Box::new(7), generation: Generation::foreign() };
         VALUE.current.store(Box::leak(Box::new(foreign)), Ordering::Release);

@@ -31,7 +31,7 @@ fn is_open(number: RawFd) -> bool {
 }
 
 #[test]
-fn a_child_closes_registered_descriptors_alone() {
+fn a_child_closes_only_registered_descriptors() {
     let theirs = File::open("/dev/null").expect("it is there");
     let ours = ForkClosed::new(File::open("/dev/null").expect("it is there"));
     let (our_number, their_number) = (ours.as_raw_fd(), theirs.as_raw_fd());
@@ -42,7 +42,7 @@ fn a_child_closes_registered_descriptors_alone() {
 }
 
 #[test]
-fn a_closed_descriptor_is_of_its_next_owner() {
+fn a_closed_descriptor_belongs_to_its_next_owner() {
     let ours = ForkClosed::new(File::open("/dev/null").expect("it is there"));
     let number = ours.as_raw_fd();
     let copied = ours.try_clone().expect("a descriptor");
@@ -54,7 +54,7 @@ fn a_closed_descriptor_is_of_its_next_owner() {
 }
 
 #[test]
-fn a_child_leaves_the_file_alone_that_has_the_number_of_its_parents_descriptor() {
+fn a_child_does_not_close_a_file_that_reuses_a_descriptor_number() {
     let ours = ForkClosed::new(File::open("/dev/null").expect("it is there"));
     let number = ours.as_raw_fd();
     assert!(in_child(move || {
@@ -77,7 +77,7 @@ fn a_child_has_another_generation() {
 }
 
 #[test]
-fn a_dropped_socket_ends_for_its_peer_although_a_copy_is_held() {
+fn a_dropped_socket_ends_for_its_peer_even_if_a_copy_is_open() {
     let listener = Socket::new(TcpListener::bind("127.0.0.1:0").expect("a port"));
     let address = listener.local_addr().expect("bound");
     let mut peer = TcpStream::connect(address).expect("a listener");
@@ -94,7 +94,7 @@ fn a_dropped_socket_ends_for_its_peer_although_a_copy_is_held() {
 }
 
 #[test]
-fn a_childs_copy_of_a_pipe_does_not_keep_it_open() {
+fn the_copy_of_a_pipe_in_a_child_does_not_keep_it_open() {
     let (mut reading, writing) = pipe().expect("a pipe");
     let writing = ForkClosed::new(writing);
     let (mut gate, release) = pipe().expect("a pipe");

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_batch_has_are_refused() {
+    fn impossible_lengths_of_a_batch_are_rejected() {
         for length in [i32::MIN, -1, 0, 48] {
             assert_eq!(Batch::split(&header(length, 2)), Err(BatchError::Size(length)));
         }
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_batch_tells_how_much_is_missing() {
+    fn incomplete_batch_error_contains_the_needed_bytes() {
         let bytes = header(100, 2);
         let error = BatchError::Incomplete { needed: 112, have: 61 };
         assert_eq!(Batch::split(&bytes), Err(error));

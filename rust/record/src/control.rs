@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_come_back_as_written() {
+    fn markers_round_trip() {
         for committed in [false, true] {
             let marker = EndTransactionMarker { committed, coordinator_epoch: 7 };
             let read = EndTransactionMarker::from_record(&marker.key(), &marker.value());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn short_negative_and_other_records_are_no_markers() {
+    fn short_negative_and_other_records_are_not_markers() {
         let value = [0, 0, 0, 0, 0, 1];
         assert_eq!(EndTransactionMarker::from_record(&[0, 0, 0], &value), None);
         assert_eq!(EndTransactionMarker::from_record(&[0, 0, 0, 2], &value), None);

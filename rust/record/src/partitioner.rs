@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn murmur2_gives_what_kafka_gives() {
+    fn murmur2_equals_that_of_kafka() {
         for (key, hash) in [
             ("", 275_646_681),
             ("21", -973_932_308),

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_keeps_offsets_and_fields_in_every_codec() {
+    fn retained_records_keep_offsets_and_fields_in_every_codec() {
         for codec in Compression::ALL {
             let bytes = batch_of(codec);
             let (before, _) = Batch::split(&bytes).unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_horizon_takes_the_base_timestamp_and_stays() {
+    fn a_horizon_replaces_the_base_timestamp_and_stays() {
         let bytes = batch_of(Compression::None);
         let (before, _) = Batch::split(&bytes).unwrap();
         let horizon = |ms| Retention { delete_horizon_ms: Some(ms), level: None };
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_batch_tells_of_its_producer_only() {
+    fn an_empty_batch_keeps_only_its_producer_and_offsets() {
         for codec in Compression::ALL {
             let bytes = retained(
                 &batch_of(codec),

@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_read_and_has_its_size(value: i64, short: i32) {
+        fn varints_round_trip_with_their_size(value: i64, short: i32) {
             let mut out = Vec::new();
             put(&mut out, value);
             prop_assert_eq!(out.len(), size(value));

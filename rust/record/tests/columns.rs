@@ -67,7 +67,7 @@ fn back(table: &RecordBatch, options: BatchOptions) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn columns_and_views_give_the_batch_back(
+    fn columns_and_views_round_trip_to_the_same_batch(
         records in vec(record(), 1..20),
         compression in proptest::sample::select(&Compression::ALL[..]),
         base_offset in 0..i64::MAX - 100,
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn only_wanted_offsets_and_batches_are_taken() {
+fn only_requested_offsets_and_batches_are_returned() {
     let some = |count| vec![(5, None, Some(vec![1]), vec![]); count];
     let mut bytes = build(Compression::None, 10, &some(5));
     bytes.extend(build(Compression::Lz4, 15, &some(5)));
@@ -124,7 +124,7 @@ fn views_share_the_buffer_and_keep_it_alive() {
 }
 
 #[test]
-fn kafkas_logs_come_back_as_their_own_bytes() {
+fn logs_of_kafka_round_trip_to_the_same_bytes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     for batch in batches(&std::fs::read(folder.join("codec-none-0.log")).unwrap()) {
         let batch = batch.unwrap();
@@ -140,7 +140,7 @@ fn kafkas_logs_come_back_as_their_own_bytes() {
 }
 
 #[test]
-fn header_keys_that_are_no_text_are_replaced_as_in_java() {
+fn header_keys_that_are_not_utf8_are_replaced_as_in_java() {
     let mut builder = BatchBuilder::default();
     builder.append(0, None, None, &[(&[0xff, b'a'], None)]).unwrap();
     let mut bytes = Vec::new();
@@ -155,7 +155,7 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 }
 
 #[test]
-fn text_and_any_time_unit_are_taken_and_what_is_missing_is_filled() {
+fn text_and_any_time_unit_are_accepted_and_missing_values_are_filled() {
     let rows = table(vec![
         ("key", Arc::new(LargeStringArray::from(vec![Some("k"), None]))),
         ("value", Arc::new(StringViewArray::from(vec!["v", "a text longer than a view"]))),
@@ -178,7 +178,7 @@ fn text_and_any_time_unit_are_taken_and_what_is_missing_is_filled() {
 }
 
 #[test]
-fn columns_of_other_types_and_missing_values_are_refused() {
+fn columns_of_other_types_and_missing_values_are_rejected() {
     let numbers: ArrayRef = Arc::new(arrow_array::Int32Array::from(vec![1]));
     let text: ArrayRef = Arc::new(LargeStringArray::from(vec!["v"]));
     let missing = Rows::new(&table(vec![("key", text.clone())])).unwrap_err();

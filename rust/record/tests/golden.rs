@@ -84,7 +84,7 @@ fn record_line(batch: Batch<'_>, record: &Record<'_>) -> String {
 }
 
 #[test]
-fn every_batch_and_record_is_what_kafka_reads() {
+fn every_batch_and_record_is_read_as_by_kafka() {
     for name in NAMES {
         let bytes = data(name, "log");
         let mut found = String::new();
@@ -108,7 +108,7 @@ fn every_batch_and_record_is_what_kafka_reads() {
 }
 
 #[test]
-fn uncompressed_batches_built_anew_are_kafkas_bytes() {
+fn rebuilt_uncompressed_batches_equal_those_of_kafka() {
     for name in ["codec-none-0", "transactions-0"] {
         for batch in batches(&data(name, "log")) {
             let batch = batch.unwrap();

@@ -55,7 +55,7 @@ fn fault(bytes: &[u8]) -> (usize, RecordError) {
 }
 
 #[test]
-fn count_that_is_not_that_of_the_records_is_refused() {
+fn wrong_record_count_is_rejected() {
     let count = |count: i32| fault(&patched(COUNT_AT, &count.to_be_bytes()));
     assert_eq!(count(-1), (0, RecordError::NegativeCount(-1)));
     assert_eq!(count(4), (3, RecordError::TooFew { expected: 4, found: 3 }));
@@ -65,7 +65,7 @@ fn count_that_is_not_that_of_the_records_is_refused() {
 }
 
 #[test]
-fn offsets_outside_of_the_batch_are_refused() {
+fn offsets_outside_the_batch_are_rejected() {
     let bytes = patched(LAST_OFFSET_DELTA_AT, &1_i32.to_be_bytes());
     assert_eq!(fault(&bytes), (2, RecordError::OffsetDelta(2)));
     let bytes = patched(0, &i64::MAX.to_be_bytes());
@@ -76,13 +76,13 @@ fn offsets_outside_of_the_batch_are_refused() {
 }
 
 #[test]
-fn timestamps_that_overflow_are_refused() {
+fn timestamps_that_overflow_are_rejected() {
     let bytes = patched(BASE_TIMESTAMP_AT, &i64::MAX.to_be_bytes());
     assert_eq!(fault(&bytes), (1, RecordError::Timestamp(1)));
 }
 
 #[test]
-fn codecs_not_given_out_are_refused() {
+fn unknown_codecs_are_rejected() {
     for id in 5..8_u8 {
         let bytes = patched(ATTRIBUTES_AT + 1, &[id]);
         assert!(matches!(fault(&bytes), (0, RecordError::UnknownCompression(_))));
@@ -90,7 +90,7 @@ fn codecs_not_given_out_are_refused() {
 }
 
 #[test]
-fn lengths_of_fields_that_do_not_fit_are_refused() {
+fn lengths_of_fields_that_do_not_fit_are_rejected() {
     // Attributes, timestamp and offset delta, then key, value, header count.
     let good = [0, 0, 0, 1, 1, 0];
     assert!(Batch::split(&with_record(&good)).unwrap().0.records_count() == 1);
@@ -119,7 +119,7 @@ fn lengths_of_fields_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn sizes_of_records_that_do_not_fit_are_refused() {
+fn sizes_of_records_that_do_not_fit_are_rejected() {
     for size in [1, 0x7f, 0x3e] {
         let bytes = patched(HEADER_SIZE, &[size]);
         assert_eq!(fault(&bytes), (0, RecordError::Size(0)), "{size}");
@@ -183,7 +183,7 @@ fn refused(codec: Compression, input: &[u8]) -> CompressionError {
 }
 
 #[test]
-fn claims_of_snappy_are_not_believed() {
+fn sizes_declared_by_snappy_are_not_trusted() {
     // A length of 2^32-1 in a block of 8 bytes, bare and framed.
     let claim = [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0];
     let codec = Compression::Snappy;
@@ -204,7 +204,7 @@ fn claims_of_snappy_are_not_believed() {
 }
 
 #[test]
-fn windows_and_dictionaries_of_zstd_are_refused() {
+fn windows_and_dictionaries_of_zstd_are_rejected() {
     let codec = Compression::Zstd;
     let frame = |header: &[u8]| {
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd];
@@ -219,7 +219,7 @@ fn windows_and_dictionaries_of_zstd_are_refused() {
 }
 
 #[test]
-fn zstd_frames_may_follow_one_another_and_be_skipped() {
+fn zstd_frames_may_be_concatenated_and_skipped() {
     let mut input = Vec::new();
     compress(Compression::Zstd, None, b"one", &mut input).unwrap();
     input.extend_from_slice(&[0x5a, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9]);
@@ -230,7 +230,7 @@ fn zstd_frames_may_follow_one_another_and_be_skipped() {
 }
 
 #[test]
-fn gzip_members_may_follow_one_another_with_every_optional_field() {
+fn gzip_members_may_be_concatenated_with_every_optional_field() {
     let mut member = Vec::new();
     compress(Compression::Gzip, None, b"one", &mut member).unwrap();
     let mut input = member.clone();
@@ -244,7 +244,7 @@ fn gzip_members_may_follow_one_another_with_every_optional_field() {
 }
 
 #[test]
-fn snappy_is_read_bare_and_in_concatenated_framings() {
+fn snappy_is_read_raw_and_in_concatenated_framings() {
     let bare = snap::raw::Encoder::new().compress_vec(b"bare").unwrap();
     let mut out = Vec::new();
     decompress(Compression::Snappy, &bare, &mut out, Limits::default()).unwrap();
@@ -280,7 +280,7 @@ fn lz4_frames_are_read_with_sizes_and_checksums_and_written_for_any_reader() {
 }
 
 #[test]
-fn an_announced_lz4_content_checksum_must_be_there_but_may_be_wrong() {
+fn a_declared_lz4_content_checksum_must_exist_but_may_be_wrong() {
     use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
     use std::io::Write;
     let info = FrameInfo::new().block_mode(BlockMode::Independent).content_checksum(true);
@@ -298,7 +298,7 @@ fn an_announced_lz4_content_checksum_must_be_there_but_may_be_wrong() {
 }
 
 #[test]
-fn lz4_frames_that_java_cannot_read_are_refused() {
+fn lz4_frames_that_java_cannot_read_are_rejected() {
     use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
     use std::io::Write;
     let info = FrameInfo::new().block_mode(BlockMode::Linked);
@@ -312,7 +312,7 @@ fn lz4_frames_that_java_cannot_read_are_refused() {
 }
 
 #[test]
-fn truncation_anywhere_is_an_error_or_gives_a_beginning() {
+fn truncation_anywhere_is_an_error_or_gives_a_prefix() {
     let input = b"some text that repeats, some text that repeats".repeat(9);
     for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
         let mut packed = Vec::new();

@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn any_offsets_give_as_many_rows_or_the_first_that_is_wrong(
+    fn any_offsets_give_all_rows_or_the_first_wrong_one(
         offsets in vec(prop_oneof![9 => 0..40_i32, 1 => any::<i32>()], 1..40),
         is_sorted in any::<bool>(),
         data in vec(any::<u8>(), 0..40),
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn any_view_lies_in_its_buffer_or_is_an_error(
+    fn any_view_points_into_its_buffer_or_is_an_error(
         view in any::<[u8; 16]>(), size in -2..40_i32, buffer in -1..3_i32, start in -2..40_i32,
     ) {
         let mut view = view;
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn rows_of_many_columns_are_framed_one_after_the_other(
+    fn rows_of_many_columns_are_framed_sequentially(
         rows in vec((proptest::option::of(vec(any::<u8>(), 0..20)), any::<i64>()), 0..40),
         seed in any::<u32>(),
     ) {
@@ -176,7 +176,7 @@ fn numbers_are_hashed_big_endian() {
 }
 
 #[test]
-fn columns_of_other_lengths_and_none_at_all() {
+fn columns_of_different_lengths_are_rejected_and_no_columns_give_no_rows() {
     let one = Column::new(1, None, Values::Fixed(0, &[])).unwrap();
     let two = Column::new(2, None, Values::Fixed(0, &[])).unwrap();
     assert_eq!(fingerprints(&[one.clone(), two], 0), Err(KernelError::Lengths(1, 2)));

@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reader_with_a_window_finds_the_same(style in styles(), rows in rows()) {
+    fn a_reader_with_a_window_finds_the_same_records(style in styles(), rows in rows()) {
         let bytes = message_set(style, &rows);
         let (mut window, mut found) = (Window::new(1 << 20), Vec::new());
         for batch in batches(&bytes).flatten() {
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn no_changed_byte_goes_unnoticed(
+    fn every_changed_byte_is_detected(
         style in styles(), rows in rows(), at in any::<prop::sample::Index>(), bit in 0..8_u8,
     ) {
         let mut bytes = message_set(style, &rows);
@@ -153,7 +153,7 @@ fn message(magic: i8, offset: i64, attributes: u8) -> Vec<u8> {
 }
 
 #[test]
-fn sets_that_no_broker_stored_are_rejected() {
+fn sets_that_no_broker_could_store_are_rejected() {
     let two = [message(1, 0, 0), message(1, 1, 0)].concat();
     let cases: [(&str, Vec<u8>); 8] = [
         ("holds no messages", wrapper(1, 3, &[])),
@@ -181,7 +181,7 @@ fn sets_that_no_broker_stored_are_rejected() {
 }
 
 #[test]
-fn a_producer_cannot_send_them() {
+fn a_producer_cannot_send_legacy_sets() {
     for magic in [0, 1] {
         let bytes = message(magic, 0, 0);
         let error = Batch::split_v2(&bytes).unwrap_err();

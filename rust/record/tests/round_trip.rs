@@ -60,7 +60,7 @@ fn codec() -> impl Strategy<Value = Compression> {
 
 proptest! {
     #[test]
-    fn records_built_are_the_records_read(
+    fn built_records_are_read_unchanged(
         compression in codec(),
         records in vec(record(), 1..20),
         base_offset in 0..i64::MAX - 100,
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_compressed_are_the_bytes_decompressed(
+    fn compressed_bytes_decompress_unchanged(
         codec in codec(),
         seed in vec(any::<u8>(), 0..1000),
         repeats in 1..300_usize,
@@ -141,7 +141,7 @@ fn every_level_of_every_codec_is_read() {
 }
 
 #[test]
-fn a_higher_level_packs_closer() {
+fn a_higher_level_compresses_better() {
     let input: Vec<u8> = (0..20_000_u32).flat_map(|at| (at * at % 977).to_be_bytes()).collect();
     let size = |codec, level| {
         let mut packed = Vec::new();
@@ -156,7 +156,7 @@ fn a_higher_level_packs_closer() {
 }
 
 #[test]
-fn failed_build_leaves_builder_and_output_as_they_were() {
+fn failed_build_does_not_change_the_builder_or_its_output() {
     let mut builder = BatchBuilder::default();
     let mut out = vec![7];
     assert_eq!(builder.build(&mut out), Err(BuildError::Empty));
@@ -185,7 +185,7 @@ fn levels(codec: Compression) -> Vec<Option<i32>> {
 }
 
 #[test]
-fn a_batch_that_is_compressed_early_has_the_same_records() {
+fn a_batch_compressed_early_has_the_same_records() {
     let records = large();
     let mut builder = BatchBuilder::default();
     for compression in Compression::ALL {
@@ -208,7 +208,7 @@ fn a_batch_that_is_compressed_early_has_the_same_records() {
 }
 
 #[test]
-fn a_batch_that_is_compressed_early_is_given_up_above_its_bound() {
+fn a_batch_compressed_early_fails_above_its_bound() {
     for compression in Compression::ALL {
         let mut builder =
             BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
@@ -226,7 +226,7 @@ fn a_batch_that_is_compressed_early_is_given_up_above_its_bound() {
 }
 
 #[test]
-fn timestamps_too_far_apart_are_refused() {
+fn timestamps_too_far_apart_are_rejected() {
     let mut builder = BatchBuilder::default();
     builder.append(-2, None, None, &[]).unwrap();
     assert_eq!(builder.append(i64::MAX, None, None, &[]), Err(BuildError::Timestamp));
@@ -234,7 +234,7 @@ fn timestamps_too_far_apart_are_refused() {
 }
 
 #[test]
-fn stamping_keeps_the_crc_valid_and_offsets_are_outside_of_it() {
+fn stamping_keeps_the_crc_valid_because_offsets_are_outside_it() {
     let records = vec![(5, None, Some(vec![1]), vec![]), (3, Some(vec![2]), None, vec![])];
     let mut bytes = build(BatchOptions::default(), &records);
     let mut batch = BatchMut::new(&mut bytes).unwrap();

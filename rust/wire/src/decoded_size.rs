@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_count_and_not_their_bytes() {
+    fn elements_count_instead_of_their_bytes() {
         let size = |count| decoded_size(ApiKey::CREATE_TOPICS, 4, &create_topics(count)).unwrap();
         let of_one = size(1) - size(0);
         assert!(of_one > 10 * 16, "{of_one}");

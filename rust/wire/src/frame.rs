@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_header_is_an_error() {
+    fn a_truncated_header_is_an_error() {
         let frame = [0, 18, 0, 3, 0, 0, 0, 5, 0, 2, b'm', b'e', 0];
         for end in 0..frame.len() {
             assert!(RequestHeader::decode(&frame[..end]).is_err());

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_read_as_protobuf_writes_them() {
+    fn varints_are_read_as_protobuf_writes_them() {
         for (bytes, value) in [
             (&[0][..], 0),
             (&[0x7f], 127),
@@ -350,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn varints_over_their_width_are_refused() {
+    fn varints_over_their_width_are_rejected() {
         for bytes in [&[0xff; 6][..], &[0x80; 11], &[0xff, 0xff, 0xff, 0xff, 0x10]] {
             assert_eq!(reader(bytes).uvarint(), Err(DecodeError::VarintTooLong { position: 0 }));
         }
     }
 
     #[test]
-    fn lengths_beyond_the_end_are_refused_before_anything_is_taken() {
+    fn lengths_beyond_the_end_are_rejected_before_any_allocation() {
         let mut compact = reader(&[0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2]);
         assert!(matches!(compact.length(), Err(DecodeError::Truncated { remaining: 2, .. })));
         let mut plain = Reader::new(&[0x7f, 0xff, 0xff, 0xff, 1], 0, false);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_must_grow_and_take_their_size() {
+    fn tags_must_increase_and_match_their_size() {
         let skip = |_: u32, _: &mut Reader<'_>| Ok::<_, DecodeError>(false);
         assert!(reader(&[2, 0, 1, 9, 1, 0]).tagged_fields(skip).is_ok());
         let error = reader(&[2, 1, 0, 1, 0]).tagged_fields(skip);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_are_not_utf8_read_as_the_replacement_character() {
+    fn strings_that_are_not_utf8_get_the_replacement_character() {
         assert_eq!(reader(&[3, 0xff, 0xfe]).string(), Ok(Some("\u{FFFD}")));
     }
 }

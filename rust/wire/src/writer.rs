@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn room_keeps_its_place_and_counts_and_a_whole_message_refuses_it() {
+    fn reserved_space_keeps_its_position_and_a_whole_message_rejects_it() {
         let mut chunks = Chunks::new();
         chunks.put(b"head");
         chunks.put_room(7).unwrap();

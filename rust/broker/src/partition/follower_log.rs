@@ -533,8 +533,7 @@ mod tests {
 
     /// contract/replication.md#18, #19.
     #[test]
-    fn records_are_appended_unchanged_and_the_high_watermark_of_the_leader_is_used_within_the_log()
-    {
+    fn records_are_appended_unchanged_and_the_high_watermark_follows_the_leader() {
         let (_broker, partition) = follower();
         assert_eq!(append(&partition, 3, (0, 2), 5), Ok(at(1, 2)));
         assert_eq!(partition.high_watermark(), 1);

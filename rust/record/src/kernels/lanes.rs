@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_every_size_hash_as_one_by_one() {
+    fn keys_of_every_size_hash_as_if_hashed_one_by_one() {
         // Sizes 0 to 40 in an order that mixes them, from every distance to the start of the data.
         let data: Vec<u8> = (0..2000_u32).map(|byte| ((byte * 167) >> 3) as u8).collect();
         for lead in 0..9 {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn without_vector_instructions_hashes_are_the_same() {
+    fn without_vector_instructions_the_hashes_are_the_same() {
         let data: Vec<u8> = (0..200).collect();
         let offsets: Vec<_> = (0..67_u16).map(|row| (row * 3).to_be_bytes()).collect();
         let (mut plain, mut fast) = (Vec::new(), Vec::new());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wrong_offset_is_named_by_its_row() {
+    fn the_first_wrong_offset_is_reported_by_its_row() {
         let data = [0; 100];
         for wrong in [0, 1, 900, 1023, 1024, 1500, 2000] {
             let mut offsets: Vec<_> = (0..2002_u16).map(|row| (row / 25).to_be_bytes()).collect();

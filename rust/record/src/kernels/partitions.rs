@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remainder_is_that_of_a_division() {
+    fn remainder_equals_that_of_a_division() {
         let edges = [0, 1, 2, 3, 7, 12, 1000, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, u32::MAX];
         for divisor in edges.into_iter().filter_map(NonZero::new) {
             for value in edges {

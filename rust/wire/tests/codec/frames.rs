@@ -19,7 +19,7 @@ fn recode(api_key: ApiKey, is_request: bool, version: i16, body: &[u8]) -> Vec<u
 }
 
 #[test]
-fn every_recorded_frame_encodes_to_the_bytes_it_was_decoded_from() {
+fn every_recorded_frame_is_encoded_to_the_same_bytes() {
     let frames = golden::frames();
     assert_eq!(frames.len(), 1300);
     let mut compared = 0;
@@ -38,7 +38,7 @@ fn every_recorded_frame_encodes_to_the_bytes_it_was_decoded_from() {
 }
 
 #[test]
-fn recorded_hot_frames_encode_to_the_bytes_they_were_decoded_from() {
+fn recorded_hot_frames_are_encoded_to_the_same_bytes() {
     let mut compared = 0;
     for frame in golden::frames() {
         let version = frame.body_version();

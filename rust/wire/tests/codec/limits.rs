@@ -41,7 +41,7 @@ fn read_both_ways(bytes: Vec<u8>) -> Result<(), DecodeError> {
 
 /// `MessageUtil.MAX_ARRAY_LENGTH` and `MAX_TAGGED_FIELD_COUNT` of Kafka 4.4.
 #[test]
-fn a_message_at_the_limits_of_kafka_is_read_and_one_beyond_is_not() {
+fn a_message_at_the_limits_of_kafka_is_read_and_one_beyond_them_is_not() {
     assert_eq!(read_both_ways(metadata(&vec![0; 1_000_000])), Ok(()));
     let longer = DecodeError::ListTooLong { length: 1_000_001, max: 1_000_000 };
     assert_eq!(read_both_ways(metadata(&vec![0; 1_000_001])), Err(longer));
@@ -125,7 +125,7 @@ fn garbage(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn garbage_announces_and_makes_no_more_elements_than_it_has_bytes() {
+fn garbage_declares_and_creates_no_more_elements_than_it_has_bytes() {
     repeat(|random| {
         let message = messages()[random.below(messages().len())];
         let (first, last) = (message.versions.0, message.versions.1);

@@ -81,7 +81,7 @@ fn encode(plan: &Plan, value: &Value) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_was_written_reads_back_and_bytes_behind_it_are_ignored(
+    fn encoded_messages_round_trip_and_trailing_bytes_are_ignored(
         (message, plan, value) in any_message(),
         left_over in vec(any::<u8>(), 0..4),
     ) {
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_message_never_reads((message, plan, value) in any_message(), cut in 0.0..1.0) {
+    fn a_truncated_message_is_never_read((message, plan, value) in any_message(), cut in 0.0..1.0) {
         let bytes = encode(plan, &value);
         let end = (cut * bytes.len() as f64) as usize;
         if end < bytes.len() {
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn hot_messages_write_what_the_tables_write((message, plan, value) in any_hot_message()) {
+    fn hot_messages_encode_the_same_bytes_as_the_tables((message, plan, value) in any_hot_message()) {
         let is_request = message.kind == Kind::Request;
         let bytes = encode(plan, &value).into();
         let key = ApiKey(message.api_key);

@@ -116,7 +116,7 @@ fn damaged(bytes: &mut Vec<u8>, (patches, cut): &(Vec<(usize, u8)>, usize)) {
 
 proptest! {
     #[test]
-    fn damaged_records_read_in_pieces_as_they_do_as_a_whole(
+    fn damaged_records_read_the_same_in_pieces_and_as_a_whole(
         records in records(),
         codec in codec(),
         damage in damage(),
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_compression_reads_in_pieces_as_it_does_as_a_whole(
+    fn damaged_compression_reads_the_same_in_pieces_and_as_a_whole(
         records in records(),
         codec in codec(),
         damage in damage(),
@@ -186,7 +186,7 @@ fn zstd_streams_frames_larger_than_the_window() {
 }
 
 #[test]
-fn codecs_that_need_more_than_the_window_say_so() {
+fn codecs_that_need_more_than_the_window_return_an_error() {
     let payload = vec![7; 3 << 20];
     let bare = snap::raw::Encoder::new().compress_vec(&payload).unwrap();
     let mut wide = Vec::new();
@@ -204,7 +204,7 @@ fn codecs_that_need_more_than_the_window_say_so() {
 }
 
 #[test]
-fn output_above_the_limits_is_too_large_in_pieces_too() {
+fn output_above_the_limits_is_too_large_when_read_in_pieces() {
     let template = uncompressed(&[(0, None, Vec::new(), 0)]);
     for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4] {
         let mut packed = Vec::new();

@@ -178,7 +178,7 @@ fn a_higher_sequence_is_not_appended_before_the_lowest_one_seen() {
 
 /// contract/kafka.md#16.
 #[test]
-fn a_producer_without_state_starts_at_sequence_0_if_its_epoch_rises_with_each_transaction() {
+fn a_producer_without_state_starts_at_sequence_0_if_each_transaction_has_a_new_epoch() {
     for (version, code) in [(11, 0), (12, 45)] {
         let broker = broker();
         let waiting = held(produce(&broker, version, &[(0, &records(0, 7))]));
