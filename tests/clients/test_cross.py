@@ -62,7 +62,7 @@ def written(request: pytest.FixtureRequest, bootstrap: str) -> Client:
 
 @pytest.mark.interval
 @pytest.mark.parametrize("reader", BY_NAME)
-def test_every_client_reads_what_every_client_wrote(
+def test_every_client_reads_records_of_every_client(
     written: Client, reader: Client, bootstrap: str
 ) -> None:
     # A Java reader costs a process of a second per topic. One codec each way is enough for it,

@@ -88,7 +88,7 @@ def without_group_defaults(text: str) -> str:
 
 
 @pytest.mark.parametrize("entity", ENTITIES)
-def test_an_entity_is_described_as_by_kafka(both: Both, entity: str) -> None:
+def test_entity_is_described_as_by_kafka(both: Both, entity: str) -> None:
     ours, kafka = both.configs("--describe", *entity_of(entity))
     assert without_group_defaults(ours) == kafka
 

@@ -104,7 +104,7 @@ def poll_until_owned(consumer: Consumer, count: int) -> None:
         consumer.poll(POLL_S)
 
 
-def test_librdkafka_goes_on_behind_what_it_committed(
+def test_librdkafka_continues_after_its_committed_offsets(
     topic: str, kafka_bootstrap_servers: str
 ) -> None:
     with confluent(kafka_bootstrap_servers, topic) as consumer:
@@ -117,7 +117,7 @@ def test_librdkafka_goes_on_behind_what_it_committed(
         assert sorted(map(int, seen.values())) == list(range(RECORDS, RECORDS + 6))
 
 
-def test_a_static_librdkafka_member_comes_back_without_a_rebalance(
+def test_static_librdkafka_member_returns_without_a_rebalance(
     topic: str, kafka_bootstrap_servers: str
 ) -> None:
     # The first member may read before the second one has joined.
@@ -133,7 +133,9 @@ def test_a_static_librdkafka_member_comes_back_without_a_rebalance(
             assert sorted(part.partition for part in stays.assignment()) == before
 
 
-def test_kafka_python_shares_commits_and_goes_on(topic: str, kafka_bootstrap_servers: str) -> None:
+def test_kafka_python_shares_commits_and_continues(
+    topic: str, kafka_bootstrap_servers: str
+) -> None:
     import kafka
 
     def values(count: int) -> list[int]:
@@ -164,7 +166,7 @@ def test_kafka_python_shares_commits_and_goes_on(topic: str, kafka_bootstrap_ser
     assert values(6) == list(range(RECORDS, RECORDS + 6))
 
 
-def test_aiokafka_shares_commits_and_goes_on(topic: str, kafka_bootstrap_servers: str) -> None:
+def test_aiokafka_shares_commits_and_continues(topic: str, kafka_bootstrap_servers: str) -> None:
     from aiokafka import AIOKafkaConsumer
 
     async def values(count: int) -> list[int]:
@@ -191,7 +193,7 @@ def test_aiokafka_shares_commits_and_goes_on(topic: str, kafka_bootstrap_servers
     assert asyncio.run(values(6)) == list(range(RECORDS, RECORDS + 6))
 
 
-def test_groups_and_offsets_are_back_after_a_restart(serve: Serve, tmp_path: Path) -> None:
+def test_groups_and_offsets_survive_a_restart(serve: Serve, tmp_path: Path) -> None:
     offsets = [TopicPartition("orders", index, 10 + index) for index in range(3)]
     for _ in range(3):
         with serve(tmp_path, config={"num.partitions": 3}) as broker:

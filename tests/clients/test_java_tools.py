@@ -136,7 +136,7 @@ def test_quotas_and_scram_credentials_of_a_user_are_described(bootstrap: str) ->
     assert "SCRAM-SHA-256=iterations=8192" in described
 
 
-def test_broker_api_versions_lists_what_we_advertise(bootstrap: str) -> None:
+def test_broker_api_versions_lists_the_advertised_versions(bootstrap: str) -> None:
     listed = tool("BrokerApiVersionsCommand", bootstrap)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", listed)
     assert re.search(r"ConsumerGroupHeartbeat\(68\): 0 to 1 \[usable: 1\]", listed)

@@ -114,7 +114,7 @@ def bootstrap(serve: Serve) -> Iterator[str]:
 # a group, too.
 @pytest.mark.interval
 @pytest.mark.parametrize(("strategy", "count"), [("cooperative-sticky", 1), ("range", 2)])
-def test_a_group_goes_over_to_the_other_protocol_and_back(
+def test_group_migrates_to_the_other_protocol_and_back(
     bootstrap: str, strategy: str, count: int
 ) -> None:
     topic = f"orders-{strategy}"

@@ -29,7 +29,7 @@ def expected() -> dict[bytes, int]:
 
 
 @pytest.mark.jvm
-def test_java_places_keys_as_our_kernel_does(bootstrap: str) -> None:
+def test_java_partitions_keys_as_our_kernel_does(bootstrap: str) -> None:
     import base64
 
     lines = "\n".join(f"-\t-\t{base64.b64encode(key).decode()}\t-" for key in KEYS)
@@ -40,7 +40,7 @@ def test_java_places_keys_as_our_kernel_does(bootstrap: str) -> None:
     assert dict(zip(KEYS, placed, strict=True)) == expected()
 
 
-def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
+def test_kafka_python_partitions_keys_as_our_kernel_does(bootstrap: str) -> None:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(bootstrap_servers=bootstrap)
@@ -62,7 +62,7 @@ def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
         ("fnv1a_random", "fnv1a", [b"", *KEYS]),
     ],
 )
-def test_librdkafka_places_keys_as_our_kernel_does(
+def test_librdkafka_partitions_keys_as_our_kernel_does(
     bootstrap: str, theirs: str, ours: Partitioner, keys: list[bytes]
 ) -> None:
     from confluent_kafka import Producer

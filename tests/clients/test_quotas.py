@@ -81,9 +81,7 @@ def bootstrap(serve: Serve) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("verb", "key"), [("produce", PRODUCER), ("consume", CONSUMER)])
-def test_a_client_over_its_rate_is_slowed_down_and_no_other(
-    bootstrap: str, verb: str, key: str
-) -> None:
+def test_only_the_client_over_its_rate_is_throttled(bootstrap: str, verb: str, key: str) -> None:
     limit(bootstrap, f"slow-{key}", key)
     slow, other = Client(bootstrap, f"slow-{key}"), Client(bootstrap, f"other-{key}")
     other.produce(key)
@@ -94,7 +92,7 @@ def test_a_client_over_its_rate_is_slowed_down_and_no_other(
     assert other.throttled_s == []
 
 
-def test_a_limit_holds_after_a_restart(serve: Serve, tmp_path: Path) -> None:
+def test_limit_holds_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     with serve(tmp_path, config=WINDOWS) as broker:
         limit(broker.bootstrap_servers, "slow", PRODUCER)
     with serve(tmp_path, config=WINDOWS) as broker:

@@ -70,7 +70,7 @@ def cluster(data: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.one_broker("starts three of its own")
-def test_kafkas_tool_throttles_a_move_and_lifts_that_when_it_is_over(
+def test_tool_of_kafka_throttles_a_move_and_removes_the_throttle_afterwards(
     cluster: Cluster, data: Path, tmp_path: Path
 ) -> None:
     slow = Reassignment(cluster, tmp_path, "slow")

@@ -46,7 +46,7 @@ def write(producer: Producer, topic: str, value: bytes) -> None:
 
 
 @pytest.mark.interval
-def test_only_what_is_committed_is_read(kafka_bootstrap_servers: str, kafka_topic: str) -> None:
+def test_only_committed_records_are_read(kafka_bootstrap_servers: str, kafka_topic: str) -> None:
     bootstrap, topic = kafka_bootstrap_servers, kafka_topic
     producer = transactional(bootstrap, topic)
     for value, commits in ((b"a", True), (b"b", False), (b"c", True)):
@@ -92,7 +92,7 @@ def test_an_abandoned_transaction_is_aborted_after_its_timeout(
         assert time.monotonic() < deadline, "the last stable offset does not move"
 
 
-def test_what_is_read_is_committed_with_what_is_written(
+def test_read_offsets_are_committed_with_written_records(
     kafka_bootstrap_servers: str, kafka_topic: str
 ) -> None:
     bootstrap, topic = kafka_bootstrap_servers, kafka_topic

@@ -82,7 +82,7 @@ def started(static: dict[str, str]) -> BrokerConfigs | None:
 @pytest.mark.parametrize("name", BROKERS)
 @settings(max_examples=8)
 @given(data=st.data())
-def test_a_broker_setting_that_is_taken_can_be_used(
+def test_accepted_broker_setting_is_usable(
     core: _core.Core, name: str, data: st.DataObject
 ) -> None:
     text = data.draw(texts(BROKERS[name]))
@@ -95,7 +95,7 @@ def test_a_broker_setting_that_is_taken_can_be_used(
 
 @settings(max_examples=300)
 @given(layer(list(BROKERS.values())), layer(list(BROKERS.values())), layer(list(BROKERS.values())))
-def test_layers_that_are_stored_always_give_settings_that_can_be_used(
+def test_stored_layers_always_give_usable_settings(
     core: _core.Core, static: dict[str, str], of_all: dict[str, str], of_one: dict[str, str]
 ) -> None:
     configs = (started(static) or BrokerConfigs()).with_dynamic(of_all, of_one)
@@ -108,9 +108,7 @@ def test_layers_that_are_stored_always_give_settings_that_can_be_used(
 @pytest.mark.parametrize("name", TOPICS)
 @settings(max_examples=8)
 @given(data=st.data())
-def test_a_topic_setting_that_is_taken_can_be_used(
-    core: _core.Core, name: str, data: st.DataObject
-) -> None:
+def test_accepted_topic_setting_is_usable(core: _core.Core, name: str, data: st.DataObject) -> None:
     overrides = {name: data.draw(texts(TOPICS[name]))}
     canonical = canonical_overrides(overrides)
     assert refusals(core, BrokerConfigs(), canonical) == []

@@ -24,7 +24,7 @@ def shown(layers: BrokerConfigs, name: str) -> list[tuple[str, str | None, int]]
     return [(v.name, v.value, v.source) for v in layers.broker_synonyms(name)]
 
 
-def test_altered_for_this_broker_beats_cluster_beats_given_beats_default() -> None:
+def test_setting_of_this_broker_beats_cluster_beats_given_beats_default() -> None:
     layers = BrokerConfigs({"log.retention.hours": "1"}).with_dynamic(
         broker={"log.retention.ms": "99"}, cluster_default={"log.retention.ms": "7654321"}
     )
@@ -39,7 +39,7 @@ def test_altered_for_this_broker_beats_cluster_beats_given_beats_default() -> No
     assert layers.topic_value("retention.ms", {"retention.ms": " 5 "}) == "5"
 
 
-def test_a_name_that_nobody_set_shows_no_value_of_its_relatives() -> None:
+def test_unset_name_shows_no_value_of_its_synonyms() -> None:
     assert shown(BrokerConfigs(), "log.retention.ms") == []
     assert shown(BrokerConfigs(), "log.retention.hours") == [("log.retention.hours", "168", 5)]
 
@@ -51,12 +51,12 @@ def test_topic_defaults_are_converted_from_hours_and_minutes() -> None:
     assert given.log_defaults()["segment.jitter.ms"] == "3600000"
 
 
-def test_core_is_told_every_topic_default() -> None:
+def test_core_gets_every_topic_default() -> None:
     defaults = BrokerConfigs().log_defaults()
     assert set(defaults) == set(topic_settings()) - {"internal.segment.bytes"}
 
 
-def test_core_is_told_how_long_a_follower_may_be_silent() -> None:
+def test_core_gets_the_maximum_lag_time_of_followers() -> None:
     given = BrokerConfigs({"replica.lag.time.max.ms": "7000"})
     assert given.broker_settings()["replica.lag.time.max.ms"] == "7000"
     assert given.warnings == ()
@@ -78,7 +78,7 @@ def test_durability_sets_when_logs_are_flushed(
     assert (told["flush.messages"], told["flush.ms"]) == (messages, ms)
 
 
-def test_a_setting_that_was_given_overrides_the_durability() -> None:
+def test_given_setting_overrides_the_durability() -> None:
     given = {"log.flush.scheduler.interval.ms": "7", "log.flush.interval.messages": "5"}
     durabilities: list[Durability] = ["fsync", "interval"]
     for durability in durabilities:
@@ -86,7 +86,7 @@ def test_a_setting_that_was_given_overrides_the_durability() -> None:
         assert (told["flush.messages"], told["flush.ms"]) == ("5", "7")
 
 
-def test_core_is_told_honoured_broker_settings_only() -> None:
+def test_core_gets_only_honoured_broker_settings() -> None:
     told = BrokerConfigs().with_dynamic({"message.max.bytes": " 5 "}, {}).broker_settings()
     assert told["message.max.bytes"] == "5"
     assert told["socket.request.max.bytes"] == "104857600"
@@ -104,7 +104,7 @@ def test_source_of_an_override_is_the_topic() -> None:
     assert (inherited.name, inherited.source) == ("log.cleanup.policy", ConfigSource.DEFAULT_CONFIG)
 
 
-def test_stored_overrides_that_are_unknown_or_bad_do_not_reach_the_core() -> None:
+def test_unknown_or_invalid_stored_overrides_do_not_reach_the_core() -> None:
     stored = {"retention.ms": " 7", "from.the.future": "1", "segment.bytes": "many"}
     assert canonical_overrides(stored) == {"retention.ms": "7"}
 
@@ -130,13 +130,15 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "value", "reason"), REFUSED)
-def test_a_bad_topic_setting_is_refused_in_kafkas_words(name: str, value: str, reason: str) -> None:
+def test_bad_topic_setting_is_rejected_in_the_words_of_kafka(
+    name: str, value: str, reason: str
+) -> None:
     with pytest.raises(InvalidConfigError) as caught:
         TopicConfigs.validate({name: value}, BrokerConfigs())
     assert str(caught.value) == f"Invalid value {value} for configuration {name}: {reason}"
 
 
-def test_numbers_out_of_bounds_are_shown_as_numbers() -> None:
+def test_error_of_a_number_out_of_bounds_shows_the_number() -> None:
     setting = topic_settings()["min.cleanable.dirty.ratio"]
     with pytest.raises(InvalidValueError, match=r"Invalid value 2\.0 .* must be no more than 1"):
         setting.parse("2")
@@ -150,13 +152,13 @@ def test_throttled_replicas_are_pairs_or_a_star() -> None:
         setting.parse("1:a")
 
 
-def test_unknown_topic_settings_are_refused() -> None:
+def test_unknown_topic_settings_are_rejected() -> None:
     with pytest.raises(InvalidConfigError, match=r"Unknown topic config name: no\.such"):
         TopicConfigs.validate({"no.such": "1"}, BrokerConfigs())
 
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
-def test_compacted_topics_can_be_made_and_altered(policy: str) -> None:
+def test_compacted_topics_can_be_created_and_altered(policy: str) -> None:
     layers, compacted = BrokerConfigs({"log.cleanup.policy": policy}), {"cleanup.policy": policy}
     TopicConfigs.validate(compacted, layers)
     TopicConfigs.validate({**compacted, "retention.ms": "5"}, layers, compacted)
@@ -169,13 +171,13 @@ def test_compaction_lags_must_not_cross() -> None:
         )
 
 
-def test_tiered_storage_is_refused() -> None:
+def test_tiered_storage_is_rejected() -> None:
     with pytest.raises(InvalidConfigError, match="not built yet"):
         TopicConfigs.validate({"remote.storage.enable": "true"}, BrokerConfigs())
     TopicConfigs.validate({"remote.storage.enable": "false"}, BrokerConfigs())
 
 
-def test_values_that_another_version_stored_are_left_out() -> None:
+def test_values_stored_by_another_version_are_ignored() -> None:
     configs = BrokerConfigs().with_dynamic({"log.retention.ms": "soon"}, {"from.the.future": "1"})
     assert configs.log_defaults()["retention.ms"] == "604800000"
     assert configs.broker == {}
@@ -189,7 +191,7 @@ def test_node_id_and_broker_id_are_one_number(given: str) -> None:
         assert (first.value, first.source) == ("7", ConfigSource.STATIC_BROKER_CONFIG)
 
 
-def test_a_default_below_the_lowest_value_that_is_allowed_besides_is_inherited() -> None:
+def test_default_below_the_minimum_is_inherited() -> None:
     assert BrokerConfigs({}).topic_value("compression.gzip.level", {}) == "-1"
 
 
@@ -203,7 +205,7 @@ def test_a_default_below_the_lowest_value_that_is_allowed_besides_is_inherited()
         ({"log.dir": "data"}, "data"),
     ],
 )
-def test_a_cordoned_directory_may_be_relative_as_the_log_directory(
+def test_cordoned_directory_may_be_relative_like_the_log_directory(
     given: dict[str, str], cordoned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -217,7 +219,7 @@ def test_a_cordoned_directory_may_be_relative_as_the_log_directory(
     assert not configs.with_dynamic({}, {"cordoned.log.dirs": ""}).cordons_log_dir
 
 
-def test_a_cordoned_directory_must_be_the_one_of_the_broker() -> None:
+def test_cordoned_directory_must_belong_to_the_broker() -> None:
     configs = BrokerConfigs({"cordoned.log.dirs": "/srv/other"})
     with pytest.raises(ConfigurationError, match="Missing entries : /srv/other"):
         configs.with_identity(1, "/srv/data", is_alone=True)
@@ -234,7 +236,7 @@ def unusable(setting: Setting) -> str | None:
 
 
 @pytest.mark.parametrize("name", topic_settings())
-def test_a_stored_override_that_cannot_be_used_is_as_if_it_was_not_there(name: str) -> None:
+def test_unusable_stored_override_is_ignored(name: str) -> None:
     """It ended the alteration of any other setting of its topic, and DeleteRecords took it for a policy."""
     text = unusable(topic_settings()[name])
     if text is not None:

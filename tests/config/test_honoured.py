@@ -45,11 +45,11 @@ def test_honoured_broker_settings_are_read_or_give_topics_their_defaults() -> No
     assert {name for name in unread if f'"{name}"' not in code} == set()
 
 
-def test_what_rust_reads_of_the_broker_can_be_set_and_is_honoured() -> None:
+def test_broker_settings_read_by_rust_can_be_set_and_are_honoured() -> None:
     """`internal.frame.max.ms` was read, and no start took it."""
     assert read_by_rust("rust/broker/src/seam/settings.rs") - honoured(Scope.BROKER) == set()
 
 
-def test_what_rust_reads_of_a_topic_can_be_set() -> None:
+def test_topic_settings_read_by_rust_can_be_set() -> None:
     dotted = {name for name in set().union(*map(read_by_rust, OF_TOPICS)) if "." in name}
     assert dotted - TOPICS.keys() == set()

@@ -118,7 +118,7 @@ def altered(broker: SimulatedBroker, kind: int, resource: str, name: str, value:
     return int(answer.responses[0].error_code)
 
 
-def test_every_verdict_is_kafkas_or_declared(broker: SimulatedBroker) -> None:
+def test_every_verdict_equals_that_of_kafka_or_is_declared(broker: SimulatedBroker) -> None:
     resources = {
         "all brokers": (RESOURCE_BROKER, ""),
         "one broker": (RESOURCE_BROKER, NODE_ID),

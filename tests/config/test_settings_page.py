@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_page_is_written_from_the_table() -> None:
+def test_page_is_generated_from_the_table() -> None:
     spec = importlib.util.spec_from_file_location("settings_page", ROOT / "tools" / "settings.py")
     assert spec is not None
     assert spec.loader is not None

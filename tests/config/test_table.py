@@ -79,7 +79,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("scope", list(Scope))
-def test_names_types_defaults_bounds_and_modes_are_kafkas(scope: Scope) -> None:
+def test_names_types_defaults_bounds_and_modes_are_those_of_kafka(scope: Scope) -> None:
     ours = [
         setting
         for setting in settings(scope).values()
@@ -88,12 +88,12 @@ def test_names_types_defaults_bounds_and_modes_are_kafkas(scope: Scope) -> None:
     assert [facts(setting) for setting in ours] == GOLDEN[scope.value]
 
 
-def test_settings_of_our_own_are_internal() -> None:
+def test_settings_unknown_to_kafka_are_internal() -> None:
     unlisted = OWN | ALTERED_ONLY
     assert {name for name in unlisted if settings(Scope.BROKER)[name].internal} == unlisted
 
 
-def test_synonyms_of_topic_settings_are_kafkas() -> None:
+def test_synonyms_of_topic_settings_are_those_of_kafka() -> None:
     # The golden list holds what each synonym makes of 7.
     ours = {
         setting.name: [[s.name, str(7 * s.factor)] for s in setting.synonyms]
@@ -104,7 +104,7 @@ def test_synonyms_of_topic_settings_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize(("scope", "name"), LATER)
-def test_settings_of_later_releases_are_kafkas(scope: Scope, name: str) -> None:
+def test_settings_of_later_releases_are_those_of_kafka(scope: Scope, name: str) -> None:
     assert tuple(facts(settings(scope)[name]).values()) == (name, *LATER[scope, name])
 
 
@@ -115,7 +115,7 @@ def test_every_default_is_a_valid_value() -> None:
                 setting.parse(setting.default)
 
 
-def test_every_setting_says_what_it_does() -> None:
+def test_every_setting_has_documentation() -> None:
     for scope in Scope:
         for setting in settings(scope).values():
             assert setting.documentation.endswith("."), setting.name
@@ -146,19 +146,19 @@ segment.bytes segment.index.bytes segment.jitter.ms segment.ms
 @pytest.mark.parametrize(
     ("scope", "names"), [(Scope.BROKER, HONOURED), (Scope.TOPIC, HONOURED_OF_TOPICS)]
 )
-def test_settings_that_users_count_on_are_honoured(scope: Scope, names: str) -> None:
+def test_settings_that_users_rely_on_are_honoured(scope: Scope, names: str) -> None:
     table = settings(scope)
     assert {n for n in names.split() if table[n].support is not Support.HONOURED} == set()
 
 
-def test_settings_of_what_is_not_built_are_stored() -> None:
+def test_settings_of_unsupported_features_are_stored() -> None:
     prefixes = ("group.share.", "group.streams.", "transaction.two.phase.")
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(prefixes)]
     unmoved = {s.name for s in named if s.support not in (Support.STORED, Support.NO_MEANING)}
     assert unmoved == set()
 
 
-def test_settings_of_groups_without_meaning_are_few() -> None:
+def test_group_settings_without_effect_are_few() -> None:
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(("group.", "offsets."))]
     meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
     assert meaningless == {
@@ -171,7 +171,7 @@ def test_settings_of_groups_without_meaning_are_few() -> None:
     }
 
 
-def test_broker_forms_are_treated_as_their_topic_settings() -> None:
+def test_broker_synonyms_have_the_support_of_their_topic_settings() -> None:
     brokers = settings(Scope.BROKER)
     for setting in settings(Scope.TOPIC).values():
         for synonym in setting.synonyms:

@@ -28,7 +28,7 @@ def test_stock_server_properties_start_unchanged() -> None:
     assert start.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092),)
 
 
-def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
+def test_settings_without_effect_give_one_warning_that_names_them() -> None:
     (warning,) = BrokerConfigs(read_settings(STOCK)).warnings
     assert "\n" not in warning
     for name in ("num.network.threads", "num.io.threads"):
@@ -37,7 +37,7 @@ def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
     assert BrokerConfigs({}).warnings == ()
 
 
-def test_a_setting_that_lets_no_client_in_is_named_at_the_start() -> None:
+def test_setting_that_rejects_all_clients_is_named_at_the_start() -> None:
     """Kafka starts with it as well, and refuses it over the wire."""
     for name in ("max.connections", "max.connection.creation.rate", "message.max.bytes"):
         (warning,) = BrokerConfigs({name: "0"}).warnings
@@ -45,7 +45,7 @@ def test_a_setting_that_lets_no_client_in_is_named_at_the_start() -> None:
         assert BrokerConfigs({name: "1"}).warnings == ()
 
 
-def test_no_settings_at_all_are_good() -> None:
+def test_empty_settings_are_valid() -> None:
     configs = BrokerConfigs({})
     assert (configs.start.node_id, configs.start.log_dir, configs.start.listeners) == (
         None,
@@ -95,7 +95,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ("security.inter.broker.protocol", "SSL"),
     ],
 )
-def test_what_would_change_behaviour_but_is_not_built_is_refused_by_name(
+def test_unsupported_setting_that_changes_behaviour_is_rejected_by_name(
     name: str, value: str
 ) -> None:
     (problem,) = validate({name: value})
@@ -103,7 +103,7 @@ def test_what_would_change_behaviour_but_is_not_built_is_refused_by_name(
     assert f"{name} is not built yet" in problem.text
 
 
-def test_what_is_not_built_may_be_set_to_its_default() -> None:
+def test_unsupported_setting_may_be_set_to_its_default() -> None:
     assert (
         validate({"security.inter.broker.protocol": "PLAINTEXT", "authorizer.class.name": ""}) == ()
     )
@@ -157,7 +157,7 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
         ({"num.partitions": "99999999999"}, "num.partitions"),
     ],
 )
-def test_a_bad_setting_is_named(given: dict[str, str], name: str) -> None:
+def test_bad_setting_is_named(given: dict[str, str], name: str) -> None:
     assert [problem.name for problem in validate(given)] == [name]
     assert all(problem.advice for problem in validate(given))
 
@@ -196,7 +196,7 @@ def test_toml_tables_are_parts_of_names(tmp_path: Path) -> None:
     ("name", "content"),
     [("a.toml", b"x ="), ("b.toml", b"x = 1979-05-27"), ("c.properties", b"\xff\xfe")],
 )
-def test_unreadable_files_are_refused_with_their_name(
+def test_unreadable_files_are_rejected_with_their_name(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     file = tmp_path / name
@@ -214,7 +214,7 @@ def test_a_byte_order_mark_is_not_part_of_a_setting(
     assert read_settings(file) == {"x.y": "1"}
 
 
-def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_missing_file_is_rejected_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsFileError, match=r"gone\.properties"):
         read_settings(tmp_path / "gone.properties")
 

@@ -43,7 +43,7 @@ def test_many_columns_give_the_digests_of_their_framed_rows(
     ]
 
 
-def test_objects_and_chunks_give_what_a_column_gives() -> None:
+def test_objects_and_chunks_give_the_same_as_a_column() -> None:
     values: list[str | None] = ["a", None, "", "bcd"]
     column = pa.array(values)
     assert kernels.fingerprints(values, seed=3).equals(kernels.fingerprints(column, seed=3))
@@ -60,22 +60,22 @@ def test_rows_differ_by_where_values_end_by_order_and_by_null() -> None:
 
 
 @pytest.mark.parametrize("column", [pa.array([1.5]), pa.array([True]), pa.array([["a"]])])
-def test_columns_that_are_no_ids_are_refused(column: Any) -> None:
+def test_columns_of_other_types_are_rejected(column: Any) -> None:
     with pytest.raises(TypeError, match="cast it to string, binary, int32 or int64, an integer"):
         kernels.fingerprints(["a"], column)
 
 
-def test_columns_of_different_length_are_refused() -> None:
+def test_columns_of_different_lengths_are_rejected() -> None:
     with pytest.raises(ValueError, match="columns of 1 and 2 rows"):
         kernels.fingerprints(["a"], ["b", "c"])
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
-def test_a_seed_out_of_range_is_refused(seed: int) -> None:
+def test_seed_out_of_range_is_rejected(seed: int) -> None:
     with pytest.raises(ValueError, match="a seed is 0 to 4294967295"):
         kernels.fingerprints(["a"], seed=seed)
 
 
-def test_no_columns_are_refused() -> None:
+def test_no_columns_are_rejected() -> None:
     with pytest.raises(ValueError, match="1 column at least"):
         kernels.fingerprints()

@@ -32,7 +32,7 @@ def views(one: bytes, *, sizes: bytes = offsets(20, width=8), **fields: Any) -> 
     return Producer(b"vu", [None, one, b"x" * 20, sizes], **{"length": 1, **fields})
 
 
-def test_a_consistent_array_is_taken_and_released_once() -> None:
+def test_consistent_array_is_accepted_and_released_once() -> None:
     producer = text(0, 1, 3, 6)
     assert kernels.partitions(producer, 12).to_pylist() == [
         _core.partition_for_key(key, 12) for key in (b"a", b"bc", b"def")
@@ -106,7 +106,7 @@ def test_an_inconsistent_array_is_a_value_error(name: str) -> None:
             call(ARRAYS[name]())
 
 
-def test_what_was_refused_is_released_once() -> None:
+def test_rejected_array_is_released_once() -> None:
     for producer in (text(0, 7, 6), text(0, 1, length=-1)):
         with pytest.raises(ValueError, match="Arrow"):
             kernels.partitions(producer, 12)
@@ -116,18 +116,18 @@ def test_what_was_refused_is_released_once() -> None:
 @pytest.mark.parametrize(
     "format_", [b"", b"\xff", b"w:", b"w:-1", b"w:99999999999", b"+l", b"g", b"d:38,0", b"x" * 99]
 )
-def test_a_type_that_is_no_key_is_a_type_error(format_: bytes) -> None:
+def test_unsupported_key_type_is_a_type_error(format_: bytes) -> None:
     with pytest.raises(TypeError, match="cannot be hashed"):
         kernels.partitions(Producer(format_, [None, b"x" * 64], length=1), 12)
 
 
 @pytest.mark.parametrize("answer", [None, (1, 2), (1, 2, 3), [], "capsules"])
-def test_an_answer_without_two_capsules_is_refused(answer: Any) -> None:
+def test_reply_without_two_capsules_is_rejected(answer: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         kernels.partitions(Answer(answer), 12)
 
 
-def test_capsules_of_another_name_are_not_looked_into() -> None:
+def test_capsules_of_another_name_are_not_read() -> None:
     producer = text(0, 1)
     for names in (NAMES[::-1], (b"arrow_schema", b"arrow_array_stream"), (b"", b"")):
         capsules = (capsule(producer.schema, names[0]), capsule(producer.array, names[1]))
@@ -136,7 +136,7 @@ def test_capsules_of_another_name_are_not_looked_into() -> None:
     assert producer.released == 0
 
 
-def test_what_a_producer_raises_comes_through() -> None:
+def test_error_of_a_producer_is_propagated() -> None:
     with pytest.raises(ZeroDivisionError):
         kernels.partitions(Answer(ZeroDivisionError()), 12)
 

@@ -75,7 +75,7 @@ def read(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, PARTITIONS, 2**31 - 1])
-def test_the_kernel_agrees_with_javas_utils(keys: Keys, tmp_path: Path, count: int) -> None:
+def test_kernel_agrees_with_java_utils(keys: Keys, tmp_path: Path, count: int) -> None:
     java("Driver", "partitions", str(count), str(keys.path), str(tmp_path / "out"))
     assert read(tmp_path / "out") == keys.partitions(count)
 
@@ -87,7 +87,7 @@ def bootstrap(serve: Serve) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def test_javas_producer_puts_the_keys_where_the_kernel_says(
+def test_java_producer_partitions_keys_as_the_kernel_does(
     keys: Keys, tmp_path: Path, bootstrap: str
 ) -> None:
     java("Driver", "place", bootstrap, "keyed", str(keys.path), str(tmp_path / "out"))

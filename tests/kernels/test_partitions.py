@@ -38,7 +38,7 @@ def expected(
 
 
 @given(columns.keys(), COUNTS, st.sampled_from(kernels.PARTITIONERS))
-def test_a_column_of_any_type_gives_what_the_twin_gives_for_each_key(
+def test_column_of_any_type_gives_the_same_as_the_python_twin(
     keys: columns.Given, count: int, partitioner: kernels.Partitioner
 ) -> None:
     found = kernels.partitions(keys.column, count, partitioner)
@@ -48,7 +48,7 @@ def test_a_column_of_any_type_gives_what_the_twin_gives_for_each_key(
 
 
 @given(st.lists(st.none() | st.binary() | st.text()), COUNTS, st.sampled_from(kernels.PARTITIONERS))
-def test_objects_give_what_a_column_gives(
+def test_objects_give_the_same_as_a_column(
     keys: list[bytes | str | None], count: int, partitioner: kernels.Partitioner
 ) -> None:
     plain = [key.encode() if isinstance(key, str) else key for key in keys]
@@ -60,13 +60,13 @@ def test_objects_give_what_a_column_gives(
 
 
 @given(st.lists(st.lists(st.none() | st.binary()), max_size=4))
-def test_chunks_give_what_one_array_gives(chunks: list[list[bytes | None]]) -> None:
+def test_chunks_give_the_same_as_one_array(chunks: list[list[bytes | None]]) -> None:
     column = pa.chunked_array(chunks, pa.binary())
     flat = [key for chunk in chunks for key in chunk]
     assert kernels.partitions(column, 12).to_pylist() == expected(flat, 12, "murmur2")
 
 
-def test_pandas_and_numpy_columns_are_taken() -> None:
+def test_pandas_and_numpy_columns_are_accepted() -> None:
     texts: list[Any] = ["a", None, "", "é"]
     plain = [b"a", None, b"", "é".encode()]
     for column in (pd.Series(texts, dtype="str"), pd.Series(texts, dtype=object)):
@@ -100,32 +100,32 @@ def test_a_null_key_has_no_partition_and_an_empty_one_has() -> None:
         (pa.record_batch({"key": ["a"]}), "struct"),
     ],
 )
-def test_keys_of_another_type_are_refused_by_its_name(keys: Any, found: str) -> None:
+def test_keys_of_another_type_are_rejected_by_its_name(keys: Any, found: str) -> None:
     with pytest.raises(TypeError, match=f"type {found} cannot .* cast it to string, binary, int32"):
         kernels.partitions(keys, 3)
 
 
 @pytest.mark.parametrize("keys", [[1], [1.5], [b"a", 2], [bytearray(b"a")], [True]])
-def test_objects_that_are_no_keys_are_refused(keys: Any) -> None:
+def test_unsupported_key_objects_are_rejected(keys: Any) -> None:
     with pytest.raises(TypeError, match="a key is bytes, str or None, not "):
         kernels.partitions(keys, 3)
 
 
 @pytest.mark.parametrize("key", ["abc", b"abc", b"", bytearray(b"abc")])
-def test_a_bare_key_is_no_column(key: Any) -> None:
+def test_bare_key_is_not_a_column(key: Any) -> None:
     with pytest.raises(TypeError, match=f"this {type(key).__name__} is one: put it into a list"):
         kernels.partitions(key, 7)
     with pytest.raises(TypeError, match="put it into a list"):
         kernels.fingerprints(["a"], key)
 
 
-def test_a_lone_surrogate_is_refused() -> None:
+def test_lone_surrogate_is_rejected() -> None:
     with pytest.raises(UnicodeEncodeError):
         kernels.partitions(["\ud800"], 3)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2**31])
-def test_a_number_of_partitions_that_no_topic_has_is_refused(count: int) -> None:
+def test_impossible_number_of_partitions_is_rejected(count: int) -> None:
     with pytest.raises(ValueError, match=f"num_partitions is 1 to 2147483647, not {count}"):
         kernels.partitions([b"a"], count)
 
@@ -136,7 +136,7 @@ def test_a_number_of_partitions_is_an_int(count: Any) -> None:
         kernels.partitions([b"a"], count)
 
 
-def test_an_unknown_partitioner_is_refused() -> None:
+def test_unknown_partitioner_is_rejected() -> None:
     name: Any = "murmur3"
     with pytest.raises(ValueError, match="'murmur3'; there are murmur2, crc32, fnv1a"):
         kernels.partitions([b"a"], 3, name)

@@ -54,13 +54,13 @@ def wish(
     ],
     ids=str,
 )
-def test_a_heartbeat_leads_from_state_to_state(
+def test_heartbeat_moves_a_broker_from_state_to_state(
     state: BrokerState, asked: Wish, then: BrokerState
 ) -> None:
     assert next_state(state, asked) is then
 
 
-def test_every_state_but_the_last_answers_every_heartbeat() -> None:
+def test_every_state_except_the_last_answers_every_heartbeat() -> None:
     for state, flags in product(BrokerState, product((False, True), repeat=5)):
         if state is not STOP:
             assert isinstance(next_state(state, Wish(*flags)), BrokerState)
@@ -81,7 +81,7 @@ def test_the_state_is_the_committed_one(fenced: bool, stopping: bool, state: Bro
     assert found.is_fenced is fenced
 
 
-def test_rule_39_only_the_broker_not_heard_of_for_longest_is_stale() -> None:
+def test_rule_39_only_the_broker_silent_for_longest_is_stale() -> None:
     now = sessions().touched(1, ONE.epoch, 300, 5).touched(2, TWO.epoch, 100, 5)
     now = now.touched(3, THREE.epoch, 200, 5)
     assert now.deadline_ns(ALL) == 100 + TIMEOUT
@@ -90,7 +90,7 @@ def test_rule_39_only_the_broker_not_heard_of_for_longest_is_stale() -> None:
     assert now.stale((ONE, THREE), 500 + TIMEOUT) == THREE
 
 
-def test_rule_39_a_new_controller_begins_all_sessions_again() -> None:
+def test_rule_39_a_new_controller_restarts_all_sessions() -> None:
     old = sessions().touched(1, ONE.epoch, 100, 5)
     assert old.stale(ALL, 5_000 + TIMEOUT) is not None
     new = sessions(began_ns=5_000)
@@ -123,13 +123,13 @@ def test_rule_36_a_session_is_valid_up_to_its_timeout() -> None:
     assert not now.is_valid(ONE, 101 + TIMEOUT)
 
 
-def test_rule_36_a_fenced_broker_that_was_heard_of_has_a_valid_session() -> None:
+def test_rule_36_a_fenced_broker_that_registered_recently_has_a_valid_session() -> None:
     fenced = ONE._replace(fenced=True)
     assert not sessions().is_valid(fenced, 0)
     assert sessions().registered(1, ONE.epoch, 0).is_valid(fenced, TIMEOUT)
 
 
-def test_a_session_is_of_one_broker_epoch() -> None:
+def test_session_belongs_to_one_broker_epoch() -> None:
     now = sessions().touched(1, ONE.epoch, 5_000, 5)
     next_process = ONE._replace(epoch=ONE.epoch + 1, fenced=True)
     assert not now.is_valid(next_process, 5_000)
@@ -138,12 +138,12 @@ def test_a_session_is_of_one_broker_epoch() -> None:
     assert now.registered(1, ONE.epoch + 1, 7_000).is_valid(next_process, 7_000)
 
 
-def test_a_session_that_ended_is_of_a_broker_that_may_begin_again_at_once() -> None:
+def test_broker_whose_session_ended_may_register_again_at_once() -> None:
     now = sessions().touched(1, ONE.epoch, 5_000, 5).ended(1, ONE.epoch)
     assert not now.is_valid(ONE._replace(fenced=True), 5_000)
 
 
-def test_rule_40_all_active_brokers_have_to_apply_what_a_stop_waits_for() -> None:
+def test_rule_40_a_stop_waits_until_all_active_brokers_have_applied_the_changes() -> None:
     stopping = THREE._replace(in_controlled_shutdown=True)
     brokers = (ONE, TWO, stopping, broker(4, fenced=True))
     now = sessions().shutting_down(3, THREE.epoch, 20).touched(3, THREE.epoch, 1, 3)

@@ -33,7 +33,7 @@ def config(kind: int, resource: str, name: str, value: str) -> ConfigRecord:
     return ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
 
 
-def test_a_topics_settings_come_with_it() -> None:
+def test_settings_of_a_topic_are_in_the_delta_with_it() -> None:
     base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID)]).image
     draft = draft_of(base, [config(2, "orders", "retention.ms", "1")])
     delta = delta_of(draft.image, draft.changes, ME)
@@ -55,7 +55,7 @@ def test_deleted_topics_are_named_by_id() -> None:
     assert (delta.deleted, delta.topics) == ({ID: 0}, ())
 
 
-def test_fenced_brokers_are_told_of_as_such() -> None:
+def test_fenced_brokers_are_marked_in_the_delta() -> None:
     records = [
         RegisterBrokerRecord(broker_id=node, broker_epoch=1, fenced=node == 2) for node in (2, 1)
     ]
@@ -74,7 +74,7 @@ def test_features_without_their_coordinator_are_not_offered() -> None:
     assert whole(image).features == (-1, offered)
 
 
-def test_what_did_not_change_is_none() -> None:
+def test_unchanged_fields_of_a_delta_are_none() -> None:
     draft = draft_of(MetadataImage(), [])
     delta = delta_of(draft.image, draft.changes, ME)
     assert (delta.brokers, delta.features, delta.topics) == (None, None, ())
@@ -106,7 +106,7 @@ def test_only_the_partitions_that_changed_are_named() -> None:
 
 
 @pytest.mark.parametrize("add", [False, True])
-def test_one_partition_costs_the_same_whatever_its_topic_has(add: bool) -> None:
+def test_delta_of_one_partition_costs_the_same_in_any_topic(add: bool) -> None:
     """From record to step, in calls; and no table of partitions is copied."""
     projection = Projection(cast("CoreTypes", fake_core), ME, BrokerConfigs())
     calls_of = {}
@@ -195,7 +195,7 @@ def test_an_empty_step_has_one_piece() -> None:
     assert [piece.offset for piece in delta.pieces()] == [delta.offset]
 
 
-def test_deleted_topics_and_those_with_new_settings_count_with_their_partitions() -> None:
+def test_deleted_and_reconfigured_topics_count_with_their_partitions() -> None:
     """Each counted as one, so that 250 large ones were one turn of the control thread."""
     counts = range(100, 120)
     base = draft_of(
@@ -209,7 +209,7 @@ def test_deleted_topics_and_those_with_new_settings_count_with_their_partitions(
         assert max(costs(pieces)) <= PIECE_MAX + max(counts)
 
 
-def test_new_defaults_reach_every_topic_in_pieces() -> None:
+def test_new_defaults_apply_to_every_topic_in_pieces() -> None:
     counts = range(100, 120)
     base = draft_of(
         MetadataImage(), [record for count in counts for record in large(f"t{count}", count)]

@@ -63,12 +63,12 @@ def test_every_record_type_of_kafka_4_4_is_applied() -> None:
     assert MUTATORS.keys() == KAFKA_4_4_RECORDS
 
 
-def test_an_unknown_record_is_refused_by_name() -> None:
+def test_unknown_record_is_rejected_by_name() -> None:
     with pytest.raises(MetadataError, match="FetchRequest"):
         mutators.apply(Draft(MetadataImage()), messages.FetchRequest())
 
 
-def test_the_base_stays_as_it_was() -> None:
+def test_draft_does_not_change_its_base() -> None:
     base = image(*topic(), config("retention.ms", "1"))
     before = repr(base)
     draft = Draft(base)
@@ -87,7 +87,7 @@ def config(name: str, value: str | None, kind: int = 2, resource: str = "orders"
     return ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
 
 
-def test_a_change_replaces_only_what_it_names() -> None:
+def test_change_replaces_only_the_fields_that_it_names() -> None:
     changed = image(*topic(), PartitionChangeRecord(topic_id=ID, partition_id=0, isr=[1]))
     partition = changed.topics.by_id[ID].partitions[0]
     assert (partition.isr, partition.leader, partition.replicas) == ((1,), 1, (1, 2))
@@ -132,12 +132,12 @@ def test_eligible_leaders_are_kept_and_cleared() -> None:
     ],
     ids=lambda record: type(record).__name__,
 )
-def test_a_record_that_contradicts_is_refused(record: Message) -> None:
+def test_contradictory_record_is_rejected(record: Message) -> None:
     with pytest.raises(MetadataError):
         mutators.apply(Draft(image(*topic())), record)
 
 
-def test_a_topic_takes_its_settings_along() -> None:
+def test_topic_is_deleted_with_its_settings() -> None:
     gone = image(*topic(), config("retention.ms", "1"), RemoveTopicRecord(topic_id=ID))
     assert gone.configs.by_resource == {}
 
@@ -149,7 +149,7 @@ def test_a_null_value_removes_a_setting() -> None:
     assert draft_of(removed, [config("b", None)]).image.configs.by_resource == {}
 
 
-def test_changes_tell_what_was_touched() -> None:
+def test_changes_name_the_touched_objects() -> None:
     base = image(*topic("old", b"o" * 16), *topic("kept", b"k" * 16))
     draft = draft_of(
         base,

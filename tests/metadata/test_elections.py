@@ -23,11 +23,11 @@ def partition(**changes: object) -> Partition:
     return base._replace(**changes)  # type: ignore[arg-type]
 
 
-def test_a_leader_that_stopped_in_good_order_leads_on_in_its_epoch() -> None:
+def test_leader_that_stopped_cleanly_leads_again_in_its_epoch() -> None:
     assert elections(image(partition()), ME, clean=True) == []
 
 
-def test_a_leader_that_was_killed_begins_a_new_epoch() -> None:
+def test_leader_that_was_killed_starts_a_new_epoch() -> None:
     elected = after(partition(), clean=False)
     assert (elected.leader, elected.leader_epoch, elected.isr) == (1, 5, (1,))
 
@@ -53,9 +53,9 @@ def test_the_last_known_leader_is_elected_uncleanly() -> None:
     ],
     ids=["no replica", "not in sync"],
 )
-def test_who_may_not_lead_is_not_elected(foreign: Partition) -> None:
+def test_ineligible_broker_is_not_elected(foreign: Partition) -> None:
     assert elections(image(foreign), ME, clean=False) == []
 
 
-def test_the_isr_of_a_lone_leader_is_itself() -> None:
+def test_isr_of_a_lone_leader_is_itself() -> None:
     assert after(partition(replicas=(1, 2), isr=(1, 2), leader=2)).isr == (1,)

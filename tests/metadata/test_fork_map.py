@@ -64,7 +64,7 @@ def test_a_merge_makes_no_call_for_each_item() -> None:
     assert merged == found
 
 
-def test_a_merge_leaves_out_what_was_deleted_and_keeps_the_order() -> None:
+def test_merge_omits_deleted_keys_and_keeps_the_order() -> None:
     found = fork(dict.fromkeys(range(1000), 0))
     for key in range(0, 600, 2):
         del found[key]

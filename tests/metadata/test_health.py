@@ -34,7 +34,7 @@ def test_a_replica_has_the_states_of_its_last_level() -> None:
     assert replicas.state_of(AT) is None
 
 
-def test_a_log_that_cannot_be_compacted_serves_all_it_has() -> None:
+def test_log_that_cannot_be_compacted_serves_all_its_records() -> None:
     replicas = Replicas()
     replicas.note(AT, ["uncleanable"])
     assert replicas.broken() == {AT: [State.UNCLEANABLE]}
@@ -42,7 +42,7 @@ def test_a_log_that_cannot_be_compacted_serves_all_it_has() -> None:
     assert replicas.are_whole
 
 
-def test_a_replica_has_the_state_of_its_log_and_that_of_its_coordinator() -> None:
+def test_replica_has_the_state_of_its_log_and_of_its_coordinator() -> None:
     replicas = Replicas()
     replicas.note(AT, ["read_only"])
     replicas.coordinator_failed(AT)
@@ -127,13 +127,13 @@ def test_a_node_reports_its_metadata_log() -> None:
         (1, 3, 5, [State.UNDER_REPLICATED, State.UNDER_MIN_ISR]),
     ],
 )
-def test_min_isr_counts_as_many_as_there_are_replicas(
+def test_min_isr_is_capped_by_the_replica_count(
     in_sync: int, replicas: int, min_isr: int, states: list[State]
 ) -> None:
     assert list(judge_isr(in_sync, replicas, min_isr)) == states
 
 
-def test_a_line_names_a_bounded_number() -> None:
+def test_line_names_a_bounded_number_of_partitions() -> None:
     many = [f"t-{index}" for index in range(SHOWN_MAX + 1234)]
     (line,) = problems(health_of((State.OFFLINE, name) for name in many))
     assert line == f"without a leader: {', '.join(many[:SHOWN_MAX])} and 1,234 more"

@@ -27,7 +27,7 @@ def without(old: Partition, *nodes: int) -> Partition:
 # contract/replication.md#41: who leads.
 
 
-def test_rule_41_the_leader_stays_if_it_may() -> None:
+def test_rule_41_the_leader_stays_if_it_may_lead() -> None:
     old = partition((1, 2, 3), leader=2)
     assert changed(old, without(old, 3), rules((1, 2), fenced=(3,))).leader == 2
 
@@ -80,7 +80,7 @@ def test_rule_41_an_unclean_election_takes_a_replica_that_is_being_added_last() 
     assert changed(old, old._replace(isr=()), unclean).leader == 2
 
 
-def test_rule_41_nobody_leads_where_nobody_may() -> None:
+def test_rule_41_a_partition_without_an_eligible_leader_stays_leaderless() -> None:
     old = partition((1, 2))
     found = changed(old, without(old, 1, 2), rules((3,), fenced=(1, 2)))
     assert (found.leader, found.isr, found.elr) == (-1, (), (1, 2))
@@ -97,7 +97,7 @@ def test_a_preferred_election_takes_the_first_replica_else_the_leader_stays() ->
 
 
 @pytest.mark.parametrize("state", ["fenced", "in_controlled_shutdown"])
-def test_who_is_fenced_or_shuts_down_may_not_lead(state: str) -> None:
+def test_fenced_or_stopping_broker_may_not_lead(state: str) -> None:
     brokers = {1: broker(1, **{state: True}), 2: broker(2)}
     assert not may_lead(partition((1, 2)), 1, brokers)
     assert may_lead(partition((1, 2)), 2, brokers)
@@ -109,14 +109,14 @@ def test_who_is_fenced_or_shuts_down_may_not_lead(state: str) -> None:
     [(directory(1), True), (directory(9), False), (LOST, False), (UNASSIGNED, True), (MIGRATING, True)],
     ids=["its own", "another", "lost", "unassigned", "migrating"],
 )  # fmt: skip
-def test_who_has_lost_the_directory_may_not_lead(held: bytes, online: bool) -> None:
+def test_broker_without_the_directory_may_not_lead(held: bytes, online: bool) -> None:
     assert may_lead(partition((1,), directories=(held,)), 1, {1: broker(1)}) is online
 
 
 # contract/replication.md#42: who is eligible.
 
 
-def test_rule_42_who_leaves_the_isr_below_its_minimum_is_eligible() -> None:
+def test_rule_42_replicas_removed_below_the_minimum_isr_are_eligible() -> None:
     old = partition((1, 2, 3))
     enough = changed(old, without(old, 3), rules((1, 2), fenced=(3,)))
     assert (enough.isr, enough.elr) == ((1, 2), ())
@@ -126,7 +126,7 @@ def test_rule_42_who_leaves_the_isr_below_its_minimum_is_eligible() -> None:
     assert (none.isr, none.elr, none.leader, none.last_known_elr) == ((), (2, 1), -1, (1,))
 
 
-def test_rule_42_who_may_have_lost_records_is_not_eligible() -> None:
+def test_rule_42_replicas_that_may_have_lost_records_are_not_eligible() -> None:
     old = partition((1, 2, 3), isr=(1,), elr=(2,))
     lost = changed(old, old, rules((1,), fenced=(2, 3)), lost=(2,))
     assert (lost.isr, lost.elr) == ((1,), ())
@@ -134,7 +134,7 @@ def test_rule_42_who_may_have_lost_records_is_not_eligible() -> None:
     assert (last.isr, last.elr, last.last_known_elr) == ((), (2,), (1,))
 
 
-def test_rule_42_nobody_is_eligible_beside_a_sufficient_isr() -> None:
+def test_rule_42_a_sufficient_isr_clears_the_eligible_replicas() -> None:
     old = partition((1, 2, 3), isr=(1,), elr=(2, 3))
     assert changed(old, old._replace(isr=(1, 2)), rules((1, 2, 3))).elr == ()
 
@@ -163,7 +163,7 @@ def test_without_eligible_replicas_the_last_one_stays_in_the_isr() -> None:
     assert (found.isr, found.elr, found.leader, found.leader_epoch) == ((1,), (), -1, 5)
 
 
-def test_eligible_replicas_are_forgotten_once_the_feature_is_off_and_somebody_leads() -> None:
+def test_eligible_replicas_are_cleared_once_the_feature_is_off_and_there_is_a_leader() -> None:
     old = partition((1, 2), isr=(1,), elr=(2,))
     assert changed(old, old, rules((1, 2), elr=False)).elr == ()
     alone = partition((1, 2), isr=(), elr=(2,), leader=-1)
@@ -173,19 +173,19 @@ def test_eligible_replicas_are_forgotten_once_the_feature_is_off_and_somebody_le
 # contract/replication.md#43: epochs.
 
 
-def test_rule_43_a_larger_isr_begins_no_leader_epoch() -> None:
+def test_rule_43_a_larger_isr_starts_no_leader_epoch() -> None:
     old = partition((1, 2, 3), isr=(1,))
     found = changed(old, old._replace(isr=(1, 2)), rules((1, 2, 3)))
     assert (found.leader_epoch, found.partition_epoch) == (4, 7)
 
 
-def test_rule_43_a_smaller_isr_begins_no_leader_epoch() -> None:
+def test_rule_43_a_smaller_isr_starts_no_leader_epoch() -> None:
     old = partition((1, 2, 3))
     found = changed(old, without(old, 3), rules((1, 2, 3)))
     assert (found.leader_epoch, found.partition_epoch) == (4, 7)
 
 
-def test_rule_43_another_leader_and_a_removed_replica_begin_a_leader_epoch() -> None:
+def test_rule_43_another_leader_and_a_removed_replica_start_a_leader_epoch() -> None:
     old = partition((1, 2, 3))
     assert changed(old, without(old, 1), rules((2, 3), fenced=(1,))).leader_epoch == 5
     removed = changed(old, assigned(old, (1, 2)), rules((1, 2, 3)))
@@ -194,7 +194,7 @@ def test_rule_43_another_leader_and_a_removed_replica_begin_a_leader_epoch() -> 
     assert (added.leader_epoch, added.partition_epoch) == (4, 7)
 
 
-def test_what_changes_nothing_has_no_record_and_no_epoch() -> None:
+def test_unchanged_partition_has_no_record_and_no_new_epoch() -> None:
     old = partition((1, 2, 3))
     assert changed(old, old, rules((1, 2, 3))) is old
     assert change_record(TOPIC_ID, 0, old, old, rules((1, 2, 3))) is None
@@ -215,7 +215,7 @@ def test_rule_44_a_reassignment_ends_only_with_all_targets_in_sync() -> None:
     assert (whole.leader, whole.leader_epoch) == (3, 5)
 
 
-def test_rule_44_a_reassignment_that_only_removes_waits_for_who_stays() -> None:
+def test_rule_44_a_reassignment_that_only_removes_waits_for_the_remaining_replicas() -> None:
     old = partition((1, 2, 3), isr=(1, 3))
     begun = assigned(old, (1, 2))
     assert (begun.replicas, begun.removing) == ((1, 2, 3), (3,))
@@ -223,7 +223,7 @@ def test_rule_44_a_reassignment_that_only_removes_waits_for_who_stays() -> None:
     assert completed(begun._replace(isr=(1, 2, 3))).replicas == (1, 2)
 
 
-def test_a_replica_that_a_reassignment_in_progress_removes_stays_if_it_is_asked_back() -> None:
+def test_replica_being_removed_stays_if_a_new_reassignment_names_it() -> None:
     begun = assigned(partition((1, 2, 3), isr=(1, 2)), (2, 3))
     assert (begun.replicas, begun.removing) == ((2, 3, 1), (1,))
     back = assigned(begun, (1, 2, 3))
@@ -231,7 +231,7 @@ def test_a_replica_that_a_reassignment_in_progress_removes_stays_if_it_is_asked_
     assert completed(back._replace(isr=(1, 2, 3))).replicas == (1, 2, 3)
 
 
-def test_a_reassignment_that_is_asked_for_again_still_adds_what_it_added() -> None:
+def test_repeated_reassignment_keeps_the_replicas_being_added() -> None:
     begun = assigned(partition((1, 2)), (1, 3))
     again = assigned(begun, (1, 3))
     assert (again.replicas, again.removing, again.adding) == ((1, 3, 2), (2,), (3,))
@@ -297,7 +297,7 @@ def image_of(held: Partition) -> MetadataImage:
 
 
 @given(changes())
-def test_a_record_makes_of_the_image_what_was_decided(
+def test_applied_record_gives_the_decided_partition(
     case: tuple[Partition, Partition, Rules, set[int]],
 ) -> None:
     old, wanted, made, lost = case

@@ -18,7 +18,7 @@ from tests.handlers.cluster_world import TOPIC_ID, ClusterWorld
         ("2", "3", "1", 1, 1),
     ],
 )
-def test_a_broker_refuses_by_its_own_setting_and_resigns_by_the_larger_one(
+def test_broker_rejects_by_its_own_setting_and_resigns_by_the_larger_one(
     cluster: str, broker: str, topic: str | None, own: int, needed: int
 ) -> None:
     world = ClusterWorld((1, 2, 3))

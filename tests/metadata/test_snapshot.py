@@ -136,12 +136,12 @@ def topics(draw: st.DrawFn) -> list[Message]:
 
 
 @given(topics())
-def test_an_image_comes_back_from_its_snapshot(records: list[Message]) -> None:
+def test_image_can_be_loaded_from_its_snapshot(records: list[Message]) -> None:
     image = image_of(ALL + records)
     assert loaded(image) == image
 
 
-def test_no_part_of_an_image_is_left_out() -> None:
+def test_snapshot_contains_every_part_of_an_image() -> None:
     image = image_of([*ALL, TopicRecord(name="t", topic_id=id_of(1))])
     empty = MetadataImage()
     for name in MetadataImage.__slots__:
@@ -158,7 +158,7 @@ def test_header_and_footer_frame_batches_without_gaps() -> None:
     assert found[0].value == b"\0\0" + (1000).to_bytes(8, "big") + b"\0"
 
 
-def test_the_quorums_own_records_are_kept_byte_for_byte() -> None:
+def test_records_of_the_quorum_are_kept_byte_for_byte() -> None:
     """Without them Apache Kafka does not start on the directory again (KIP-853)."""
     quorum = QuorumRecords(kraft_version=b"\0\0\0\x01\0", voters=b"\0\0\x01\0")
     content = encode_snapshot([], 7, 1000, quorum)
@@ -169,7 +169,7 @@ def test_the_quorums_own_records_are_kept_byte_for_byte() -> None:
     assert quorum.after(encode_snapshot([], 8, 1000)) == quorum
 
 
-def test_a_malformed_record_behind_a_checksum_that_is_right_is_damage() -> None:
+def test_malformed_record_with_a_right_checksum_is_damage() -> None:
     whole = encode_snapshot([FeatureLevelRecord(name="metadata.version", feature_level=29)], 3, 0)
     with pytest.raises(MetadataError):
         decode_snapshot(with_a_malformed_record(whole))

@@ -16,7 +16,7 @@ WRITTEN = ("0", "1", "2")
 REPEATED = ((0, 1),)
 
 
-def test_a_good_history_has_no_anomaly() -> None:
+def test_valid_history_has_no_anomaly() -> None:
     assert anomalies(READS, OWNED, written=WRITTEN, repeated=REPEATED) == []
 
 

@@ -46,7 +46,7 @@ def cases() -> Iterator[object]:
 
 @pytest.mark.interval
 @pytest.mark.parametrize(("client", "strategy", "scenario"), list(cases()))
-def test_members_of_one_client_share_commit_and_go_on(
+def test_members_of_one_client_share_commit_and_continue(
     bootstrap: str, client: Client, strategy: str | None, scenario: object
 ) -> None:
     assert callable(scenario)
@@ -61,7 +61,7 @@ def test_members_of_one_client_share_commit_and_go_on(
     assert group.check() == []
 
 
-def test_what_a_client_may_offer_has_a_scenario() -> None:
+def test_every_ability_of_a_client_has_a_scenario() -> None:
     assert set(ABILITIES) == set(IF_OFFERED)
     for client in CLIENTS:
         assert client.offers <= set(ABILITIES)

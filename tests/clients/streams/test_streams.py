@@ -108,9 +108,7 @@ def wait_until_all_is_there(bootstrap: str, program: Program, given: Input) -> N
         time.sleep(0.2)
 
 
-def test_streams_counts_and_joins_exactly_once_whatever_is_killed(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_streams_counts_and_joins_exactly_once_after_any_kill(serve: Serve, tmp_path: Path) -> None:
     quick = {"group.initial.rebalance.delay.ms": 0}
     with serve(tmp_path / "data", durability="os", config=quick) as broker:
         bootstrap = broker.bootstrap_servers
