@@ -101,7 +101,7 @@ def tables(draw: st.DrawFn, known: dict[Any, tuple[str, st.SearchStrategy[Any]]]
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(rows=tables(KINDS))
-def test_every_value_comes_back(connection: psycopg.Connection[Any], rows: pa.Table) -> None:
+def test_every_value_round_trips(connection: psycopg.Connection[Any], rows: pa.Table) -> None:
     assert [binary_copy.postgres_type(field) for field in rows.schema] == [
         KINDS[field.type][0] for field in rows.schema
     ]
@@ -120,7 +120,7 @@ def test_rows_are_encoded_in_pieces(
     assert read_back(connection, rows) == [tuple(row.values()) for row in rows.to_pylist()]
 
 
-def test_special_floats_stay(connection: psycopg.Connection[Any]) -> None:
+def test_special_floats_round_trip(connection: psycopg.Connection[Any]) -> None:
     rows = pa.table({"x": pa.array([float("nan"), float("inf"), -float("inf"), -0.0])})
     assert str(read_back(connection, rows)) == "[(nan,), (inf,), (-inf,), (-0.0,)]"
 
@@ -152,7 +152,7 @@ def test_nanoseconds_that_are_whole_microseconds_are_kept(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_postgresql_cannot_hold_is_refused_with_the_columns_name(
+def test_value_that_postgresql_cannot_hold_is_rejected_with_the_column_name(
     column: pa.Array, says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
@@ -160,7 +160,7 @@ def test_what_postgresql_cannot_hold_is_refused_with_the_columns_name(
         list(binary_copy.copy_stream(rows.to_reader()))
 
 
-def test_a_null_hides_whatever_bytes_are_under_it(connection: psycopg.Connection[Any]) -> None:
+def test_null_hides_any_bytes_under_it(connection: psycopg.Connection[Any]) -> None:
     values = pa.array(["a\0b", "fine"])
     hidden = pa.StringArray.from_buffers(
         2, values.buffers()[1], values.buffers()[2], pa.py_buffer(b"\2"), 1

@@ -75,7 +75,7 @@ def test_an_id_is_new_once(
 
 
 @pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 30])
-def test_a_claim_of_many_more_ids_than_go_at_once(
+def test_claim_of_many_more_ids_than_one_statement_takes(
     database: Database, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)

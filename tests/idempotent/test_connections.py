@@ -36,7 +36,7 @@ def read_only(connection: Any) -> None:
     )
 
 
-def test_a_mark_never_goes_back_however_the_connection_gives_text(database: Database) -> None:
+def test_mark_never_goes_back_if_the_connection_returns_text_as_bytes(database: Database) -> None:
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
             transaction.advance({KEY: 100})
@@ -48,7 +48,7 @@ def test_a_mark_never_goes_back_however_the_connection_gives_text(database: Data
         assert (transaction.marks(), transaction.batches()) == ({KEY: 100}, {"q": 7})
 
 
-def test_what_an_effect_leaves_set_does_not_stay(database: Database) -> None:
+def test_settings_left_by_an_effect_do_not_last(database: Database) -> None:
     """It may cost a transaction or two, which say so."""
     with database.ledger() as ledger:
         failures = 0
@@ -72,7 +72,7 @@ def in_savepoint(connection: Any, work: Callable[[], object]) -> None:
     connection.execute("ROLLBACK TO taken_back")
 
 
-def test_a_mark_that_a_savepoint_took_back_is_an_error(database: Database) -> None:
+def test_mark_rolled_back_by_a_savepoint_is_an_error(database: Database) -> None:
     with database.ledger() as ledger:
         with (
             pytest.raises(UsageError, match="outside of savepoints"),
@@ -87,7 +87,7 @@ def test_a_mark_that_a_savepoint_took_back_is_an_error(database: Database) -> No
             assert transaction.marks() == {KEY: 10, KEY._replace(partition=1): 2**63 - 1}
 
 
-def test_ids_that_a_savepoint_took_back_do_not_count(database: Database) -> None:
+def test_ids_rolled_back_by_a_savepoint_do_not_count(database: Database) -> None:
     with database.ledger(retention=Retention(count=5)) as ledger:
         with ledger.transaction("g") as transaction:
             assert transaction.claim([b"keep"]) == [True]
@@ -100,7 +100,7 @@ def test_ids_that_a_savepoint_took_back_do_not_count(database: Database) -> None
     assert database.run("SELECT ids_count FROM pykafka_groups") == [(3,)]
 
 
-def test_a_task_counts_no_ids_that_a_savepoint_took_back(postgres_dsn: str) -> None:
+def test_task_counts_no_ids_rolled_back_by_a_savepoint(postgres_dsn: str) -> None:
     database = PostgresDatabase(postgres_dsn)
     with database.ledger() as ledger:
         with ledger.partitions_transaction("g", [KEY]) as transaction:
@@ -117,14 +117,14 @@ def test_a_task_counts_no_ids_that_a_savepoint_took_back(postgres_dsn: str) -> N
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 2**31, 3_000_000_000, 1.5])
-def test_a_time_that_a_database_cannot_wait_is_refused(tmp_path: Path, timeout_ms: Any) -> None:
+def test_impossible_timeout_is_rejected(tmp_path: Path, timeout_ms: Any) -> None:
     for make in (SQLiteLedger, PostgresLedger):
         with pytest.raises(ConfigurationError, match="timeout_ms"):
             make(str(tmp_path / "l") if make is SQLiteLedger else "", timeout_ms=timeout_ms)
 
 
 @pytest.mark.parametrize("group", ["\U00010348" * 600, "\ud800", "a" * 1025])
-def test_a_group_that_no_index_holds_is_refused(database: Database, group: str) -> None:
+def test_group_name_too_long_for_an_index_is_rejected(database: Database, group: str) -> None:
     with (
         database.ledger() as ledger,
         pytest.raises(UsageError, match="group "),

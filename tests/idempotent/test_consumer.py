@@ -94,7 +94,7 @@ def values(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{number:03}" for number in range(count)]
 
 
-def test_what_was_processed_is_not_processed_again(world: World) -> None:
+def test_processed_records_are_not_processed_again(world: World) -> None:
     produce(world.bootstrap, "orders", values("a", 50))
     produce(world.bootstrap, "orders", values("b", 30), partition=1)
     with world.consuming(batch_records_max=20) as consumer:
@@ -117,7 +117,7 @@ def test_a_record_written_twice_is_processed_once_by_its_id(world: World) -> Non
 
 
 @pytest.mark.parametrize("kind", [bytes, str])
-def test_an_id_may_come_from_any_function_of_the_record(world: World, kind: type) -> None:
+def test_id_may_come_from_any_function_of_the_record(world: World, kind: type) -> None:
     """Two shops have orders of the same numbers."""
 
     def order(record: Any) -> bytes | str:
@@ -131,7 +131,7 @@ def test_an_id_may_come_from_any_function_of_the_record(world: World, kind: type
     assert [value[1:] for value in world.effects()] == ["000", "001", "002", "003"]
 
 
-def test_an_effect_that_fails_gets_the_same_records_again(world: World) -> None:
+def test_failed_effect_gets_the_same_records_again(world: World) -> None:
     produce(world.bootstrap, "orders", values("a", 10))
     seen: list[list[str]] = []
 
@@ -154,7 +154,7 @@ def test_an_effect_that_fails_gets_the_same_records_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, b"", b"x" * 1025], ids=["missing", "empty", "long"])
-def test_a_record_without_a_usable_id_stops_with_its_place(
+def test_record_without_a_usable_id_stops_with_its_offset(
     sqlite_world: World, bad: bytes | None
 ) -> None:
     world = sqlite_world
@@ -173,7 +173,7 @@ def test_a_record_without_a_usable_id_stops_with_its_place(
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
-def test_a_topic_made_anew_begins_at_its_first_record(sqlite_world: World, running: bool) -> None:
+def test_recreated_topic_starts_at_its_first_record(sqlite_world: World, running: bool) -> None:
     world = sqlite_world
     produce(world.bootstrap, "orders", values("old", 20))
     start = "earliest" if running else "latest"
@@ -282,7 +282,7 @@ class Skipping:
         return getattr(self._consumer, name)
 
 
-def test_a_gap_is_loss_only_where_the_log_begins_behind_it(sqlite_world: World) -> None:
+def test_gap_is_data_loss_only_if_the_log_starts_after_it(sqlite_world: World) -> None:
     world = sqlite_world
     produce(world.bootstrap, "orders", values("a", 20))
     with world.consuming(consumer=Skipping(consumer_of(world.bootstrap), range(5, 8))) as consumer:
@@ -315,7 +315,7 @@ def test_a_log_that_ends_before_the_mark_is_an_error(sqlite_world: World) -> Non
 
 
 @pytest.mark.interval
-def test_two_consumers_of_a_group_share_the_work_and_repeat_none(world: World) -> None:
+def test_two_consumers_of_a_group_share_the_work_without_repeats(world: World) -> None:
     produce(world.bootstrap, "orders", values("a", 40))
     with world.consuming(batch_records_max=3) as one, world.consuming(batch_records_max=5) as two:
         busy = 1
@@ -324,7 +324,7 @@ def test_two_consumers_of_a_group_share_the_work_and_repeat_none(world: World) -
     assert world.effects() == values("a", 40)
 
 
-def test_a_database_restored_from_a_backup_is_followed_back(
+def test_consumer_goes_back_to_the_marks_of_a_restored_database(
     sqlite_world: World, tmp_path: Path
 ) -> None:
     world = sqlite_world
@@ -350,7 +350,7 @@ def test_a_database_restored_from_a_backup_is_followed_back(
 
 
 @pytest.mark.interval
-def test_a_broker_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> None:
+def test_unreachable_broker_is_an_error_until_it_returns(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         make_topic(server.address, "orders", 2)
         produce(server.address, "orders", values("a", 10))
@@ -369,7 +369,7 @@ def test_a_broker_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> N
         assert world.effects() == [*values("a", 10), *values("b", 10)]
 
 
-def test_a_topic_that_does_not_exist_is_an_error(sqlite_world: World) -> None:
+def test_missing_topic_is_an_error(sqlite_world: World) -> None:
     with sqlite_world.consuming(topics=["orders", "nowhere"]) as consumer:
         with pytest.raises(ConsumerError, match="Unknown topic"):
             consumer.process_batch()
@@ -401,7 +401,7 @@ def test_a_topic_that_does_not_exist_is_an_error(sqlite_world: World) -> None:
     ],
     ids=str,
 )
-def test_a_bad_argument_is_refused_by_name(option: dict[str, Any], tmp_path: Path) -> None:
+def test_bad_argument_is_rejected_by_name(option: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         consumer_with(tmp_path, option)
     [problem] = raised.value.problems
@@ -426,7 +426,7 @@ def consumer_with(directory: Path, options: dict[str, Any]) -> IdempotentConsume
         return IdempotentConsumer(**(good | options))
 
 
-def test_all_bad_arguments_are_told_at_once(tmp_path: Path) -> None:
+def test_all_bad_arguments_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         consumer_with(tmp_path, {"ledger": "x.db", "admin": None, "effect": 1})
     assert len(raised.value.problems) == 3

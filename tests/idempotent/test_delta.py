@@ -89,14 +89,14 @@ def test_an_error_of_the_effect_commits_nothing(ledger: DeltaLedger, uri: str) -
     assert marks(ledger) == {KEYS[0]: 1}
 
 
-def test_marks_move_without_rows(ledger: DeltaLedger, uri: str) -> None:
+def test_marks_can_advance_without_rows(ledger: DeltaLedger, uri: str) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
     commit(ledger, {KEYS[0]: 9})
     assert marks(ledger) == {KEYS[0]: 9}
     assert written(uri) == [10]
 
 
-def test_what_changes_nothing_writes_nothing(ledger: DeltaLedger, uri: str) -> None:
+def test_unchanged_marks_write_nothing(ledger: DeltaLedger, uri: str) -> None:
     commit(ledger, {})
     assert not Path(uri).exists()
     commit(ledger, {KEYS[0]: 1}, 10)
@@ -113,14 +113,14 @@ def test_marks_without_rows_need_a_table(ledger: DeltaLedger, uri: str) -> None:
     assert marks(ledger) == {KEYS[0]: 1}
 
 
-def test_groups_and_lives_of_a_topic_are_apart(ledger: DeltaLedger) -> None:
+def test_groups_and_recreated_topics_have_separate_marks(ledger: DeltaLedger) -> None:
     reborn = KEYS[0]._replace(topic_id=b"\2" * 16)
     commit(ledger, {KEYS[0]: 7, reborn: 1}, 10)
     assert marks(ledger) == {KEYS[0]: 7, reborn: 1}
     assert marks(ledger, "other") == {}
 
 
-def test_partitions_know_only_their_own_marks(ledger: DeltaLedger) -> None:
+def test_partitions_see_only_their_own_marks(ledger: DeltaLedger) -> None:
     commit(ledger, {KEYS[0]: 7}, 10)
     with ledger.partitions_transaction(GROUP, [KEYS[1], KEYS[0]]) as transaction:
         assert transaction.marks() == {KEYS[0]: 7, KEYS[1]: 0}
@@ -131,7 +131,7 @@ def test_partitions_know_only_their_own_marks(ledger: DeltaLedger) -> None:
 
 
 @pytest.mark.parametrize("offset", [6, -1, 2**63, 7.5, True])
-def test_a_mark_goes_only_forward(ledger: DeltaLedger, offset: Any) -> None:
+def test_mark_can_only_advance(ledger: DeltaLedger, offset: Any) -> None:
     commit(ledger, {KEYS[0]: 7}, 10)
     with ledger.transaction(GROUP) as transaction:
         with pytest.raises(UsageError):
@@ -139,7 +139,7 @@ def test_a_mark_goes_only_forward(ledger: DeltaLedger, offset: Any) -> None:
         assert transaction.marks() == {KEYS[0]: 7}
 
 
-def test_ids_are_refused_with_advice(ledger: DeltaLedger) -> None:
+def test_ids_are_rejected_with_advice(ledger: DeltaLedger) -> None:
     with ledger.transaction(GROUP) as transaction:
         assert transaction.claim([]) == []
         assert transaction.claim(pa.array([], pa.binary())).equals(pa.array([], pa.bool_()))
@@ -151,7 +151,7 @@ def test_ids_are_refused_with_advice(ledger: DeltaLedger) -> None:
                 transaction.claim(bad)
 
 
-def test_a_committed_batch_is_not_begun_again(ledger: DeltaLedger, uri: str) -> None:
+def test_committed_batch_is_not_processed_again(ledger: DeltaLedger, uri: str) -> None:
     deltalake.DeltaTable.create(uri, rows().schema)
     for batch, expected in [(0, True), (0, False), (1, True), (0, False), (5, True), (4, False)]:
         with ledger.transaction(GROUP) as transaction:
@@ -173,7 +173,7 @@ def test_a_committed_batch_is_not_begun_again(ledger: DeltaLedger, uri: str) -> 
     assert written(uri) == [0, 1, 5]
 
 
-def test_rows_without_progress_are_refused(ledger: DeltaLedger, uri: str) -> None:
+def test_rows_without_progress_are_rejected(ledger: DeltaLedger, uri: str) -> None:
     """Whoever lost the answer to such a commit would append them again."""
     commit(ledger, {KEYS[0]: 1}, 10)
     for group in (GROUP, "new"):
@@ -190,7 +190,7 @@ def test_rows_without_progress_are_refused(ledger: DeltaLedger, uri: str) -> Non
     [{"y": [1]}, {"x": [1], "y": [1]}, {"x": ["1"]}, {"x": [1.0]}, {"x": [2**63]}],
     ids=str,
 )
-def test_rows_that_do_not_fit_are_refused_at_the_append(
+def test_rows_that_do_not_fit_are_rejected_at_the_append(
     ledger: DeltaLedger, uri: str, bad: dict[str, list[Any]]
 ) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
@@ -224,7 +224,7 @@ def test_columns_are_put_in_order_and_widened(ledger: DeltaLedger, uri: str) -> 
 ZONED = pa.timestamp("us", "Europe/Berlin")  # as a session of Spark in that zone gives them
 
 
-def test_every_type_of_spark_goes_in_and_comes_back(ledger: DeltaLedger, uri: str) -> None:
+def test_every_spark_type_round_trips(ledger: DeltaLedger, uri: str) -> None:
     moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     values = {
         "binary": pa.array([b"x"]),
@@ -247,7 +247,9 @@ def test_every_type_of_spark_goes_in_and_comes_back(ledger: DeltaLedger, uri: st
     assert found == pa.table(values).to_pylist() * 2
 
 
-def test_marks_alone_go_to_a_partitioned_table(ledger: DeltaLedger, uri: str) -> None:
+def test_marks_without_rows_can_be_committed_to_a_partitioned_table(
+    ledger: DeltaLedger, uri: str
+) -> None:
     days = pa.table({"day": ["mon", "tue"], "x": [10, 11]})
     deltalake.DeltaTable.create(uri, days.schema, partition_by=["day"])
     commit(ledger, {KEYS[0]: 1})
@@ -266,7 +268,7 @@ def test_marks_alone_go_to_a_partitioned_table(ledger: DeltaLedger, uri: str) ->
         (pa.array([b"a", b"b"]), "which is binary"),
     ],
 )
-def test_partitions_that_could_not_be_read_again_are_refused(
+def test_partition_values_that_could_not_be_read_back_are_rejected(
     ledger: DeltaLedger, uri: str, values: pa.Array, refusal: str
 ) -> None:
     """deltalake wrote them, and nobody could open the table any more."""
@@ -281,7 +283,7 @@ def test_partitions_that_could_not_be_read_again_are_refused(
     assert (marks(ledger), written(uri)) == ({}, [])
 
 
-def test_rows_that_the_table_itself_refuses_commit_nothing(ledger: DeltaLedger, uri: str) -> None:
+def test_rows_that_the_table_rejects_commit_nothing(ledger: DeltaLedger, uri: str) -> None:
     table = deltalake.DeltaTable.create(uri, rows().schema)
     table.alter.add_constraint({"small": "x < 100"})
     with pytest.raises(LedgerError, match="validation"):
@@ -289,7 +291,7 @@ def test_rows_that_the_table_itself_refuses_commit_nothing(ledger: DeltaLedger, 
     assert (marks(ledger), written(uri)) == ({}, [])
 
 
-def test_a_table_that_forgets_marks_is_refused(ledger: DeltaLedger, uri: str) -> None:
+def test_table_with_a_retention_of_marks_is_rejected(ledger: DeltaLedger, uri: str) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
     deltalake.DeltaTable(uri).alter.set_table_properties({RETENTION: "interval 1 days"})
     with pytest.raises(LedgerSchemaError, match=RETENTION):
@@ -321,14 +323,14 @@ LOG = [f"{number:020}" for number in range(9)]
     ],
     ids=["none", "others", "too new", "in parts", "a part missing", "version 2"],
 )  # fmt: skip
-def test_the_newest_whole_checkpoint_is_read(
+def test_newest_complete_checkpoint_is_read(
     names: list[str], expected: tuple[int, list[str]]
 ) -> None:
     assert newest_checkpoint(names, version_max=6) == expected
 
 
 @pytest.mark.parametrize("form", ["parts", "json"])
-def test_checkpoints_of_other_forms_answer_the_same(
+def test_checkpoints_of_other_forms_give_the_same_marks(
     ledger: DeltaLedger, uri: str, form: str
 ) -> None:
     """Spark writes them; here one of deltalake's is written in their form, and the commits before it are gone."""
@@ -353,7 +355,7 @@ def test_checkpoints_of_other_forms_answer_the_same(
     assert of_group(table, GROUP) == {mark_id(GROUP, KEYS[0]): 3, mark_id(GROUP, KEYS[1]): 30}
 
 
-def test_a_log_that_was_cut_is_an_error_and_not_a_mark_of_0(ledger: DeltaLedger, uri: str) -> None:
+def test_truncated_log_is_an_error_instead_of_a_mark_of_0(ledger: DeltaLedger, uri: str) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
     commit(ledger, {KEYS[0]: 2}, 11)
     table = deltalake.DeltaTable(uri)
@@ -363,7 +365,7 @@ def test_a_log_that_was_cut_is_an_error_and_not_a_mark_of_0(ledger: DeltaLedger,
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
-def test_a_checkpointed_log_still_answers(ledger: DeltaLedger, uri: str, cleaned: bool) -> None:
+def test_checkpointed_log_still_has_its_marks(ledger: DeltaLedger, uri: str, cleaned: bool) -> None:
     for at in range(1, 4):
         commit(ledger, {KEYS[0]: at, KEYS[1]: 10 * at}, at)
     deltalake.DeltaTable(uri).create_checkpoint()
@@ -378,14 +380,14 @@ def test_a_checkpointed_log_still_answers(ledger: DeltaLedger, uri: str, cleaned
     assert written(uri) == [1, 2, 3, 4]
 
 
-def test_a_pickled_ledger_is_the_same(ledger: DeltaLedger) -> None:
+def test_pickled_ledger_is_the_same(ledger: DeltaLedger) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
     copy = pickle.loads(pickle.dumps(ledger))
     assert marks(copy) == {KEYS[0]: 1}
     assert repr(copy) == repr(ledger)
 
 
-def test_a_relative_path_is_the_same_table_in_another_folder(
+def test_relative_path_is_the_same_table_in_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -396,7 +398,7 @@ def test_a_relative_path_is_the_same_table_in_another_folder(
     assert marks(pickle.loads(pickle.dumps(ledger))) == {KEYS[0]: 1}
 
 
-def test_a_forked_child_must_make_its_own(ledger: DeltaLedger) -> None:
+def test_forked_child_must_create_its_own_ledger(ledger: DeltaLedger) -> None:
     commit(ledger, {KEYS[0]: 1}, 10)
     reader, writer = os.pipe()
     child = os.fork()
@@ -430,7 +432,7 @@ def test_passwords_are_in_neither_repr_nor_errors() -> None:
     "options",
     [{"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {"conditional_put": "disabled"}, {"a": 1}, "a"],
 )
-def test_options_that_cannot_be_used_are_refused(uri: str, options: Any) -> None:
+def test_invalid_options_are_rejected(uri: str, options: Any) -> None:
     with pytest.raises(ConfigurationError):
         DeltaLedger(uri, storage_options=options)
 
@@ -438,19 +440,19 @@ def test_options_that_cannot_be_used_are_refused(uri: str, options: Any) -> None
 @pytest.mark.parametrize(
     "path", ["dbfs:/mnt/t", "s3:/bucket/t", Path("s3://bucket/t"), "file:/tmp/x", "~/t", "~x"]
 )
-def test_what_looks_like_a_url_or_a_home_is_no_folder_of_that_name(path: Any) -> None:
+def test_text_like_a_url_or_a_home_is_not_a_folder_name(path: Any) -> None:
     with pytest.raises(ConfigurationError, match="table_uri"):
         DeltaLedger(path)
 
 
 @pytest.mark.parametrize("path", ["./dbfs:/t", "a:b", "a~b", "/tmp/s3:/t", "s3://bucket/t"])
-def test_what_is_a_path_or_a_url_is_taken(path: str) -> None:
+def test_path_or_url_is_accepted(path: str) -> None:
     assert path.removeprefix("./") in repr(DeltaLedger(path))
 
 
 @pytest.mark.parametrize("version_before", [0, 1])
 @pytest.mark.parametrize("in_place", [True, False])
-def test_a_table_that_was_replaced_meanwhile_gets_no_rows_and_no_marks(
+def test_table_replaced_during_a_transaction_gets_no_rows_and_no_marks(
     ledger: DeltaLedger, uri: str, version_before: int, in_place: bool
 ) -> None:
     """The new one has the old one's versions and more: deltalake followed them."""
@@ -489,7 +491,7 @@ NO_TEXT = pa.Array.from_buffers(
     ids=lambda column: str(column.type),
 )
 @pytest.mark.parametrize("is_there", [False, True])
-def test_text_that_nobody_could_read_is_refused(
+def test_text_that_is_not_utf8_is_rejected(
     ledger: DeltaLedger, uri: str, column: Any, is_there: bool
 ) -> None:
     """A Kafka value that is cast to a string may be any bytes."""
@@ -516,7 +518,7 @@ def test_text_that_nobody_could_read_is_refused(
     ],
     ids=lambda column: str(column.type),
 )
-def test_first_rows_that_cannot_be_stored_make_no_table(
+def test_first_rows_that_cannot_be_stored_create_no_table(
     ledger: DeltaLedger, uri: str, column: Any
 ) -> None:
     with pytest.raises(LedgerSchemaError), ledger.transaction(GROUP) as transaction:
@@ -525,7 +527,7 @@ def test_first_rows_that_cannot_be_stored_make_no_table(
     assert not Path(uri).exists()
 
 
-def test_two_columns_of_one_name_are_refused_by_it(ledger: DeltaLedger, uri: str) -> None:
+def test_two_columns_of_one_name_are_rejected_by_name(ledger: DeltaLedger, uri: str) -> None:
     twice = pa.table([[1], [2]], ["x", "x"])
     for mark in (1, 2):
         with pytest.raises(LedgerSchemaError, match="two columns of one name, of x, x"):
@@ -534,7 +536,7 @@ def test_two_columns_of_one_name_are_refused_by_it(ledger: DeltaLedger, uri: str
         commit(ledger, {KEYS[0]: mark}, 10)
 
 
-def test_misuse_is_refused(ledger: DeltaLedger) -> None:
+def test_misuse_is_rejected(ledger: DeltaLedger) -> None:
     with ledger.transaction(GROUP) as transaction:
         connection = transaction.connection
         with pytest.raises(UsageError, match="within"), ledger.transaction(GROUP):

@@ -72,7 +72,7 @@ def test_of_two_processes_on_one_partition_exactly_one_commits(
     assert sorted(won[0] + won[1]) == written(uri) == list(range(ROUNDS))
 
 
-def test_different_partitions_commit_beside_each_other(tmp_path: Path) -> None:
+def test_different_partitions_commit_concurrently(tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
     deltalake.DeltaTable.create(uri, rows().schema)
 
@@ -118,7 +118,7 @@ def compacted(table: Any) -> None:
 
 @pytest.mark.parametrize("other", [appended, deleted, altered, compacted])
 @pytest.mark.parametrize("whole_group", [True, False])
-def test_other_writers_of_the_table_disturb_nothing(
+def test_other_writers_of_the_table_do_not_disturb_commits(
     tmp_path: Path, other: Callable[[Any], None], whole_group: bool
 ) -> None:
     """deltalake refuses to follow some of them; then the commit is tried again, as no mark moved."""
@@ -139,7 +139,7 @@ def test_other_writers_of_the_table_disturb_nothing(
         assert transaction.marks() == {KEYS[0]: 3}
 
 
-def test_a_table_that_other_writers_never_leave_alone_is_unavailable(
+def test_constant_commits_of_other_writers_make_the_table_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = str(tmp_path / "table")
@@ -157,7 +157,7 @@ def test_a_table_that_other_writers_never_leave_alone_is_unavailable(
     assert written(uri) == [0]
 
 
-def test_a_column_that_was_added_meanwhile_is_an_error_and_not_a_commit(tmp_path: Path) -> None:
+def test_column_added_during_a_transaction_is_an_error_instead_of_a_commit(tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
     process(ledger, 0, 1)
@@ -170,7 +170,7 @@ def test_a_column_that_was_added_meanwhile_is_an_error_and_not_a_commit(tmp_path
     assert written(uri) == [0]
 
 
-def test_files_of_a_commit_that_was_refused_are_not_of_the_table(tmp_path: Path) -> None:
+def test_files_of_a_rejected_commit_do_not_belong_to_the_table(tmp_path: Path) -> None:
     """They were written before the commit, as by a process that dies between the two."""
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
@@ -190,7 +190,7 @@ def test_files_of_a_commit_that_was_refused_are_not_of_the_table(tmp_path: Path)
     assert process(ledger, 0, 1) == 3
 
 
-def test_a_table_is_created_once_whoever_is_first(tmp_path: Path) -> None:
+def test_table_is_created_once_by_concurrent_writers(tmp_path: Path) -> None:
     """deltalake's default puts a second creation behind the first one, which replaces the schema."""
     ready = threading.Barrier(4)
 
@@ -207,7 +207,7 @@ def test_a_table_is_created_once_whoever_is_first(tmp_path: Path) -> None:
             assert sum(text.count('"metaData"') for text in log) == 1
 
 
-def test_a_replay_after_a_lost_answer_finds_its_mark(
+def test_replay_after_a_lost_reply_finds_its_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit takes place, and its writer gets an error instead of an answer."""

@@ -25,7 +25,7 @@ class Record:
         return self.headers_
 
 
-def test_the_last_header_of_the_name_is_the_id() -> None:
+def test_last_header_of_the_name_is_the_id() -> None:
     headers = [("id", b"1"), ("other", b"2"), ("id", b"3")]
     assert ids_of([Record(headers)], header_id("id")) == [b"3"]
 
@@ -44,17 +44,17 @@ def test_an_id_is_bytes_or_text() -> None:
 @pytest.mark.parametrize(
     "value", ["", b"", "é" * 513, b"x" * 1025, 5, None, ["a"], bytearray(b"x")]
 )
-def test_anything_else_is_refused(value: object) -> None:
+def test_ids_of_other_types_are_rejected(value: object) -> None:
     with pytest.raises(MessageIdError):
         message_id(value)
 
 
-def test_text_without_a_form_in_utf8_is_refused_with_its_place() -> None:
+def test_text_without_a_utf8_form_is_rejected_with_its_place() -> None:
     with pytest.raises(MessageIdError, match=r"offset 17 of orders-3: .* UTF-8"):
         ids_of([Record([])], lambda record: "\ud800")
 
 
-def test_a_function_that_fails_says_for_which_record() -> None:
+def test_failed_id_function_names_the_record() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         ids_of([Record([])], lambda record: 1 // 0)
     assert "record at offset 17 of orders-3" in raised.value.__notes__[0]

@@ -31,7 +31,7 @@ class Broken(Exception):
     """What an effect raises."""
 
 
-def test_a_temporary_table_of_the_effects_takes_no_mark(database: Database) -> None:
+def test_temporary_table_of_an_effect_receives_no_mark(database: Database) -> None:
     """A bare name finds it before the ledger's table."""
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
@@ -62,9 +62,7 @@ def test_effect_ids_and_marks_commit_together(database: Database) -> None:
 
 
 @pytest.mark.parametrize("failure", [Broken, KeyboardInterrupt, GeneratorExit])
-def test_an_exception_leaves_nothing_behind(
-    database: Database, failure: type[BaseException]
-) -> None:
+def test_exception_leaves_no_changes(database: Database, failure: type[BaseException]) -> None:
     with database.ledger() as ledger:
         with pytest.raises(failure), ledger.transaction("g") as transaction:
             transaction.begin_batch("q", 0)
@@ -149,7 +147,7 @@ def test_a_chunked_array_gets_one_mask_for_all_chunks(
     ],
     ids=lambda ids: str(ids)[:40],
 )
-def test_a_bad_id_is_refused_and_nothing_recorded(database: Database, ids: Any) -> None:
+def test_bad_id_is_rejected_and_nothing_recorded(database: Database, ids: Any) -> None:
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
         with pytest.raises(MessageIdError):
             transaction.claim(ids)
@@ -158,7 +156,7 @@ def test_a_bad_id_is_refused_and_nothing_recorded(database: Database, ids: Any) 
 
 
 @pytest.mark.parametrize("ids", [b"bytes", "text", None, {b"a"}])
-def test_what_is_no_sequence_of_ids_is_refused(database: Database, ids: Any) -> None:
+def test_invalid_sequence_of_ids_is_rejected(database: Database, ids: Any) -> None:
     with (
         database.ledger() as ledger,
         pytest.raises(UsageError),
@@ -178,7 +176,7 @@ def test_ids_in_a_list_need_neither_arrow_nor_numpy(
         assert transaction.claim([b"a", b"a"]) == [True, False]
 
 
-def test_groups_know_nothing_of_each_other(database: Database) -> None:
+def test_groups_are_independent(database: Database) -> None:
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
             transaction.begin_batch("q", 3)
@@ -190,7 +188,7 @@ def test_groups_know_nothing_of_each_other(database: Database) -> None:
             assert transaction.begin_batch("q", 3)
 
 
-def test_a_topic_made_anew_has_no_mark(database: Database) -> None:
+def test_recreated_topic_has_no_mark(database: Database) -> None:
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
         transaction.advance({KEY: 100, PartitionKey(ZERO_ID, "old", 1): 5})
         assert KEY._replace(topic_id=NEW) not in transaction.marks()
@@ -215,7 +213,7 @@ def test_a_mark_never_goes_back(database: Database) -> None:
         assert transaction.marks() == {KEY: 5}
 
 
-def test_a_committed_batch_is_not_begun_again(database: Database) -> None:
+def test_committed_batch_is_not_processed_again(database: Database) -> None:
     with database.ledger() as ledger:
         for batch, expected in [
             (0, True),
@@ -268,7 +266,7 @@ def test_ids_are_forgotten_by_count_and_never_too_early(database: Database) -> N
     assert len(database.run("SELECT 1 FROM pykafka_ids")) <= 2 * 12
 
 
-def test_retention_of_one_group_touches_no_other(database: Database) -> None:
+def test_retention_of_one_group_affects_no_other(database: Database) -> None:
     with database.ledger() as ledger:
         for number in range(10):
             for group in "gh":
@@ -284,13 +282,13 @@ def test_retention_of_one_group_touches_no_other(database: Database) -> None:
 
 
 @pytest.mark.parametrize("limit", [{"age_ms": 0}, {"count": -1}, {"age_ms": 1.5}, {"count": True}])
-def test_a_limit_that_is_no_positive_integer_is_refused_by_name(limit: dict[str, Any]) -> None:
+def test_limit_that_is_not_a_positive_integer_is_rejected_by_name(limit: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(limit))):
         Retention(**limit)
 
 
 @pytest.mark.parametrize("option", [{"timeout_ms": 0}, {"retention": 5}])
-def test_a_bad_argument_is_refused_by_name(database: Database, option: dict[str, Any]) -> None:
+def test_bad_argument_is_rejected_by_name(database: Database, option: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(option))):
         database.ledger(**option)
     with pytest.raises(TypeError, match="retain"):
@@ -298,12 +296,12 @@ def test_a_bad_argument_is_refused_by_name(database: Database, option: dict[str,
 
 
 @pytest.mark.parametrize("group", ["", "x" * 1025, None, "a\0b"])
-def test_a_bad_group_is_refused(database: Database, group: Any) -> None:
+def test_bad_group_is_rejected(database: Database, group: Any) -> None:
     with database.ledger() as ledger, pytest.raises(UsageError, match="group"):
         ledger.transaction(group).__enter__()
 
 
-def test_an_effect_that_commits_is_refused_and_rolled_back(database: Database) -> None:
+def test_effect_that_commits_is_rejected_and_rolled_back(database: Database) -> None:
     with database.ledger() as ledger:
         refusals = (UsageError, psycopg.ProgrammingError)
         with pytest.raises(refusals, match="commit"), ledger.transaction("g") as transaction:
@@ -315,7 +313,7 @@ def test_an_effect_that_commits_is_refused_and_rolled_back(database: Database) -
     assert effects(database) == []
 
 
-def test_a_transaction_is_used_in_its_block_only(database: Database) -> None:
+def test_transaction_can_be_used_only_in_its_block(database: Database) -> None:
     with database.ledger() as ledger:
         with ledger.transaction("g") as transaction:
             with pytest.raises(UsageError, match="within"), ledger.transaction("h"):
@@ -334,7 +332,7 @@ def test_a_transaction_is_used_in_its_block_only(database: Database) -> None:
         ledger.transaction("g").__enter__()
 
 
-def test_a_forked_child_must_make_its_own(database: Database) -> None:
+def test_forked_child_must_create_its_own_ledger(database: Database) -> None:
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
         transaction.advance({KEY: 1})
         reader, writer = os.pipe()
@@ -353,7 +351,7 @@ def test_a_forked_child_must_make_its_own(database: Database) -> None:
         os.close(writer)
 
 
-def test_transactions_of_one_group_follow_each_other(database: Database) -> None:
+def test_transactions_of_one_group_run_one_after_the_other(database: Database) -> None:
     """Eight threads with two ledgers count to 80 by read, then write: none reads what another is changing."""
     with database.ledger() as first, database.ledger() as second:
 
@@ -371,7 +369,7 @@ def test_transactions_of_one_group_follow_each_other(database: Database) -> None
             assert transaction.marks() == {KEY: 80}
 
 
-def test_waiting_for_another_transaction_ends_in_an_error(database: Database) -> None:
+def test_waiting_for_another_transaction_times_out(database: Database) -> None:
     with database.ledger() as first, database.ledger(timeout_ms=50) as second:
         with second.transaction("g"):
             pass  # The tables are there.
@@ -381,7 +379,7 @@ def test_waiting_for_another_transaction_ends_in_an_error(database: Database) ->
             assert transaction.marks() == {}
 
 
-def test_many_ledgers_may_make_the_tables_at_once(database: Database) -> None:
+def test_many_ledgers_may_create_the_tables_at_once(database: Database) -> None:
     ready, failures = threading.Barrier(6), []
 
     def start() -> None:
@@ -412,7 +410,7 @@ def test_many_ledgers_may_make_the_tables_at_once(database: Database) -> None:
         ("ALTER TABLE pykafka_marks ADD COLUMN colour text", "pykafka_marks"),
     ],
 )
-def test_tables_of_another_version_are_refused_untouched(
+def test_tables_of_another_version_are_rejected_unchanged(
     database: Database, change: str, says: str
 ) -> None:
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
@@ -423,7 +421,7 @@ def test_tables_of_another_version_are_refused_untouched(
     assert database.run("SELECT next_offset FROM pykafka_marks") == [(1,)]
 
 
-def test_a_foreign_table_of_that_name_is_refused_untouched(database: Database) -> None:
+def test_foreign_table_of_that_name_is_rejected_unchanged(database: Database) -> None:
     database.run("CREATE TABLE pykafka_ids (what text)")
     with database.ledger() as ledger, pytest.raises(LedgerSchemaError, match="another database"):
         ledger.transaction("g").__enter__()

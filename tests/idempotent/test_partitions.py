@@ -46,7 +46,7 @@ def test_partitions_do_not_wait_for_each_other(ledgers: list[PostgresLedger]) ->
     assert marks(one) == {KEYS[0]: 5, KEYS[1]: 7}
 
 
-def test_a_partition_waits_for_its_other_transaction(ledgers: list[PostgresLedger]) -> None:
+def test_partition_waits_for_its_other_transaction(ledgers: list[PostgresLedger]) -> None:
     one, other = ledgers
     with one.partitions_transaction(GROUP, KEYS[:2]) as first:
         first.advance({KEYS[1]: 3})
@@ -59,7 +59,7 @@ def test_a_partition_waits_for_its_other_transaction(ledgers: list[PostgresLedge
         assert second.marks() == {KEYS[1]: 3, KEYS[2]: 0}
 
 
-def test_the_whole_group_waits_for_its_partitions(ledgers: list[PostgresLedger]) -> None:
+def test_whole_group_waits_for_its_partitions(ledgers: list[PostgresLedger]) -> None:
     one, other = ledgers
     with (
         one.partitions_transaction(GROUP, KEYS[:1]),
@@ -77,7 +77,7 @@ def test_the_whole_group_waits_for_its_partitions(ledgers: list[PostgresLedger])
         pass
 
 
-def test_what_fails_leaves_nothing(ledgers: list[PostgresLedger]) -> None:
+def test_failed_transaction_leaves_no_changes(ledgers: list[PostgresLedger]) -> None:
     one, _ = ledgers
     with (
         pytest.raises(ValueError, match="fault"),
@@ -91,7 +91,7 @@ def test_what_fails_leaves_nothing(ledgers: list[PostgresLedger]) -> None:
         assert transaction.claim([b"a"]) == [True]
 
 
-def test_what_it_may_not_do_is_refused(ledgers: list[PostgresLedger]) -> None:
+def test_invalid_use_of_a_partition_transaction_is_rejected(ledgers: list[PostgresLedger]) -> None:
     one, _ = ledgers
     with one.partitions_transaction(GROUP, KEYS[:1]) as transaction:
         with pytest.raises(UsageError, match="not of orders-1"):
@@ -121,7 +121,7 @@ def test_ids_are_counted_and_the_whole_group_forgets_them(postgres_dsn: str) -> 
     assert counted == held == [(4,)]
 
 
-def test_a_pickled_ledger_is_of_the_same_database(postgres_dsn: str) -> None:
+def test_pickled_ledger_uses_the_same_database(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger, ledger.transaction(GROUP) as transaction:
         transaction.advance({KEYS[0]: 3})
         with pickle.loads(pickle.dumps(ledger)) as other:
@@ -131,7 +131,7 @@ def test_a_pickled_ledger_is_of_the_same_database(postgres_dsn: str) -> None:
 
 
 @pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
-def test_claims_that_share_ids_do_not_wait_in_a_circle(
+def test_claims_that_share_ids_do_not_deadlock(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
     """The first waits between two ids that the second claims the other way round."""
@@ -166,7 +166,7 @@ def wait_for_waiting(dsn: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
-def test_many_at_once_that_fail_now_and_then_do_everything_once(
+def test_concurrent_transactions_with_random_failures_do_everything_once(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
 ) -> None:
     """Each of four partitions has 40 batches; ids are shared by all of them, in any order."""

@@ -15,22 +15,22 @@ A = PartitionKey(b"\1" * 16, "a", 0)
 B = PartitionKey(b"\1" * 16, "a", 1)
 
 
-def test_what_is_below_the_mark_was_processed() -> None:
+def test_records_below_the_mark_were_processed() -> None:
     batch = [(A, 3), (A, 4), (B, 0), (A, 5)]
     assert plan({A: 5, B: 0}, batch) == Plan([2, 3], {A: 6, B: 1}, [])
 
 
-def test_a_batch_that_begins_again_is_fresh_once() -> None:
+def test_redelivered_batch_is_fresh_once() -> None:
     batch = [(A, 0), (A, 1), (A, 0), (A, 1), (A, 2)]
     assert plan({A: 0}, batch) == Plan([0, 1, 4], {A: 3}, [])
 
 
-def test_a_gap_is_told_before_and_within_the_batch() -> None:
+def test_gaps_before_and_within_the_batch_are_reported() -> None:
     batch = [(A, 2), (A, 3), (A, 7)]
     assert plan({A: 1}, batch) == Plan([0, 1, 2], {A: 8}, [Gap(A, 1, 2), Gap(A, 4, 7)])
 
 
-def test_nothing_moves_when_nothing_is_fresh() -> None:
+def test_marks_do_not_move_without_fresh_records() -> None:
     assert plan({A: 9}, [(A, 8)]) == Plan([], {}, [])
 
 
@@ -86,14 +86,14 @@ OTHER = PartitionKey(b"\3" * 16, "b", 0)
         ({A: 5}, {A: (3, 9), OTHER: (0, 4)}, "latest", {A: 5, OTHER: 4}),
     ],
 )
-def test_reading_starts_at_the_mark_or_where_nothing_is_skipped(
+def test_reading_starts_at_the_mark_or_where_no_record_is_skipped(
     marks: Any, watermarks: Any, start: Any, expected: Any
 ) -> None:
     found = starting_marks(marks, watermarks, start=start, fail_on_data_loss=True)
     assert found == expected
 
 
-def test_deleted_records_are_passed_over_only_on_request() -> None:
+def test_deleted_records_are_skipped_only_on_request() -> None:
     with pytest.raises(DataLossError, match="begins at offset 7"):
         starting_marks({A: 5}, {A: (7, 9)}, start="earliest", fail_on_data_loss=True)
     found = starting_marks({A: 5}, {A: (7, 9)}, start="latest", fail_on_data_loss=False)
@@ -101,6 +101,6 @@ def test_deleted_records_are_passed_over_only_on_request() -> None:
 
 
 @pytest.mark.parametrize("fail", [True, False])
-def test_a_log_that_ends_before_the_mark_is_never_passed_over(fail: bool) -> None:
+def test_log_that_ends_before_the_mark_is_never_skipped(fail: bool) -> None:
     with pytest.raises(DataLossError, match="ends at offset 9"):
         starting_marks({A: 10}, {A: (7, 9)}, start="earliest", fail_on_data_loss=fail)

@@ -22,7 +22,7 @@ from tests.support.postgres import PostgresServer
 KEY = PartitionKey(b"\1" * 16, "orders", 0)
 
 
-def test_a_server_that_dies_in_the_middle_takes_the_transaction_with_it(
+def test_transaction_is_lost_when_its_server_restarts(
     postgres_server: PostgresServer, postgres_dsn: str
 ) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
@@ -44,7 +44,7 @@ def test_a_server_that_dies_in_the_middle_takes_the_transaction_with_it(
             assert transaction.claim([b"a"]) == [True]
 
 
-def test_a_server_that_is_away_is_an_error_until_it_is_back(
+def test_unreachable_server_is_an_error_until_it_returns(
     postgres_server: PostgresServer, postgres_dsn: str
 ) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
@@ -61,7 +61,7 @@ def test_a_server_that_is_away_is_an_error_until_it_is_back(
             assert transaction.marks() == {KEY: 1}
 
 
-def test_an_effect_that_commits_in_sql_is_told(postgres_dsn: str) -> None:
+def test_effect_that_commits_in_sql_is_reported(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
         for statement in ("COMMIT", "ROLLBACK", "COMMIT; BEGIN"):
             with pytest.raises(UsageError, match="ended"), ledger.transaction("g") as transaction:
@@ -85,7 +85,7 @@ def opened(ledger: PostgresLedger, of_partitions: bool) -> Any:
         ("COMMIT; BEGIN", "committed: .* ids that were claimed", True),
     ],
 )
-def test_no_mark_moves_outside_of_the_ledgers_transaction(
+def test_no_mark_moves_outside_the_transaction_of_the_ledger(
     postgres_dsn: str,
     statements: str,
     left: str,
@@ -151,7 +151,7 @@ def test_an_effect_that_changes_the_search_path_moves_no_mark_of_another_ledger(
                 assert transaction.claim([b"a", b"b", b"c"]) == new
 
 
-def test_two_ledgers_of_a_schema_exclude_each_other_whatever_the_search_path(
+def test_two_ledgers_of_a_schema_exclude_each_other_with_any_search_path(
     postgres_dsn: str,
 ) -> None:
     with PostgresLedger(postgres_dsn) as one:
@@ -183,7 +183,7 @@ def test_a_schema_of_any_name_can_have_a_ledger(
             transaction.advance({KEY: mark})
 
 
-def test_settings_that_an_effect_leaves_weaken_no_later_transaction(postgres_dsn: str) -> None:
+def test_settings_left_by_an_effect_weaken_no_later_transaction(postgres_dsn: str) -> None:
     settings = "synchronous_commit", "lock_timeout", "search_path", "client_encoding"
     left = "off", "0", "nowhere", "SQL_ASCII"
 
@@ -199,7 +199,7 @@ def test_settings_that_an_effect_leaves_weaken_no_later_transaction(postgres_dsn
             assert shown(transaction.connection) == before
 
 
-def test_a_commit_is_durable_though_the_effect_switched_that_off(postgres_dsn: str) -> None:
+def test_commit_is_durable_even_if_the_effect_disabled_that(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
         transaction.connection.execute("SET synchronous_commit = off")
         transaction.settle()  # What the end of the block does before it commits.
@@ -208,7 +208,7 @@ def test_a_commit_is_durable_though_the_effect_switched_that_off(postgres_dsn: s
 
 
 @pytest.mark.parametrize("by", ["database", "conninfo"])
-def test_text_without_an_encoding_is_taken_for_utf8(
+def test_text_without_an_encoding_is_treated_as_utf8(
     postgres_server: PostgresServer, by: str
 ) -> None:
     """psycopg gives names as bytes there, which are not those that the tables have."""
@@ -232,7 +232,7 @@ def test_text_without_an_encoding_is_taken_for_utf8(
                 transaction.advance({KEY: mark})
 
 
-def test_an_error_of_the_effect_stays_the_effects(postgres_dsn: str) -> None:
+def test_error_of_the_effect_is_propagated(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
         with pytest.raises(psycopg.errors.UndefinedTable), ledger.transaction("g") as transaction:
             transaction.advance({KEY: 1})
@@ -255,7 +255,7 @@ def test_groups_do_not_wait_for_each_other(postgres_dsn: str) -> None:
     "setting",
     ["default_transaction_isolation = 'serializable'", "synchronous_commit = off"],
 )
-def test_settings_of_the_server_weaken_nothing(
+def test_settings_of_the_server_do_not_weaken_a_transaction(
     postgres_server: PostgresServer, setting: str
 ) -> None:
     postgres_dsn = postgres_server.create_database()
@@ -268,7 +268,7 @@ def test_settings_of_the_server_weaken_nothing(
         assert show("SHOW synchronous_commit").fetchone() == ("on",)
 
 
-def test_rows_of_another_shape_do_not_matter(postgres_dsn: str) -> None:
+def test_row_factory_of_the_effect_does_not_affect_the_ledger(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
         for offset in (1, 2):
             with ledger.transaction("g") as transaction:
@@ -289,12 +289,12 @@ def test_the_schema_of_the_search_path_is_used(postgres_server: PostgresServer) 
 
 
 @pytest.mark.parametrize("conninfo", ["colour=blue", 5, None])
-def test_a_bad_connection_string_is_refused_by_name(conninfo: str) -> None:
+def test_bad_connection_string_is_rejected_by_name(conninfo: str) -> None:
     with pytest.raises(ConfigurationError, match="conninfo"):
         PostgresLedger(conninfo)
 
 
-def test_no_server_is_an_error_without_the_password(tmp_path: Path) -> None:
+def test_unreachable_server_is_an_error_without_the_password(tmp_path: Path) -> None:
     with PostgresLedger(f"host={tmp_path} dbname=shop password=secret") as ledger:
         with pytest.raises(LedgerUnavailableError, match=r"shop@") as raised:
             ledger.transaction("g").__enter__()
@@ -309,7 +309,7 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
 @pytest.mark.parametrize("arrow", [False, True])
-def test_ids_go_as_a_parameter_or_through_a_table(
+def test_ids_are_sent_as_a_parameter_or_through_a_table(
     postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int, arrow: bool
 ) -> None:
     monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
@@ -363,7 +363,7 @@ def test_a_claim_of_many_ids_takes_several_blocks(
     assert claims == [(2,), (150_000 - (2 << 16),), (1 << 16,)]
 
 
-def test_claims_of_an_earlier_version_are_known_and_forgotten_first(postgres_dsn: str) -> None:
+def test_claims_of_an_earlier_version_are_read_and_forgotten_first(postgres_dsn: str) -> None:
     """Then all ids of a claim had the counter's number as their seq."""
     with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
         for ids in ([b"a", b"b"], [b"c"]):

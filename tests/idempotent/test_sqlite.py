@@ -21,7 +21,7 @@ KEY = PartitionKey(b"\1" * 16, "orders", 0)
 
 
 @pytest.mark.parametrize("path", ["", ":memory:", "file:x?mode=memory", b"bytes", 5, None])
-def test_a_ledger_that_would_forget_is_refused(path: Any) -> None:
+def test_path_without_a_lasting_file_is_rejected(path: Any) -> None:
     with pytest.raises(ConfigurationError, match="database"):
         SQLiteLedger(path)
 
@@ -39,7 +39,7 @@ def test_a_relative_path_names_the_same_file_after_a_change_of_folder(
     assert (tmp_path / "shop.db").exists()
 
 
-def test_a_connection_of_a_function_is_used_with_its_own_settings() -> None:
+def test_connection_of_a_function_is_used_with_its_settings() -> None:
     connections: list[sqlite3.Connection] = []
 
     def connect() -> sqlite3.Connection:
@@ -66,7 +66,7 @@ def test_a_committed_mark_is_synced(tmp_path: Path) -> None:
         assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_executescript_in_an_effect_is_refused(tmp_path: Path) -> None:
+def test_executescript_in_an_effect_is_rejected(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "l.db") as ledger:
         with (
             pytest.raises(UsageError, match="executescript"),
@@ -77,7 +77,7 @@ def test_executescript_in_an_effect_is_refused(tmp_path: Path) -> None:
             transaction.connection.execute("ROLLBACK")
 
 
-def test_an_effect_that_hides_its_commit_is_refused(tmp_path: Path) -> None:
+def test_effect_that_hides_its_commit_is_rejected(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "l.db") as ledger:
         with pytest.raises(UsageError, match="commit"), ledger.transaction("g") as transaction:
             transaction.advance({KEY: 1})
@@ -104,7 +104,7 @@ def veto(connection: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("cause", [conflict, overflow, veto])
 @pytest.mark.parametrize("then", ["advance", "claim", "begin_batch", "write", "savepoint", None])
-def test_a_rollback_that_the_effect_hides_loses_nothing(
+def test_rollback_that_the_effect_hides_loses_nothing(
     tmp_path: Path, cause: Any, then: str | None
 ) -> None:
     """SQLite rolled back by itself: what followed was committed at once, a mark without its effect, too."""
@@ -154,7 +154,7 @@ def test_a_rollback_that_the_effect_hides_loses_nothing(
             assert found == [("kept",)]
 
 
-def test_an_error_that_rolls_back_and_is_not_hidden_stays_the_effects(tmp_path: Path) -> None:
+def test_error_that_rolls_back_is_propagated(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "l.db") as ledger:
         with pytest.raises(sqlite3.IntegrityError), ledger.transaction("g") as transaction:
             transaction.connection.execute("CREATE TABLE effects (value UNIQUE)")
@@ -162,7 +162,7 @@ def test_an_error_that_rolls_back_and_is_not_hidden_stays_the_effects(tmp_path: 
                 conflict(transaction.connection)
 
 
-def test_rows_that_the_effect_left_unread_hinder_no_commit(tmp_path: Path) -> None:
+def test_unread_rows_of_the_effect_do_not_block_the_commit(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "l.db") as ledger:
         with ledger.transaction("g") as transaction:
             transaction.advance({KEY: 1})
@@ -173,7 +173,7 @@ def test_rows_that_the_effect_left_unread_hinder_no_commit(tmp_path: Path) -> No
         assert unread is not None
 
 
-def test_an_effect_that_closes_the_connection_loses_its_transaction_only(tmp_path: Path) -> None:
+def test_effect_that_closes_the_connection_loses_only_its_transaction(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "l.db") as ledger:
         with pytest.raises(LedgerUnavailableError), ledger.transaction("g") as transaction:
             transaction.advance({KEY: 1})
@@ -182,7 +182,7 @@ def test_an_effect_that_closes_the_connection_loses_its_transaction_only(tmp_pat
             assert transaction.marks() == {}
 
 
-def test_a_file_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+def test_replaced_file_is_not_written_to(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     with SQLiteLedger(path) as ledger:
         with ledger.transaction("g") as transaction:
@@ -199,7 +199,7 @@ def test_a_file_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
             assert transaction.marks() == {KEY: 1}
 
 
-def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_directory_is_named(tmp_path: Path) -> None:
     with SQLiteLedger(tmp_path / "nowhere" / "l.db") as ledger:
         with pytest.raises(LedgerUnavailableError, match="nowhere"):
             ledger.transaction("g").__enter__()
@@ -208,7 +208,7 @@ def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
             assert transaction.marks() == {}
 
 
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_rejected_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database at all, " * 100)
     with SQLiteLedger(path) as ledger, pytest.raises(LedgerSchemaError, match="notes"):
@@ -216,14 +216,14 @@ def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None
     assert path.read_text().startswith("not a database")
 
 
-def test_a_file_that_cannot_be_opened_leaves_no_connection_open(tmp_path: Path) -> None:
+def test_file_that_cannot_be_opened_leaves_no_open_connection(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database at all, " * 100)
     with closing_databases(), SQLiteLedger(path) as ledger, pytest.raises(LedgerSchemaError):
         ledger.transaction("g").__enter__()
 
 
-def test_a_damaged_database_is_a_ledger_error(tmp_path: Path) -> None:
+def test_damaged_database_is_a_ledger_error(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     with SQLiteLedger(path) as ledger, ledger.transaction("g") as transaction:
         transaction.claim([b"%d" % number for number in range(5000)])

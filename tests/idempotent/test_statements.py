@@ -140,7 +140,7 @@ def ledger(database: Database) -> Iterator[Any]:
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(rows=tables(STAGEABLE))
-def test_every_value_is_staged_as_it_is(ledger: Ledger, rows: pa.Table) -> None:
+def test_every_value_is_staged_unchanged(ledger: Ledger, rows: pa.Table) -> None:
     given_rows = [tuple(row.values()) for row in rows.to_pylist()]
     with undone(ledger) as connection:
         if isinstance(ledger, PostgresLedger):
@@ -154,7 +154,7 @@ def test_every_value_is_staged_as_it_is(ledger: Ledger, rows: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("kind", STAGEABLE)
-def test_a_column_has_its_type_also_without_rows(ledger: Ledger, kind: Any) -> None:
+def test_column_has_its_type_even_without_rows(ledger: Ledger, kind: Any) -> None:
     rows = pa.table({"x": pa.array([], kind)})
     with undone(ledger) as connection:
         if isinstance(ledger, PostgresLedger):
@@ -183,7 +183,7 @@ def sqlite_type(kind: Any) -> str:
     return "BLOB" if is_binary or types.is_fixed_size_binary(kind) else "TEXT"
 
 
-def test_sqlites_own_functions_understand_what_is_staged(tmp_path: Path) -> None:
+def test_functions_of_sqlite_accept_staged_values(tmp_path: Path) -> None:
     time = datetime.datetime(2026, 11, 25, 12, 30, 0, 250_000)
     rows = pa.table(
         {
@@ -215,7 +215,7 @@ def test_headers_are_rows_in_postgres(postgres_dsn: str) -> None:
         assert connection.execute("SELECT * FROM found").fetchall() == [(7, b"1"), (7, b"2")]
 
 
-def test_a_missing_header_is_not_one_without_key_and_value(postgres_dsn: str) -> None:
+def test_missing_header_differs_from_one_without_key_and_value(postgres_dsn: str) -> None:
     sent = [[None, {"key": "a", "value": None}], [{"key": None, "value": None}]]
     rows = pa.table({"headers": pa.array(sent, HEADERS)})
     with PostgresLedger(postgres_dsn) as ledger, undone(ledger) as connection:
@@ -224,7 +224,7 @@ def test_a_missing_header_is_not_one_without_key_and_value(postgres_dsn: str) ->
         assert connection.execute("SELECT * FROM found").fetchall() == [(row,) for row in sent]
 
 
-def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger) -> None:
+def test_each_call_starts_with_nothing_staged(database: Database, ledger: Ledger) -> None:
     """Parts of a batch, also with other columns: the statement runs for each, and the ids and marks with them."""
     effect = ledger.statement(INSERT)
     other = ledger.statement("INSERT INTO effects SELECT 'offset ' || \"offset\" FROM staged;")
@@ -245,7 +245,7 @@ def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger
         assert transaction.connection.execute(query).fetchall() == []
 
 
-def test_between_calls_a_table_called_staged_is_the_users(
+def test_table_of_the_user_called_staged_is_visible_between_calls(
     ledger: Ledger, staged_of_the_user: str
 ) -> None:
     effect = ledger.statement("SELECT value FROM staged")
@@ -256,7 +256,7 @@ def test_between_calls_a_table_called_staged_is_the_users(
             assert found == [("mine",)]
 
 
-def test_a_call_that_is_rolled_back_to_a_savepoint_hinders_no_other(postgres_dsn: str) -> None:
+def test_call_rolled_back_to_a_savepoint_does_not_affect_others(postgres_dsn: str) -> None:
     database = PostgresDatabase(postgres_dsn)
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
         effect = ledger.statement(INSERT)
@@ -270,7 +270,7 @@ def test_a_call_that_is_rolled_back_to_a_savepoint_hinders_no_other(postgres_dsn
     assert effects(database) == ["a", "c", "c"]
 
 
-def test_a_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> None:
+def test_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> None:
     """psycopg prepares what ran five times, and a plan has the columns of the table that it was made for."""
     effect = ledger.statement("SELECT * FROM staged")
     with ledger.transaction("g") as transaction:
@@ -306,7 +306,7 @@ def test_text_is_the_same_in_a_session_of_another_encoding(postgres_dsn: str) ->
     assert effects(database) == ["üé", "ü\u20ac"]
 
 
-def test_a_statement_that_fails_leaves_nothing(database: Database, ledger: Ledger) -> None:
+def test_failed_statement_leaves_no_changes(database: Database, ledger: Ledger) -> None:
     """And the batch is processed when it comes again."""
     effect = ledger.statement(INSERT)
     database.run("CREATE UNIQUE INDEX once ON effects (value)")
@@ -327,7 +327,7 @@ def test_a_statement_that_fails_leaves_nothing(database: Database, ledger: Ledge
         assert transaction.marks() == {KEY: 1}
 
 
-def test_a_conflict_that_rolls_back_in_sqlite_leaves_nothing(tmp_path: Path) -> None:
+def test_conflict_that_rolls_back_in_sqlite_leaves_no_changes(tmp_path: Path) -> None:
     """OR ROLLBACK ends the transaction without a ROLLBACK that anybody could refuse."""
     database = SQLiteDatabase(tmp_path / "a.db")
     database.run("CREATE UNIQUE INDEX once ON effects (value)")
@@ -344,7 +344,7 @@ def test_a_conflict_that_rolls_back_in_sqlite_leaves_nothing(tmp_path: Path) -> 
     assert effects(database) == ["a"]
 
 
-def test_an_effect_goes_to_another_process(database: Database, ledger: Ledger) -> None:
+def test_effect_can_be_pickled_for_another_process(database: Database, ledger: Ledger) -> None:
     statements: StatementLedger = ledger
     effect = pickle.loads(pickle.dumps(statements.statement(INSERT)))
     with ledger.transaction("g") as transaction:
@@ -355,7 +355,7 @@ def test_an_effect_goes_to_another_process(database: Database, ledger: Ledger) -
 NAMES = ["Key", "select", 'a "quoted" name', "a; DROP TABLE effects", "naïve", "staged", "%s", " "]
 
 
-def test_names_are_taken_as_they_are(database: Database, ledger: Ledger) -> None:
+def test_column_names_are_used_unchanged(database: Database, ledger: Ledger) -> None:
     rows = pa.table({name: [f"value of {name}"] for name in NAMES})
     for name in NAMES:
         quoted = name.replace('"', '""')
@@ -384,7 +384,7 @@ def test_names_are_taken_as_they_are(database: Database, ledger: Ledger) -> None
         (pa.table({"odd": pa.array([1], pa.timestamp("ns"))}), r"'odd'.*timestamp\('us'\)"),
     ],
 )
-def test_what_cannot_be_staged_is_refused_by_name_and_nothing_is_changed(
+def test_value_that_cannot_be_staged_is_rejected_by_name_and_nothing_is_changed(
     database: Database, ledger: Ledger, rows: Any, says: str
 ) -> None:
     effect = ledger.statement("INSERT INTO effects VALUES ('done')")
@@ -412,7 +412,9 @@ def test_what_cannot_be_staged_is_refused_by_name_and_nothing_is_changed(
         (pa.table({"tableoid": [1]}), "'tableoid': .* in every table; rename it"),
     ],
 )
-def test_what_postgres_cannot_hold_is_refused(postgres_dsn: str, rows: Any, says: str) -> None:
+def test_value_that_postgres_cannot_hold_is_rejected(
+    postgres_dsn: str, rows: Any, says: str
+) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
         effect = ledger.statement("SELECT 1")
         with pytest.raises(UsageError, match=says), ledger.transaction("g") as transaction:
@@ -432,7 +434,7 @@ def test_what_postgres_cannot_hold_is_refused(postgres_dsn: str, rows: Any, says
         (pa.table({"x": NO_TEXT_HEADERS}), "'x' has text that is not UTF-8"),
     ],
 )
-def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: str) -> None:
+def test_value_that_sqlite_would_change_is_rejected(tmp_path: Path, rows: Any, says: str) -> None:
     with SQLiteLedger(tmp_path / "a.db") as ledger:
         effect = ledger.statement("SELECT 1")
         with pytest.raises(UsageError, match=says), ledger.transaction("g") as transaction:
@@ -475,7 +477,7 @@ def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: st
         None,
     ],
 )
-def test_another_kind_of_statement_is_refused_when_it_is_given(ledger: Ledger, sql: Any) -> None:
+def test_other_kinds_of_statements_are_rejected_when_given(ledger: Ledger, sql: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"a statement (begins with|is text)"):
         ledger.statement(sql)
 
@@ -516,7 +518,7 @@ def test_one_statement_may_have_comments_and_results(
 
 @pytest.mark.parametrize("second", ["COMMIT", "ROLLBACK", "SELECT 1"])
 @pytest.mark.parametrize("first", [INSERT, "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
-def test_a_second_statement_is_refused_before_the_first_runs(
+def test_second_statement_is_rejected_before_the_first_runs(
     database: Database, ledger: Ledger, first: str, second: str
 ) -> None:
     effect = ledger.statement(f"{first}; {second}")
@@ -531,7 +533,7 @@ def test_a_second_statement_is_refused_before_the_first_runs(
         assert transaction.claim([b"id"]) == [True]
 
 
-def test_a_procedure_that_commits_is_refused(postgres_dsn: str) -> None:
+def test_procedure_that_commits_is_rejected(postgres_dsn: str) -> None:
     database = PostgresDatabase(postgres_dsn)
     database.run(
         "CREATE PROCEDURE ending() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO effects VALUES ('a'); COMMIT; END $$"
@@ -547,7 +549,7 @@ def test_a_procedure_that_commits_is_refused(postgres_dsn: str) -> None:
     assert effects(database) == ["b"]
 
 
-def test_a_merge_is_a_statement_of_postgres(postgres_dsn: str) -> None:
+def test_merge_is_supported_in_postgres(postgres_dsn: str) -> None:
     database = PostgresDatabase(postgres_dsn)
     database.run("INSERT INTO effects VALUES ('b')")
     sql = (
@@ -571,7 +573,7 @@ def staged_of_the_user(database: Database, ledger: Ledger) -> str:
     return f"{schema}.staged"
 
 
-def test_a_table_called_staged_is_hidden_and_kept(
+def test_table_of_the_user_called_staged_is_hidden_and_kept(
     database: Database, ledger: Ledger, staged_of_the_user: str
 ) -> None:
     sql = f"INSERT INTO {staged_of_the_user} SELECT value FROM staged"
@@ -598,7 +600,7 @@ MERGE = (
         MERGE,
     ],
 )
-def test_a_statement_that_changes_what_is_staged_is_refused(
+def test_statement_that_changes_the_staged_rows_is_rejected(
     database: Database, ledger: Ledger, staged_of_the_user: str, sql: str
 ) -> None:
     """It meant the user's table: also where it changes values and not how many there are, or none of these rows."""
@@ -634,7 +636,7 @@ def kept_in_sqlite(tmp_path: Path) -> Iterator[SQLiteLedger]:
         "DELETE FROM kept WHERE rowid IN (SELECT staged.rowid FROM staged)",
     ],
 )
-def test_the_rowid_of_what_is_staged_is_refused(kept_in_sqlite: SQLiteLedger, sql: str) -> None:
+def test_rowid_of_staged_rows_is_rejected(kept_in_sqlite: SQLiteLedger, sql: str) -> None:
     """It would be NULL, or no column, as SQLite was compiled."""
     with (
         pytest.raises(UsageError, match="staged has no rowid in SQLite: give its rows a column"),
@@ -645,7 +647,7 @@ def test_the_rowid_of_what_is_staged_is_refused(kept_in_sqlite: SQLiteLedger, sq
         assert transaction.connection.execute("SELECT * FROM kept").fetchall() == []
 
 
-def test_the_rowid_of_another_table_is_its_own(kept_in_sqlite: SQLiteLedger) -> None:
+def test_rowid_of_another_table_can_be_used(kept_in_sqlite: SQLiteLedger) -> None:
     sql = "INSERT INTO kept SELECT kept.rowid, staged.value FROM kept, staged"
     with kept_in_sqlite.transaction("g") as transaction:
         transaction.connection.execute("INSERT INTO kept (rowid, value) VALUES (42, 'x')")
@@ -655,7 +657,7 @@ def test_the_rowid_of_another_table_is_its_own(kept_in_sqlite: SQLiteLedger) -> 
         assert transaction.connection.execute("SELECT rowid FROM kept").fetchall() == [(42,), (43,)]
 
 
-def test_the_rowid_of_the_users_table_called_staged_is_its_own(
+def test_rowid_of_the_table_of_the_user_called_staged_can_be_used(
     kept_in_sqlite: SQLiteLedger,
 ) -> None:
     """Also in temp, where no statement has staged anything."""
@@ -672,7 +674,7 @@ def test_the_rowid_of_the_users_table_called_staged_is_its_own(
 
 
 @pytest.mark.parametrize("name", ["rowid", "ROWID", "oid"])
-def test_the_rowid_is_refused_beside_a_column_that_is_called_so(
+def test_rowid_is_rejected_even_if_a_column_has_that_name(
     kept_in_sqlite: SQLiteLedger, name: str
 ) -> None:
     effect = kept_in_sqlite.statement("INSERT INTO kept SELECT _rowid_, value FROM staged")
@@ -687,7 +689,7 @@ def test_the_rowid_is_refused_beside_a_column_that_is_called_so(
 @pytest.mark.parametrize(
     "sql", ["INSERT INTO kept SELECT 1, value FROM staged", "SELECT rowid FROM staged"]
 )
-def test_an_effect_cannot_commit_after_a_statement_either(
+def test_effect_cannot_commit_after_a_statement(
     kept_in_sqlite: SQLiteLedger, sql: str, end: str
 ) -> None:
     """A statement that set an authorizer of its own took the ledger's away: rows were committed without their marks."""
@@ -704,7 +706,7 @@ def test_an_effect_cannot_commit_after_a_statement_either(
         assert transaction.marks() == {}
 
 
-def test_a_rollback_after_a_statement_cannot_be_hidden(kept_in_sqlite: SQLiteLedger) -> None:
+def test_rollback_after_a_statement_cannot_be_hidden(kept_in_sqlite: SQLiteLedger) -> None:
     with (
         pytest.raises(UsageError, match="rolled the ledger's transaction back"),
         kept_in_sqlite.transaction("g") as transaction,
@@ -722,7 +724,7 @@ def test_a_rollback_after_a_statement_cannot_be_hidden(kept_in_sqlite: SQLiteLed
 
 
 @pytest.mark.parametrize("name", ["rowid", "ROWID", "oid"])
-def test_a_column_may_be_called_as_the_rowid_is(kept_in_sqlite: SQLiteLedger, name: str) -> None:
+def test_column_may_have_the_name_of_the_rowid(kept_in_sqlite: SQLiteLedger, name: str) -> None:
     rows = pa.table({name: [7], "value": ["a"]})
     with kept_in_sqlite.transaction("g") as transaction:
         kept_in_sqlite.statement(f"INSERT INTO kept SELECT {name}, value FROM staged")(
@@ -731,7 +733,7 @@ def test_a_column_may_be_called_as_the_rowid_is(kept_in_sqlite: SQLiteLedger, na
         assert transaction.connection.execute("SELECT * FROM kept").fetchall() == [(7, "a")]
 
 
-def test_an_effect_that_catches_the_statements_error_can_run_the_next(tmp_path: Path) -> None:
+def test_effect_that_catches_the_error_of_a_statement_can_run_the_next(tmp_path: Path) -> None:
     database = SQLiteDatabase(tmp_path / "a.db")
     database.run("CREATE UNIQUE INDEX once ON effects (value)")
     with database.ledger() as ledger:
@@ -752,7 +754,7 @@ def test_an_effect_that_catches_the_statements_error_can_run_the_next(tmp_path: 
         'INSERT /* " */ INTO effects SELECT "valeu" -- "',
     ],
 )
-def test_a_name_that_does_not_exist_is_no_text_in_sqlite(tmp_path: Path, sql: str) -> None:
+def test_unknown_name_is_not_a_string_in_sqlite(tmp_path: Path, sql: str) -> None:
     database = SQLiteDatabase(tmp_path / "a.db")
     with database.ledger() as ledger:
         with pytest.raises(sqlite3.OperationalError, match="no such column: valeu"):
@@ -761,7 +763,7 @@ def test_a_name_that_does_not_exist_is_no_text_in_sqlite(tmp_path: Path, sql: st
     assert effects(database) == []
 
 
-def test_a_double_quote_in_text_is_a_double_quote(database: Database, ledger: Ledger) -> None:
+def test_double_quote_in_text_stays_a_double_quote(database: Database, ledger: Ledger) -> None:
     sql = """INSERT /* " ' */ INTO effects -- " '
         SELECT '"it''s" ' || "value" || '"' FROM staged"""
     with ledger.transaction("g") as transaction:
@@ -778,7 +780,7 @@ def test_many_parts_fit_into_one_transaction(postgres_dsn: str) -> None:
                 effect(transaction.connection, values("a"))
 
 
-def test_a_search_path_that_finds_another_staged_first_is_refused(postgres_dsn: str) -> None:
+def test_search_path_that_finds_another_staged_first_is_rejected(postgres_dsn: str) -> None:
     """Rows of the wrong table would be taken for the batch."""
     database = PostgresDatabase(postgres_dsn)
     database.run("CREATE TABLE staged (value text)")

@@ -21,7 +21,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_the_example_runs(code: str, request: pytest.FixtureRequest) -> None:
+def test_example_runs(code: str, request: pytest.FixtureRequest) -> None:
     scope: dict[str, Any] = {}
     exec(compile(code, "example", "exec"), scope)
     tests = [value for name, value in scope.items() if name.startswith("test_")]
@@ -51,7 +51,7 @@ def autocommit_of_psycopg(connection: Any) -> None:
 @pytest.mark.parametrize(
     "effect", [commit_of_sqlalchemy, commit_of_psycopg, rollback_of_psycopg, autocommit_of_psycopg]
 )
-def test_an_effect_that_would_end_the_transaction_is_refused_with_advice(
+def test_effect_that_would_end_the_transaction_is_rejected_with_advice(
     postgres_dsn: str, effect: Callable[[Any], None]
 ) -> None:
     with pytest.raises(Exception, match=r"forbidden|autocommit") as caught:

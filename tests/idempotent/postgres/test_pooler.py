@@ -43,7 +43,7 @@ def count(ledger: PostgresLedger, offset: int, *, claims: bool = True) -> None:
         transaction.advance({KEY: offset + 1})
 
 
-def test_without_prepared_statements_a_ledger_works_with_a_pooler(dsn: str) -> None:
+def test_ledger_without_prepared_statements_works_with_a_pooler(dsn: str) -> None:
     with PostgresLedger(dsn, connect=UNPREPARED) as ledger:
         for offset in range(BATCHES):
             count(ledger, offset)
@@ -54,7 +54,7 @@ def test_without_prepared_statements_a_ledger_works_with_a_pooler(dsn: str) -> N
         assert found == (BATCHES, sum(range(BATCHES)))
 
 
-def test_a_prepared_statement_that_is_gone_is_an_error_that_names_the_option(dsn: str) -> None:
+def test_lost_prepared_statement_is_an_error_that_names_the_option(dsn: str) -> None:
     """It was an error that asked to call again, and so it came for ever."""
     with (
         pytest.raises(LedgerError, match="prepare_threshold") as caught,
@@ -66,7 +66,7 @@ def test_a_prepared_statement_that_is_gone_is_an_error_that_names_the_option(dsn
     assert "PgBouncer" in str(caught.value)
 
 
-def test_an_effects_own_prepared_statement_is_its_error_with_a_note(dsn: str) -> None:
+def test_lost_prepared_statement_of_an_effect_is_its_error_with_a_note(dsn: str) -> None:
     with (
         pytest.raises(psycopg.Error) as caught,
         PostgresLedger(dsn, connect=UNPREPARED) as ledger,
@@ -77,7 +77,7 @@ def test_an_effects_own_prepared_statement_is_its_error_with_a_note(dsn: str) ->
     assert "PgBouncer" in note
 
 
-def test_options_go_along_into_another_process_and_bad_ones_are_refused() -> None:
+def test_options_are_pickled_and_bad_ones_are_rejected() -> None:
     ledger = PostgresLedger("dbname=shop", connect=UNPREPARED | {"application_name": "count"})
     assert pickle.loads(pickle.dumps(ledger))._options == ledger._options
     for options, text in (
@@ -89,7 +89,7 @@ def test_options_go_along_into_another_process_and_bad_ones_are_refused() -> Non
     assert "shop@pooler" in repr(PostgresLedger("dbname=shop", connect={"host": "pooler"}))
 
 
-def test_the_ledgers_statements_are_its_own_whatever_the_cursors_are(dsn: str) -> None:
+def test_statements_of_the_ledger_do_not_depend_on_the_cursor_factory(dsn: str) -> None:
     """Frameworks have cursors that put parameters into the text, and give no binary results."""
     options = UNPREPARED | {"cursor_factory": psycopg.ClientCursor}
     with PostgresLedger(dsn, connect=options) as ledger:
