@@ -43,7 +43,7 @@ def test_the_table_in_rust_has_the_same_codes_names_and_retriable_flags() -> Non
     assert rust == python | {(errors.NONE, "NONE", False)}
 
 
-def test_what_needs_fresh_metadata_is_retriable() -> None:
+def test_errors_that_need_fresh_metadata_are_retriable() -> None:
     assert all(cls.retriable for cls in kafka_classes() if cls.refresh_metadata)
 
 
@@ -56,7 +56,7 @@ def test_what_needs_fresh_metadata_is_retriable() -> None:
         (errors.TopicAlreadyExistsError, False, False),
     ],
 )
-def test_flags_are_kafkas(
+def test_flags_are_those_of_kafka(
     cls: type[errors.KafkaError], retriable: bool, refresh_metadata: bool
 ) -> None:
     assert (cls.retriable, cls.refresh_metadata) == (retriable, refresh_metadata)

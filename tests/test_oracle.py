@@ -26,7 +26,7 @@ def filtered(output: str, release: str = "4.2.1") -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-def test_each_entry_is_about_cases_of_ours_and_says_why() -> None:
+def test_each_entry_matches_our_cases_and_has_a_reason() -> None:
     for entry in TABLE["explained"]:
         assert any(re.search(entry["case"], case) for case in TABLE["cases"]), entry
         named = [release for release in TABLE["releases"] if release in entry["releases"]]
@@ -60,5 +60,5 @@ def test_an_entry_that_explains_nothing_is_reported_for_its_releases_only() -> N
     assert stale("4.4.0") != stale("4.2.1")
 
 
-def test_a_release_that_the_table_does_not_have_is_refused() -> None:
+def test_unknown_release_is_rejected() -> None:
     assert filtered(SHARE, "4.1.0") == (2, [])

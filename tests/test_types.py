@@ -9,12 +9,12 @@ def test_an_id_prints_as_kafka_prints_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA!", "A" * 44])
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_invalid_topic_id_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         id_bytes(text)
 
 
-def test_a_new_id_is_neither_reserved_nor_looks_like_an_option() -> None:
+def test_new_id_is_neither_reserved_nor_like_an_option() -> None:
     dash = b"\xf8" + bytes(15)
     assert id_text(dash).startswith("-")
     given = iter([bytes(16), bytes(15) + b"\x63", dash, b"a" * 16])

@@ -101,7 +101,7 @@ def test_every_link_in_the_pages_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/SEAM.md", "docs/SEEDS.md"])
-def test_every_place_that_a_page_names_exists(page: str) -> None:
+def test_every_path_named_on_a_page_exists(page: str) -> None:
     named = set(re.findall(r"`([\w/.]+)`", (ROOT / page).read_text()))
     places = {name for name in named if (ROOT / name.partition("/")[0]).is_dir() and "/" in name}
     # NAME and ROOM stand for what somebody adds.

@@ -37,7 +37,7 @@ TAGS_MAX = 10_000
 # --- classes -------------------------------------------------------------------------------------
 
 
-def test_every_message_can_be_made_written_and_read_in_every_version() -> None:
+def test_every_message_can_be_created_written_and_read_in_every_version() -> None:
     for name in _core.message_names():
         message = getattr(all_messages, name)()
         first, last = message_versions(name)
@@ -80,12 +80,12 @@ def test_importing_the_protocol_builds_no_class_and_loads_no_numpy() -> None:
 # --- versions ------------------------------------------------------------------------------------
 
 
-def test_a_field_that_the_version_lacks_reads_as_its_default() -> None:
+def test_field_that_the_version_lacks_is_read_as_its_default() -> None:
     data = encode_message(JoinGroupRequest(group_id="g"), 0)
     assert decode_message("JoinGroupRequest", 0, data) == JoinGroupRequest(group_id="g")
 
 
-def test_a_value_that_the_version_cannot_carry_is_refused_unless_ignorable() -> None:
+def test_value_that_the_version_cannot_carry_is_rejected_unless_ignorable() -> None:
     heartbeat = HeartbeatRequest(group_id="g", group_instance_id="i")
     with pytest.raises(ProtocolError, match="group_instance_id"):
         encode_message(heartbeat, 2)
@@ -94,7 +94,7 @@ def test_a_value_that_the_version_cannot_carry_is_refused_unless_ignorable() -> 
     assert encode_message(ignorable, 0) == encode_message(JoinGroupRequest(), 0)
 
 
-def test_null_is_refused_where_the_version_does_not_allow_it() -> None:
+def test_null_is_rejected_where_the_version_does_not_allow_it() -> None:
     request = MetadataRequest(topics=None)
     assert encode_message(request, 1) == b"\xff\xff\xff\xff"
     with pytest.raises(ProtocolError, match="topics"):
@@ -103,7 +103,7 @@ def test_null_is_refused_where_the_version_does_not_allow_it() -> None:
         decode_request(METADATA, 0, b"\xff\xff\xff\xff")
 
 
-def test_unknown_versions_and_apis_are_refused() -> None:
+def test_unknown_versions_and_apis_are_rejected() -> None:
     for version in (-1, 5, 32767):
         with pytest.raises(ProtocolError, match="version"):
             decode_request(HEARTBEAT, version, b"")
@@ -114,7 +114,7 @@ def test_unknown_versions_and_apis_are_refused() -> None:
     assert api_versions(4) is None
 
 
-def test_bytes_behind_the_end_are_ignored() -> None:
+def test_trailing_bytes_are_ignored() -> None:
     """librdkafka writes the null topic list of Metadata 13 as four bytes, not one."""
     request = decode_request(METADATA, 13, b"\x00\x00\x00\x00" + b"\x01\x00\x00")
     assert request.topics is None  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def test_tagged_fields_are_written_when_they_are_not_their_default() -> None:
     assert encode_message(FetchRequest(), 12).endswith(b"\x00")
 
 
-def test_a_nullable_struct_begins_with_a_sign_or_as_tagged_field_with_a_varint() -> None:
+def test_nullable_struct_starts_with_a_sign_or_as_tagged_field_with_a_varint() -> None:
     request = DescribeTopicPartitionsRequest()
     assert encode_message(request, 0) == b"\x01" + (2000).to_bytes(4, "big") + b"\xff\x00"
     value = ConsumerGroupMemberMetadataValue
@@ -160,7 +160,7 @@ def test_a_nullable_struct_begins_with_a_sign_or_as_tagged_field_with_a_varint()
         b"\x01\x80\x80\x80\x80\x80\x01\x00",  # a tag of six bytes
     ],
 )
-def test_bad_tags_are_refused(tags: bytes) -> None:
+def test_bad_tags_are_rejected(tags: bytes) -> None:
     data = encode_message(HeartbeatRequest(group_id="g"), 4)[:-1] + tags
     with pytest.raises(ProtocolError):
         decode_request(HEARTBEAT, 4, data)
@@ -176,7 +176,7 @@ def test_a_million_tags_are_skipped() -> None:
     assert len(request.topics) == topics
 
 
-def test_more_tags_than_kafka_allows_are_refused() -> None:
+def test_more_tags_than_kafka_allows_are_rejected() -> None:
     tags = b"".join(varint(tag) + b"\x00" for tag in range(TAGS_MAX + 1))
     data = encode_message(HeartbeatRequest(group_id="g"), 4)[:-1] + varint(TAGS_MAX + 1) + tags
     with pytest.raises(ProtocolError, match="10001 tagged fields are more than 10000"):
@@ -214,7 +214,7 @@ def varint(number: int) -> bytes:
         (FetchRequest(topics=[FetchRequest.FetchTopic(topic_id=b"short")]), ProtocolError),
     ],
 )
-def test_values_of_the_wrong_type_or_range_are_refused(
+def test_values_of_the_wrong_type_or_range_are_rejected(
     message: Message, error: type[Exception]
 ) -> None:
     version = message_versions(type(message).__name__)[1]
@@ -222,7 +222,7 @@ def test_values_of_the_wrong_type_or_range_are_refused(
         encode_message(message, version)
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_object_that_is_not_a_message_is_rejected() -> None:
     class HeartbeatRequest(Message):
         __slots__ = ("group_id",)
 
@@ -231,7 +231,7 @@ def test_what_is_no_message_is_refused() -> None:
             encode_message(thing, 0)  # type: ignore[arg-type]
 
 
-def test_floats_take_ints_and_run_no_code_of_theirs() -> None:
+def test_floats_accept_ints_without_calling_their_methods() -> None:
     class Odd(int):
         def __float__(self) -> float:
             raise AssertionError
@@ -242,7 +242,7 @@ def test_floats_take_ints_and_run_no_code_of_theirs() -> None:
     )
 
 
-def test_deleted_fields_are_refused() -> None:
+def test_deleted_fields_are_rejected() -> None:
     message = HeartbeatRequest()
     del message.group_id
     with pytest.raises(AttributeError, match="group_id"):
@@ -263,20 +263,20 @@ def test_deleted_fields_are_refused() -> None:
         (4, b"\x00\x00\x00\x01\x7f\xff"),  # a string beyond the end
     ],
 )
-def test_lengths_are_held_against_what_remains_before_anything_is_allocated(
+def test_lengths_are_compared_with_the_remaining_bytes_before_any_allocation(
     version: int, body: bytes
 ) -> None:
     with pytest.raises(ProtocolError):
         decode_request(CREATE_TOPICS, version, body)
 
 
-def test_a_longer_list_than_kafka_allows_is_refused() -> None:
+def test_longer_list_than_kafka_allows_is_rejected() -> None:
     count = 1_000_001
     with pytest.raises(ProtocolError, match="a list of 1000001 elements is longer than 1000000"):
         decode_request(METADATA, 4, count.to_bytes(4, "big") + bytes(2 * count))
 
 
-def test_more_elements_than_the_cap_in_all_lists_are_refused() -> None:
+def test_more_elements_than_the_cap_in_all_lists_are_rejected() -> None:
     brokers = (600_000).to_bytes(4, "big") + bytes(4 * 600_000)
     assignments = b"\x00\x00\x00\x02" + (bytes(4) + brokers) * 2
     topic = b"\x00\x01t" + b"\xff" * 6 + assignments + bytes(4)
@@ -287,7 +287,7 @@ def test_more_elements_than_the_cap_in_all_lists_are_refused() -> None:
 @pytest.mark.parametrize(
     "name", [b"\xff\xfe", b"a\x00b", b"..", b"a/b", b"x" * 250, "ключ".encode()]
 )
-def test_any_name_is_read_and_left_to_the_check_of_names(name: bytes) -> None:
+def test_any_name_is_decoded_and_left_to_the_check_of_names(name: bytes) -> None:
     body = b"\x00\x00\x00\x01" + len(name).to_bytes(2, "big") + name + b"\x00"
     request = decode_request(METADATA, 4, body)
     assert isinstance(request, MetadataRequest)
@@ -295,7 +295,7 @@ def test_any_name_is_read_and_left_to_the_check_of_names(name: bytes) -> None:
     assert request.topics[0].name == name.decode(errors="replace")
 
 
-def test_every_cut_of_a_message_is_an_error() -> None:
+def test_every_truncation_of_a_message_is_an_error() -> None:
     message = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(

@@ -2,7 +2,7 @@ from pykafka_core.protocol import decode_request, decode_response, encode_messag
 from tests.protocol.frames import frames
 
 
-def test_every_recorded_frame_encodes_to_the_bytes_it_was_decoded_from() -> None:
+def test_every_recorded_frame_is_encoded_to_the_same_bytes() -> None:
     count = 0
     for frame in frames():
         decode = decode_request if frame.is_request else decode_response

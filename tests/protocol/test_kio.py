@@ -127,14 +127,14 @@ def pairs() -> Iterator[tuple[str, int, str]]:
 PAIRS = list(pairs())
 
 
-def test_the_pairs_are_nearly_all_there_are() -> None:
+def test_kio_has_nearly_all_message_versions() -> None:
     assert len(PAIRS) > 500
 
 
 @pytest.mark.parametrize(
     ("name", "version", "path"), PAIRS, ids=[f"{name}-{version}" for name, version, _ in PAIRS]
 )
-def test_kio_writes_what_we_read_and_we_write_the_same(name: str, version: int, path: str) -> None:
+def test_kio_and_our_codec_read_each_others_messages(name: str, version: int, path: str) -> None:
     entity = resolve_name(path)
     write, read = entity_writer(entity), entity_reader(entity)
 

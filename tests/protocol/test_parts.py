@@ -35,7 +35,7 @@ def in_parts(part: Callable[[int], T | None], fields_max: int) -> tuple[T, int]:
 
 
 @pytest.mark.parametrize("fields_max", [1, 7, 10**9])
-def test_every_recorded_request_is_read_alike(fields_max: int) -> None:
+def test_every_recorded_request_is_read_the_same_in_parts(fields_max: int) -> None:
     for frame in frames():
         if frame.is_request:
             decoder = RequestDecoder(frame.api_key, frame.version, frame.body)
@@ -44,7 +44,7 @@ def test_every_recorded_request_is_read_alike(fields_max: int) -> None:
 
 
 @pytest.mark.parametrize("fields_max", [1, 7, 10**9])
-def test_every_recorded_message_is_written_alike(fields_max: int) -> None:
+def test_every_recorded_message_is_written_the_same_in_parts(fields_max: int) -> None:
     for frame in frames():
         decode = decode_request if frame.is_request else decode_response
         message = decode(frame.api_key, frame.version, frame.body)
@@ -63,9 +63,7 @@ def nested(resources: int, configs: int) -> Message:
 
 
 @pytest.mark.parametrize(("resources", "configs"), [(1, 20_000), (20_000, 1), (100, 200)])
-def test_no_part_is_longer_than_asked_for_wherever_the_many_are(
-    resources: int, configs: int
-) -> None:
+def test_no_part_is_longer_than_requested_at_any_nesting(resources: int, configs: int) -> None:
     message = nested(resources, configs)
     encoded, parts = in_parts(MessageEncoder(message, 1).write, 100)
     assert parts >= resources * configs * 3 / 100
@@ -75,7 +73,7 @@ def test_no_part_is_longer_than_asked_for_wherever_the_many_are(
     assert again == message
 
 
-def test_lists_of_strings_are_cut_too() -> None:
+def test_lists_of_strings_are_split_into_parts() -> None:
     message = DeleteTopicsRequest(topic_names=[f"t{n}" for n in range(10_000)])
     encoded, parts = in_parts(MessageEncoder(message, 1).write, 100)
     assert parts >= 100
@@ -83,7 +81,7 @@ def test_lists_of_strings_are_cut_too() -> None:
     assert (again, parts >= 100) == (message, True)
 
 
-def test_bad_bytes_are_refused_alike() -> None:
+def test_bad_bytes_are_rejected_the_same_in_parts() -> None:
     body = encode_message(nested(2, 3), 1)
     for size in range(len(body)):
         with pytest.raises(ProtocolError) as whole:
@@ -96,7 +94,7 @@ def test_bad_bytes_are_refused_alike() -> None:
             RequestDecoder(key, version, b"")
 
 
-def test_a_request_of_more_elements_than_may_be_held_is_refused_before_they_are_made() -> None:
+def test_request_with_too_many_elements_is_rejected_before_they_are_created() -> None:
     most = encode_message(DeleteTopicsRequest(topic_names=["t"] * 100_000), 1)
     message, _ = in_parts(RequestDecoder(DELETE_TOPICS, 1, most).read, 4096)
     assert len(message.topic_names) == 100_000  # type: ignore[attr-defined]
@@ -105,7 +103,7 @@ def test_a_request_of_more_elements_than_may_be_held_is_refused_before_they_are_
         RequestDecoder(DELETE_TOPICS, 1, more).read(1)
 
 
-def test_bad_values_are_refused_alike() -> None:
+def test_bad_values_are_rejected_the_same_in_parts() -> None:
     message = nested(1, 1)
     message.resources[0].resource_name = None  # type: ignore[attr-defined]
     with pytest.raises(ProtocolError):
@@ -114,7 +112,7 @@ def test_bad_values_are_refused_alike() -> None:
         MessageEncoder(object(), 1)  # type: ignore[arg-type]
 
 
-def test_a_list_that_becomes_shorter_meanwhile_is_an_error() -> None:
+def test_list_that_shrinks_between_parts_is_an_error() -> None:
     resource = ListConfigResourcesResponse.ConfigResource(resource_name="t", resource_type=2)
     message = ListConfigResourcesResponse(config_resources=[resource] * 10)
     encoder = MessageEncoder(message, 1)

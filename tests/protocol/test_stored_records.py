@@ -107,12 +107,12 @@ def test_metadata_frame_is_three_varints_and_the_message() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"\x00\x02\x00", b"\x02\x02\x00", b"\x01\x7f\x00"])
-def test_metadata_frames_of_unknown_form_or_type_are_refused(value: bytes) -> None:
+def test_metadata_frames_of_unknown_form_or_type_are_rejected(value: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_metadata_record(value)
 
 
-def test_damaged_metadata_batches_are_refused() -> None:
+def test_damaged_metadata_batches_are_rejected() -> None:
     data = bytearray((GOLDEN / "cluster_metadata.log").read_bytes())
     data[-1] ^= 1
     with pytest.raises(ProtocolError, match="CRC"):
@@ -120,6 +120,6 @@ def test_damaged_metadata_batches_are_refused() -> None:
 
 
 @pytest.mark.parametrize("key", [b"", b"\0", b"\0\x09", b"\x7f\xff", b"\xff\xff"])
-def test_unknown_kinds_of_coordinator_records_are_refused(key: bytes) -> None:
+def test_unknown_kinds_of_coordinator_records_are_rejected(key: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_record_key(GROUP_KEYS, key)

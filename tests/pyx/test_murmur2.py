@@ -21,13 +21,13 @@ VECTORS = {
 
 
 @pytest.mark.parametrize(("key", "hash_"), VECTORS.items())
-def test_every_form_gives_kafkas_hash(key: str, hash_: int) -> None:
+def test_every_form_gives_the_hash_of_kafka(key: str, hash_: int) -> None:
     assert _murmur2.murmur2(key) == _murmur2.murmur2(key.encode()) == hash_
     assert _core.murmur2(key.encode()) == twins.murmur2(key.encode()) == hash_
 
 
 @given(st.lists(st.none() | st.binary() | st.text()), st.integers(1, 2**31 - 1))
-def test_all_keys_at_once_give_what_the_twin_gives_for_each(
+def test_all_keys_at_once_give_the_same_as_the_python_twin(
     keys: list[bytes | str | None], partitions: int
 ) -> None:
     plain = [key.encode() if isinstance(key, str) else key for key in keys]
@@ -40,14 +40,14 @@ def test_all_keys_at_once_give_what_the_twin_gives_for_each(
         assert _murmur2.partition(key, partitions) == _core.partition_for_key(key, partitions)
 
 
-def test_numpy_arrays_of_objects_are_taken() -> None:
+def test_numpy_arrays_of_objects_are_accepted() -> None:
     keys = np.array([b"a", "b", None], dtype=object)
     out = np.zeros(3, dtype=np.int32)
     _murmur2.partitions_into(keys, 6, out)  # type: ignore[arg-type]
     assert out.tolist() == [twins.partition(b"a", 6), twins.partition(b"b", 6), -1]
 
 
-def test_what_cannot_be_hashed_is_refused() -> None:
+def test_invalid_keys_and_sizes_are_rejected() -> None:
     with pytest.raises(TypeError, match="not int"):
         _murmur2.murmur2_into([1], array.array("i", [0]))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="2 keys and room for 1"):

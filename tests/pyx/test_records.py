@@ -27,7 +27,7 @@ def read(data: bytes, **options: Any) -> list[Record]:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
-def test_kafkas_logs_give_what_the_twin_reads(path: Path) -> None:
+def test_logs_of_kafka_are_read_as_by_the_python_twin(path: Path) -> None:
     data = path.read_bytes()
     for control in (False, True):
         expected = [Record(*fields) for fields in twins.records(data, control=control)]
@@ -38,7 +38,7 @@ def test_kafkas_logs_give_what_the_twin_reads(path: Path) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(rows=rows)
-def test_records_built_are_the_records_read(
+def test_built_records_are_read_unchanged(
     codec: str, rows: list[tuple[bytes | None, bytes | None, list[Any], int]]
 ) -> None:
     data = _core.build_batch(rows, compression=codec, base_offset=100, leader_epoch=3)
@@ -53,7 +53,7 @@ def test_records_built_are_the_records_read(
 
 
 @given(st.sampled_from(LOGS), st.data())
-def test_damaged_records_are_refused_where_the_twin_refuses_them(
+def test_damaged_records_are_rejected_where_the_twin_rejects_them(
     path: Path, data: st.DataObject
 ) -> None:
     # A single batch without compression: what garbage decompresses to is not of this test.
@@ -74,7 +74,7 @@ def test_damaged_records_are_refused_where_the_twin_refuses_them(
     assert read(bytes(batch), check_crcs=False) == [r for r in expected if r.offset >= 0]
 
 
-def test_only_offsets_asked_for_are_given() -> None:
+def test_only_requested_offsets_are_returned() -> None:
     data = b"".join(_core.build_batch([(None, None)] * 5, base_offset=n) for n in (10, 15, 20))
     assert [r.offset for r in read(data, start=13, end=17)] == [13, 14, 15, 16]
     assert [r.offset for r in read(data, start=22)] == [22, 23, 24]
@@ -82,7 +82,7 @@ def test_only_offsets_asked_for_are_given() -> None:
     assert [r.offset for r in read(data[:-1], start=19)] == [19]
 
 
-def test_records_at_offsets_that_came_before_are_left_out_as_by_a_consumer() -> None:
+def test_records_at_earlier_offsets_are_skipped_as_by_a_consumer() -> None:
     """A set of messages of format 0 from another log has offsets of that log."""
     first, second = (_core.build_batch([(None, None)] * 5, base_offset=n) for n in (10, 12))
     data = first + second + first
@@ -91,7 +91,7 @@ def test_records_at_offsets_that_came_before_are_left_out_as_by_a_consumer() -> 
     assert len(read(data)) == 15
 
 
-def test_wrong_crc_magic_and_length_are_refused() -> None:
+def test_wrong_crc_magic_and_length_are_rejected() -> None:
     good = _core.build_batch([(b"k", b"v")])
     for at, byte in ((len(good) - 1, 7), (16, 1), (16, 3), (11, 9)):
         bad = bytearray(good)
@@ -105,7 +105,7 @@ def test_wrong_crc_magic_and_length_are_refused() -> None:
             read(bytes(bad), check_crcs=False)
 
 
-def test_reader_is_over_after_an_error() -> None:
+def test_reader_ends_after_an_error() -> None:
     bad = bytearray(_core.build_batch([(None, None)] * 3))
     bad[57:61] = struct.pack(">i", 4)
     reader = RecordBatchReader(bytes(bad), check_crcs=False)
@@ -115,13 +115,13 @@ def test_reader_is_over_after_an_error() -> None:
     assert list(reader) == []
 
 
-def test_bomb_is_refused() -> None:
+def test_bomb_is_rejected() -> None:
     bomb = _core.build_batch([(None, bytes(80 << 20))], compression="zstd")
     with pytest.raises(MessageTooLargeError):
         read(bomb)
 
 
-def test_record_is_a_value() -> None:
+def test_record_is_immutable_and_comparable() -> None:
     record = Record(5, 7, b"k", None, [("h", b"x")], 1, 2, 3, 4, 6)
     assert pickle.loads(pickle.dumps(record)) == record
     assert hash(record) == hash(Record(5, 7, b"k", None, (("h", b"x"),), 1, 2, 3, 4, 6))
@@ -135,7 +135,7 @@ def test_record_is_a_value() -> None:
         record.offset = 1
 
 
-def test_what_is_no_record_is_refused() -> None:
+def test_invalid_records_and_options_are_rejected() -> None:
     wrong: list[Any] = [(b"k",), (b"k", "text"), (b"k", b"v", [], 1, 2), (b"k", b"v", ["h"]), 5]
     for record in wrong:
         with pytest.raises(TypeError):
@@ -152,7 +152,7 @@ def test_what_is_no_record_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
-def test_arrow_holds_what_the_reader_reads(path: Path) -> None:
+def test_arrow_contains_the_same_records_as_the_reader(path: Path) -> None:
     data = path.read_bytes()
     batch = _core.batches_to_arrow(data)
     table = pa.record_batch(batch)
@@ -170,6 +170,6 @@ def test_arrow_holds_what_the_reader_reads(path: Path) -> None:
     assert pairs == [r.headers for r in records]
 
 
-def test_arrow_begins_and_ends_at_given_offsets() -> None:
+def test_arrow_starts_and_ends_at_given_offsets() -> None:
     log = LOGS[0].read_bytes()
     assert len(_core.batches_to_arrow(log, 3, 25)) == len(read(log, start=3, end=25)) == 22

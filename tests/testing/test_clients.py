@@ -196,14 +196,14 @@ def _run(folder: Path, text: str, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.interval
-def test_clients_read_what_clients_wrote_and_are_gone_after_the_test(tmp_path: Path) -> None:
+def test_clients_read_records_of_clients_and_are_closed_after_the_test(tmp_path: Path) -> None:
     code, out = _run(tmp_path, WORKING)
     assert code == 0, out
     assert "6 passed" in out
 
 
 @pytest.mark.interval
-def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
+def test_failure_report_contains_the_state_of_the_broker(tmp_path: Path) -> None:
     code, out = _run(tmp_path, FAILING)
     assert code == 1, out
     assert "4 failed" in out, out
@@ -220,7 +220,7 @@ def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
 
 
 @pytest.mark.interval
-def test_a_record_that_is_not_delivered_fails_the_test(tmp_path: Path) -> None:
+def test_undelivered_record_fails_the_test(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(NO_AUTO_CREATION)
     code, out = _run(tmp_path, UNDELIVERED)
     assert code == 1, out
@@ -232,7 +232,7 @@ def test_a_record_that_is_not_delivered_fails_the_test(tmp_path: Path) -> None:
 
 
 @pytest.mark.interval
-def test_a_record_that_the_producer_refuses_fails_the_test(tmp_path: Path) -> None:
+def test_record_that_the_producer_rejects_fails_the_test(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(SHORT_FLUSH)
     code, out = _run(tmp_path, REFUSED)
     assert code == 1, out
@@ -242,7 +242,7 @@ def test_a_record_that_the_producer_refuses_fails_the_test(tmp_path: Path) -> No
 
 
 @pytest.mark.interval
-def test_a_record_that_is_left_after_the_test_fails_it(tmp_path: Path) -> None:
+def test_unsent_record_at_the_end_of_a_test_fails_it(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(NO_AUTO_CREATION + SHORT_FLUSH)
     code, out = _run(tmp_path, LEFT)
     assert code == 1, out
@@ -257,7 +257,7 @@ def test_a_record_that_is_left_after_the_test_fails_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.interval
-def test_closing_consumers_waits_for_no_other_member(tmp_path: Path) -> None:
+def test_closing_consumers_does_not_wait_for_other_members(tmp_path: Path) -> None:
     """A LeaveGroup that follows a JoinGroup which waits for other members times out after 5 seconds."""
     (tmp_path / "conftest.py").write_text(WAIT_STATE)
     code, out = _run(tmp_path, REJOINING, "--capture=no")
@@ -283,7 +283,7 @@ def test_reading_needs_no_part_of_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "fixture", ["kafka_producer", "kafka_consumer", "kafka_read_all", "kafka_clients"]
 )
-def test_without_confluent_kafka_a_fixture_says_what_to_install(
+def test_fixture_without_confluent_kafka_names_the_package_to_install(
     tmp_path: Path, fixture: str
 ) -> None:
     blocked = "import sys; sys.modules['confluent_kafka'] = None\n"

@@ -62,7 +62,7 @@ def test_fixtures_are_light_described_and_fresh(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_each_test_has_a_cluster_of_its_own_made_as_the_options_say(tmp_path: Path) -> None:
+def test_each_test_has_its_own_cluster_with_the_options(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"
         "SEEN = []\n"
@@ -84,7 +84,7 @@ def test_each_test_has_a_cluster_of_its_own_made_as_the_options_say(tmp_path: Pa
     assert "3 passed" in result.stdout
 
 
-def test_a_topic_has_as_many_partitions_as_its_description_and_the_options_say(
+def test_topic_has_the_partitions_of_its_description_and_the_options(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "test_it.py").write_text(

@@ -23,9 +23,9 @@ def test_seeds_hold_every_invariant(seeds: range) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 11, 77])
-def test_the_same_seed_twice_is_the_same_history(seed: int) -> None:
+def test_same_seed_twice_gives_the_same_history(seed: int) -> None:
     assert run_seed(seed) == run_seed(seed)
 
 
-def test_another_seed_is_another_history() -> None:
+def test_another_seed_gives_another_history() -> None:
     assert run_seed(1) != run_seed(2)
