@@ -21,12 +21,12 @@ from pykafka_core.errors import ConfigurationError
         {"config": 5},
     ],
 )
-def test_error_of_a_broker_argument_names_what_to_pass(given: dict[str, Any]) -> None:
+def test_error_of_a_broker_argument_gives_advice(given: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ConfigurationError), match="pass "):
         Broker(**given)
 
 
-def test_error_of_a_topic_argument_names_what_to_pass() -> None:
+def test_error_of_a_topic_argument_gives_advice() -> None:
     with Broker() as broker:
         create: Any = broker.create_topic
         for arguments in (("t", "3"), ("t", True), (b"t",), (5,), (None,)):

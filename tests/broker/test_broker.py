@@ -111,7 +111,7 @@ def pool_threads() -> int:
     return count
 
 
-def test_closed_brokers_have_no_threads_however_long_they_are_kept(tmp_path: Path) -> None:
+def test_closed_brokers_that_are_kept_have_no_threads(tmp_path: Path) -> None:
     before, closed = pool_threads(), []
     for number in range(20):
         broker = Broker(tmp_path / str(number), durability="fsync")
@@ -167,7 +167,7 @@ def test_signal_handler_may_close_the_broker_during_its_close(
     assert len(nested) == 2  # by the close alone
 
 
-def test_a_broker_whose_control_thread_cannot_start_leaves_nothing_open(
+def test_broker_whose_control_thread_cannot_start_leaves_nothing_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: ControlLoop) -> None:

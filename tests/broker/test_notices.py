@@ -22,7 +22,7 @@ def test_a_kind_is_reported_once_a_minute_with_the_number_of_those_left_out() ->
     assert [notices.admit("a"), notices.admit("a")] == [3, None]
 
 
-def test_many_kinds_take_bounded_memory() -> None:
+def test_many_kinds_need_bounded_memory() -> None:
     notices = Notices(lambda: 0)
     for number in range(10 * KINDS_MAX):
         assert notices.admit(number) == 0

@@ -354,7 +354,7 @@ USAGE_OF_COMMANDS = [
 
 
 @pytest.mark.parametrize(("arguments", "text"), USAGE_OF_COMMANDS)
-def test_wrong_usage_is_reported_with_what_to_pass(
+def test_wrong_usage_is_reported_with_advice(
     arguments: list[str], text: str, topic: str, capsys: Capture
 ) -> None:
     assert run(*(topic if one == "TOPIC" else one for one in arguments)) == 2

@@ -74,7 +74,7 @@ def poll_until_seen(members: list[Member], values: set[bytes]) -> None:
 
 @pytest.mark.interval
 @pytest.mark.parametrize("by_pattern", [False, True])
-def test_consumer_members_share_take_over_and_continue(
+def test_consumer_members_share_partitions_take_over_and_continue(
     kafka_bootstrap_servers: str, kafka_topic: str, by_pattern: bool
 ) -> None:
     bootstrap, topic = kafka_bootstrap_servers, f"{kafka_topic}-shared"

@@ -51,7 +51,7 @@ def test_unknown_directory_is_not_found(broker: SimulatedBroker, path: str, name
 
 
 @pytest.mark.parametrize(("length", "code"), [(213, UNKNOWN), (214, INVALID_TOPIC)])
-def test_a_name_whose_copy_would_have_too_long_a_file_name_is_refused(
+def test_topic_name_too_long_for_the_directory_of_a_copy_is_rejected(
     broker: SimulatedBroker, length: int, code: int
 ) -> None:
     name = "x" * length

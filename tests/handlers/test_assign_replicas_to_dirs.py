@@ -49,7 +49,7 @@ def test_a_directory_that_is_not_registered_is_offline() -> None:
     assert world.partition().leader == 2
 
 
-def test_a_follower_that_lost_its_replica_leaves_the_isr_alone() -> None:
+def test_follower_that_lost_its_replica_does_not_change_the_isr() -> None:
     world = world_of(1, 2, 3)
     assert code_of(world.assign(world.processes[3], LOST)) == 0
     found = world.partition()

@@ -174,7 +174,7 @@ def test_two_shutdowns_do_not_block_each_other() -> None:
         assert world.heartbeat(world.processes[node], shut_down=True, offset=0).should_shut_down
 
 
-def test_rule_39_a_heartbeat_counts_though_it_changes_nothing() -> None:
+def test_rule_39_a_heartbeat_without_changes_extends_the_session() -> None:
     world = ClusterWorld([1])
     for _ in range(3):
         world.now_ns += SESSION_NS - SECOND

@@ -80,7 +80,9 @@ def test_errors_are_worded_as_kafka_words_them(broker: SimulatedBroker) -> None:
     ]
 
 
-def test_null_asks_for_all_and_names_none_that_needs_no_election(broker: SimulatedBroker) -> None:
+def test_null_elects_all_and_omits_partitions_that_need_no_election(
+    broker: SimulatedBroker,
+) -> None:
     create(broker)
     assert codes(ask(broker, None)) == [("orders", [])]
 

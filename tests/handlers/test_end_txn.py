@@ -68,7 +68,7 @@ def test_a_transaction_is_complete_when_its_markers_are_written(version: int, co
     assert grown == [ends[0] + 1, ends[1] + 1, ends[2]]
 
 
-def test_the_answer_comes_with_the_decision_and_the_end_with_the_last_marker() -> None:
+def test_reply_follows_the_decision_and_the_end_follows_the_last_marker() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0, 1)
@@ -113,7 +113,7 @@ def test_failed_marker_is_written_again() -> None:
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_a_log_that_does_not_take_the_end_costs_no_endless_markers(
+def test_failed_append_of_the_end_is_retried_with_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The shard was loaded again at once, and had the markers written again, thousands of times a second."""
@@ -249,7 +249,7 @@ def test_an_older_producer_is_fenced(version: int, code: int) -> None:
     assert end(broker, old, commit=True, version=version)[0] == code
 
 
-def test_a_partition_with_a_later_epoch_holds_up_nothing_else(
+def test_partition_with_a_later_epoch_does_not_block_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One such partition ended the writing of markers: the transaction stayed decided, and no new producer came in.
@@ -270,7 +270,7 @@ def test_a_partition_with_a_later_epoch_holds_up_nothing_else(
     assert "the transaction of 'transfers' does not end in orders-1" in caplog.text
 
 
-def test_a_partition_that_knows_a_later_coordinator_leaves_the_end_to_that() -> None:
+def test_partition_with_a_later_coordinator_epoch_leaves_the_end_to_that_coordinator() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)
@@ -287,7 +287,7 @@ def test_an_empty_transaction_cannot_be_committed() -> None:
     assert end(broker, producer_of(broker), commit=True)[0] == 48
 
 
-def test_a_topic_that_is_gone_does_not_keep_a_transaction_from_its_end() -> None:
+def test_deleted_topic_does_not_block_the_end_of_a_transaction() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add(broker, producer, 0)
@@ -308,7 +308,7 @@ def test_offsets_count_with_the_commit() -> None:
     assert fetch(broker, [0], require_stable=True)[0] == (5, -1, "m", 0)
 
 
-def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
+def test_timed_out_transaction_is_aborted_and_its_producer_fenced() -> None:
     broker = transactional_broker()
     code, producer = init(broker, timeout_ms=1000)
     assert code == 0

@@ -73,7 +73,7 @@ def test_validate_only_proposes_nothing() -> None:
     assert alter(new_context(), ("retention.ms", SET, "99"), validate=True) == ([], 0, None)
 
 
-def test_list_settings_can_be_appended_to_and_subtracted_from() -> None:
+def test_list_settings_accept_append_and_subtract() -> None:
     name = "leader.replication.throttled.replicas"
     context = new_context({(TOPIC, "t"): {name: "0:1,1:1"}})
     assert alter(context, (name, APPEND, "1:1,2:1"))[0] == [(name, "0:1,1:1,2:1")]
@@ -340,7 +340,7 @@ def unknown(count: int) -> dict[str, str]:
     return {f"unknown.{n}": "v" for n in range(count)}
 
 
-def test_a_broker_has_a_bounded_number_of_settings_that_no_broker_knows() -> None:
+def test_number_of_unknown_settings_of_a_broker_is_bounded() -> None:
     context = new_context(
         {(BROKER, ""): {**unknown(UNKNOWN_NAMES_MAX - 1), "log.retention.ms": "5"}}
     )
@@ -363,7 +363,7 @@ def test_a_broker_with_too_many_unknown_settings_can_still_be_altered() -> None:
 
 
 @pytest.mark.parametrize("kind", [BROKER, METRICS, GROUP])
-def test_the_settings_of_one_resource_are_looked_at_in_slices(kind: int) -> None:
+def test_settings_of_one_resource_are_checked_in_slices(kind: int) -> None:
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(name=f"x{n}", config_operation=DELETE)
         for n in range(RECORDS_MAX)
@@ -417,7 +417,7 @@ def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
 
 
 @pytest.mark.parametrize("name", ["1", "01", "+1", "0000000001"])
-def test_a_broker_is_stored_by_its_number_however_it_is_written(name: str) -> None:
+def test_broker_is_stored_by_its_number_in_canonical_form(name: str) -> None:
     """`01` was stored where no broker looks."""
     assert altered_brokers(name) == (["1"], [0])
 

@@ -90,5 +90,5 @@ def test_many_transactions_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -
     assert len(answer.transaction_states) == 20
 
 
-def test_without_a_coordinator_there_are_none() -> None:
+def test_without_a_coordinator_the_list_is_empty() -> None:
     assert listed(SimulatedBroker()) == {}

@@ -88,7 +88,7 @@ def test_invalid_change_is_rejected(broker: SimulatedBroker, update: Update, rea
     assert refusal(broker, update) == invalid(name, level, reason)
 
 
-def test_version_0_cannot_downgrade_whatever_its_flag_says(broker: SimulatedBroker) -> None:
+def test_version_0_cannot_downgrade_even_with_its_flag(broker: SimulatedBroker) -> None:
     refused = refusal(broker, (TRANSACTION, 1, SAFE), version=0)
     assert refused == invalid(TRANSACTION, 1, NO_DOWNGRADE)
 

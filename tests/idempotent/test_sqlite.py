@@ -182,7 +182,7 @@ def test_effect_that_closes_the_connection_loses_only_its_transaction(tmp_path: 
             assert transaction.marks() == {}
 
 
-def test_replaced_file_is_not_written_to(tmp_path: Path) -> None:
+def test_replaced_file_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "l.db"
     with SQLiteLedger(path) as ledger:
         with ledger.transaction("g") as transaction:

@@ -99,7 +99,7 @@ def test_rule_39_a_new_controller_restarts_all_sessions() -> None:
     assert new.stale(ALL, 5_001 + TIMEOUT) == ONE
 
 
-def test_rule_39_a_heartbeat_counts_from_its_arrival_however_long_it_waited() -> None:
+def test_rule_39_a_heartbeat_counts_from_its_arrival_even_if_it_was_queued() -> None:
     held = sessions().touched(1, ONE.epoch, 100, 5)
     arrived, decided = 9_000, 9_101 + 5_000
     late = held.touched(1, ONE.epoch, arrived, 6)

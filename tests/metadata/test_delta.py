@@ -74,7 +74,7 @@ def test_features_without_their_coordinator_are_not_offered() -> None:
     assert whole(image).features == (-1, offered)
 
 
-def test_unchanged_fields_of_a_delta_are_none() -> None:
+def test_empty_delta_has_no_brokers_features_or_topics() -> None:
     draft = draft_of(MetadataImage(), [])
     delta = delta_of(draft.image, draft.changes, ME)
     assert (delta.brokers, delta.features, delta.topics) == (None, None, ())

@@ -48,7 +48,7 @@ def test_rule_41_an_eligible_replica_leads_only_when_the_isr_is_empty(election: 
 
 
 @pytest.mark.parametrize("election", ELECTIONS)
-def test_rule_41_the_last_known_leader_leads_when_isr_and_elr_are_empty_and_it_is_alive(
+def test_rule_41_the_live_last_known_leader_leads_if_isr_and_elr_are_empty(
     election: Election,
 ) -> None:
     old = partition((1, 2, 3), isr=(), leader=-1, last_known_elr=(2,))
@@ -68,13 +68,13 @@ def test_rule_41_any_living_replica_leads_where_unclean_elections_are_allowed() 
     assert (found.leader, found.isr, found.elr, found.recovering) == (2, (2,), (), True)
 
 
-def test_rule_41_an_unclean_election_takes_an_eligible_replica_first() -> None:
+def test_rule_41_an_unclean_election_prefers_an_eligible_replica() -> None:
     old = partition((1, 2, 3), isr=(1,), elr=(3,))
     found = changed(old, old, rules((2, 3), fenced=(1,), election=Election.UNCLEAN))
     assert (found.leader, found.isr, found.recovering) == (3, (3,), True)
 
 
-def test_rule_41_an_unclean_election_takes_a_replica_that_is_being_added_last() -> None:
+def test_rule_41_an_unclean_election_elects_a_replica_being_added_last() -> None:
     old = partition((4, 2, 1), isr=(1,), adding=(4,), removing=(1,), leader=1)
     unclean = rules((2, 4), fenced=(1,), elr=False, election=Election.UNCLEAN)
     assert changed(old, old._replace(isr=()), unclean).leader == 2
@@ -87,7 +87,7 @@ def test_rule_41_a_partition_without_an_eligible_leader_stays_leaderless() -> No
     assert found.last_known_elr == (1,)
 
 
-def test_a_preferred_election_takes_the_first_replica_else_the_leader_stays() -> None:
+def test_preferred_election_elects_the_first_replica_or_keeps_the_leader() -> None:
     old = partition((1, 2, 3), leader=3)
     preferred = rules((1, 2, 3), election=Election.PREFERRED)
     assert changed(old, old, preferred).leader == 1

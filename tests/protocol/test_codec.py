@@ -51,7 +51,7 @@ def test_every_message_can_be_created_written_and_read_in_every_version() -> Non
             assert decode_message(name, version, data) == message, (name, version)
 
 
-def test_constructors_take_keywords_and_give_each_object_its_own_lists() -> None:
+def test_constructors_accept_keywords_and_create_separate_lists() -> None:
     one, other = CreateTopicsRequest(), CreateTopicsRequest()
     one.topics.append(CreateTopicsRequest.CreatableTopic(name="a"))
     assert other.topics == []

@@ -134,7 +134,9 @@ def test_kio_has_nearly_all_message_versions() -> None:
 @pytest.mark.parametrize(
     ("name", "version", "path"), PAIRS, ids=[f"{name}-{version}" for name, version, _ in PAIRS]
 )
-def test_kio_and_our_codec_read_each_others_messages(name: str, version: int, path: str) -> None:
+def test_kio_reads_our_messages_and_our_codec_those_of_kio(
+    name: str, version: int, path: str
+) -> None:
     entity = resolve_name(path)
     write, read = entity_writer(entity), entity_reader(entity)
 

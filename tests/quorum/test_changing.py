@@ -285,7 +285,7 @@ def joining(own: Voter, *voters: Voter) -> Driven:
     return observer
 
 
-def test_an_observer_that_has_caught_up_asks_to_be_added() -> None:
+def test_observer_that_has_caught_up_requests_to_be_added() -> None:
     body = joining(THREE, ONE, TWO).only(Send).body
     assert body == AddVoter(THREE, 2000, False, 2)
 

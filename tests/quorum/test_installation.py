@@ -234,7 +234,7 @@ def test_invalid_snapshot_gets_no_name(
     assert DataDirectory(tmp_path).snapshots() == []
 
 
-def test_symbolic_link_in_place_of_a_part_is_not_written_to(
+def test_symbolic_link_in_place_of_a_part_is_not_followed(
     parts: SnapshotParts, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"

@@ -69,7 +69,7 @@ def newest(data: Path) -> bytes:
 
 
 @pytest.mark.jvm
-def test_kafkas_tool_reads_the_records(tmp_path: Path) -> None:
+def test_tool_of_kafka_reads_the_records(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Broker(data) as broker:
         raised(broker)

@@ -568,7 +568,7 @@ def test_later_epoch_ends_a_leader_whose_batch_is_then_in_doubt() -> None:
     assert (driven.replica.state, driven.replica.leader_id) == ("Follower", 2)
 
 
-def test_a_proposal_to_a_replica_that_cannot_take_it_is_a_bug() -> None:
+def test_proposal_to_a_replica_that_cannot_propose_is_a_bug() -> None:
     for driven in (follower(), leader()):
         with pytest.raises(AssertionError):
             driven.replica.handle(PROPOSAL)
@@ -815,7 +815,7 @@ def test_records_below_the_newest_snapshot_are_committed_at_the_start() -> None:
     assert Driven(log=log).replica.high_watermark == 5
 
 
-def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout() -> None:
+def test_follower_without_replies_stands_for_election_after_the_fetch_timeout() -> None:
     driven = follower()
     driven.fetched(FetchAnswer(0, 2, 5))
     driven.wait_for("Prospective")
@@ -893,7 +893,7 @@ def test_an_observer_asks_any_voter_for_the_leader_and_fetches_from_it() -> None
     assert driven.only(Answer).body == VoteAnswer(InvalidVoterKeyError.code, 3, 6, False)
 
 
-def test_an_observer_without_answers_looks_for_another_leader() -> None:
+def test_observer_without_replies_searches_for_another_leader() -> None:
     driven = Driven(key=OBSERVER, state=ElectionState(6, 3), log=LogState())
     ((_, node_id, _),) = driven.replica.sent
     assert node_id == 3

@@ -20,7 +20,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pandas", "pyarrow"])
-def test_without_spark_the_import_says_which_extra_to_install(missing: str) -> None:
+def test_import_without_spark_names_the_extra_to_install(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; import spark_udfs"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -33,7 +33,7 @@ def test_import_alone_loads_neither_spark_nor_pandas() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_without_a_client_topic_ids_say_which_extra_to_install() -> None:
+def test_topic_ids_without_a_client_name_the_extra_to_install() -> None:
     code = (
         "import sys; sys.modules['confluent_kafka'] = None; from spark_udfs import KafkaBrokers; "
         "KafkaBrokers({'bootstrap.servers': '127.0.0.1:1'})"

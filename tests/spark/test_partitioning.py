@@ -73,7 +73,7 @@ def test_every_api_equals_the_kernel(spark: SparkSession, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])
-def test_pandas_takes_integers_without_nulls(spark: SparkSession, kind: str) -> None:
+def test_pandas_accepts_integers_without_nulls(spark: SparkSession, kind: str) -> None:
     df = rows(spark, kind).where("key IS NOT NULL")
     assigned = found(df.withColumn("partition", WAYS["pandas"](COUNT, "murmur2")("key")))
     assert assigned == {row: at for row, at in expected(kind).items() if at is not None}

@@ -57,7 +57,7 @@ def test_the_page_runs_from_top_to_bottom(
     assert str(scripts.parent) in printed
 
 
-def test_the_guide_says_how_to_submit_with_the_connector() -> None:
+def test_guide_explains_how_to_submit_with_the_connector() -> None:
     assert [line.split()[1] for line in SUBMITS] == ["--packages", "--jars"]
 
 

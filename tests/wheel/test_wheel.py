@@ -63,7 +63,7 @@ def test_the_page_of_a_package_index_has_no_link_into_the_repository(metadata: M
     assert [one for one in targets if not one.startswith(("https://", "#"))] == []
 
 
-def test_the_readme_begins_with_the_commands_that_install() -> None:
+def test_readme_starts_with_the_commands_that_install() -> None:
     assert COMMANDS[0] == "make wheel"
     assert COMMANDS[1] == "pip install --find-links dist 'pykafka-core[cli]'"
     assert COMMANDS[2].startswith("pykafka-core serve")

@@ -143,7 +143,7 @@ fn hidden_topics_are_omitted_and_stopped_leaders_are_unavailable() {
 }
 
 #[test]
-fn authorized_operations_are_all_that_kafka_knows() {
+fn authorized_operations_are_all_those_of_kafka() {
     let broker = Broker::start(&[]);
     broker.create_topic("a", [1; 16], 1);
     let request = Request {

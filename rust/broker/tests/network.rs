@@ -302,7 +302,7 @@ fn nothing_is_answered_before_serve() {
 }
 
 #[test]
-fn stop_closes_connections_refuses_new_ones_and_ends_wait() {
+fn stop_closes_connections_rejects_new_ones_and_ends_wait() {
     let broker = Broker::start(&[]);
     let mut idle = broker.connect();
     idle.ask(ApiKey::METADATA, 9, &metadata_body(9));

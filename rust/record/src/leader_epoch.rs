@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_epoch_round_trips_and_only_minus_one_is_none() {
+    fn every_epoch_round_trips_and_only_minus_one_means_no_epoch() {
         for field in [i32::MIN, -2, -1, 0, 1, i32::MAX] {
             let epoch = LeaderEpoch::from_wire(field);
             assert_eq!(epoch.is_none(), field == -1, "{field}");

@@ -59,7 +59,7 @@ def test_followers_with_a_full_disk_leave_the_isr_one_by_one(replicas: tuple[int
     assert broker.world.partition().isr == (SECOND, THIRD)
 
 
-def test_leaders_come_first() -> None:
+def test_leaders_resign_before_followers() -> None:
     """A request has a bound, and the controller lets few members leave."""
     world = FailingBroker((SECOND, OWN, THIRD), (OWN, SECOND, THIRD)).world
     resignation = Resignation(OWN, directory(OWN), HEARTBEAT_NS, Replicas())

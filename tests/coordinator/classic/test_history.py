@@ -229,7 +229,7 @@ def test_empty_group_has_a_view_and_an_unknown_group_has_none() -> None:
     assert view_group(world.state, "none", 0, 0) is None
 
 
-def test_view_is_bounded_and_says_if_it_is_not_whole() -> None:
+def test_view_is_bounded_and_marked_if_it_is_not_whole() -> None:
     world = World()
     world.stable("A")
     assert view(world).is_whole

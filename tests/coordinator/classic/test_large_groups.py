@@ -60,7 +60,7 @@ def test_a_rebalance_completes_with_few_calls_for_each_member() -> None:
     assert world.group.state.value == "CompletingRebalance"
 
 
-def test_an_assignment_is_taken_with_few_calls_for_each_member(begun: LargeWorld) -> None:
+def test_assignment_is_processed_with_few_calls_for_each_member(begun: LargeWorld) -> None:
     leader_id = begun.group.leader_id or ""
     parts = dict.fromkeys(begun.group.members, b"\0" * 30)
     assert begun.calls_of(sync(leader_id, begun.group.generation_id, parts)) < 19

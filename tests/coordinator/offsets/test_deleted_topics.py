@@ -51,7 +51,7 @@ def test_offset_of_a_recreated_topic_counts() -> None:
     assert world.fetched("g").offsets["t"][0].offset == 7
 
 
-def test_offset_whose_topic_is_not_known_here_counts() -> None:
+def test_offset_of_an_unknown_topic_counts() -> None:
     """The metadata of a new coordinator may lag behind the one that stored the offset."""
     world = world_with(OLD_ID)
     world.topic_id = None

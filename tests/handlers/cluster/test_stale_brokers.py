@@ -38,7 +38,7 @@ def test_rule_39_stale_brokers_are_fenced_one_by_one() -> None:
     assert not fence(world)
 
 
-def test_rule_39_a_new_controller_gives_every_broker_a_whole_session() -> None:
+def test_rule_39_a_new_controller_starts_a_whole_session_for_every_broker() -> None:
     world = ClusterWorld([1, 2])
     world.now_ns += SESSION_NS + 1
     world.take_over()
@@ -58,7 +58,7 @@ def test_a_broker_that_was_fenced_returns_with_its_next_heartbeat() -> None:
     assert not fence(world)
 
 
-def test_a_broker_that_shuts_down_and_is_not_heard_of_is_fenced_too() -> None:
+def test_silent_broker_in_controlled_shutdown_is_fenced() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic([1, 2])
     world.heartbeat(world.processes[1], shut_down=True)

@@ -410,7 +410,7 @@ GOLDEN = [-9154762916816441464, 3921662383362122128]
     cut=st.integers(0, 20),
     pieces=st.integers(1, 3),
 )
-def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
+def test_first_row_of_the_input_wins_for_any_order_of_sources(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[int, int | None]],
     cut: int,

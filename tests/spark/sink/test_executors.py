@@ -164,7 +164,7 @@ def backwards(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         "another order",
     ],
 )
-def test_a_task_has_whole_partitions_whatever_the_query_does(
+def test_task_has_whole_partitions_for_any_query(
     spark: "SparkSession",
     broker: Brokers,
     database: PostgresDatabase,

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_come_at_the_rate_after_a_second_of_them_at_once() {
+    fn turns_follow_the_rate_after_a_burst_of_one_second() {
         let (connections, now_ns) = (Connections::new(), 10 * SECOND_NS);
         let waits: Vec<u128> = (0..6).map(|_| connections.turn(4, now_ns).as_millis()).collect();
         assert_eq!(waits, [0, 0, 0, 0, 250, 500]);

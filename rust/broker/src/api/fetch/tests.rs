@@ -295,7 +295,7 @@ fn fetch_of_a_replica_is_rejected() {
 
 /// contract/kafka.md#27.
 #[test]
-fn session_lives_and_dies() {
+fn session_is_created_used_and_closed() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let open = Request { session_epoch: 0, ..request(vec![wanting(0, 0), wanting(1, 0)]) };
@@ -372,7 +372,7 @@ fn wrong_epochs_are_fenced() {
 
 /// contract/kafka.md#30.
 #[test]
-fn diverging_epoch_comes_without_records() {
+fn diverging_epoch_is_returned_without_records() {
     let mut broker = Broker::in_memory().with_topic(1, &[]);
     broker.append(&batch(&["a", "b"]));
     let mut newer = topic("t", TOPIC, 1, &[]);
@@ -476,7 +476,7 @@ fn a_fetch_over_the_quota_returns_no_records_and_its_session_continues() {
 
 /// A fetch does not wait for more bytes than its quota ever allows at once.
 #[test]
-fn a_fetch_waits_for_no_more_than_its_quota_allows() {
+fn min_bytes_of_a_fetch_is_capped_by_its_quota() {
     let broker = with_quota(broker(), 100.0);
     broker.append(&batch(&["x".repeat(600).as_str()]));
     broker.append(&batch(&["x".repeat(600).as_str()]));

@@ -363,7 +363,7 @@ async fn python_handles_one_request_of_a_connection_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_timed_from_its_arrival_even_behind_a_slow_one() {
+async fn a_request_is_timed_from_its_arrival_even_after_a_slow_one() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
     client.send_control();

@@ -110,7 +110,7 @@ fn another_rejection_extends_the_wait_of_later_batches() {
 }
 
 #[test]
-fn a_rejected_retry_of_a_batch_with_a_lost_reply_is_waited_for() {
+fn a_rejected_retry_after_a_lost_reply_delays_later_batches() {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
@@ -151,7 +151,7 @@ fn a_producer_that_abandoned_its_first_batch_starts_with_the_next_one() {
 }
 
 #[test]
-fn the_second_rejected_batch_is_waited_for_after_the_first_arrived() {
+fn the_second_rejected_batch_delays_later_ones_after_the_first_arrived() {
     let mut broker = with_too_few();
     assert_eq!(sent(&broker, 0), None);
     assert_eq!([1, 2].map(|sequence| refused(&broker, sequence)), TOO_FEW);
@@ -164,7 +164,7 @@ fn the_second_rejected_batch_is_waited_for_after_the_first_arrived() {
 
 /// The first batch arrives while later ones are rejected.
 #[test]
-fn a_batch_rejected_because_of_an_earlier_one_is_waited_for_too() {
+fn a_batch_rejected_because_of_an_earlier_one_delays_later_ones_too() {
     let broker = with_too_few_for_a_moment();
     assert_eq!(refused(&broker, 2), KafkaError::NotEnoughReplicas);
     assert_eq!(sent(&broker, 1), None);
@@ -193,7 +193,7 @@ fn a_batch_of_a_closed_connection_does_not_show_that_the_first_is_abandoned() {
 }
 
 #[test]
-fn a_rejected_batch_of_a_closed_connection_is_waited_for() {
+fn a_rejected_batch_of_a_closed_connection_delays_later_ones() {
     let mut broker = with_too_few();
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);
@@ -253,7 +253,7 @@ fn batches_after_one_that_is_rejected_again_are_retried_once_more() {
 
 /// Regression test: the last of them was treated as the first.
 #[test]
-fn batches_after_an_abandoned_one_stay_in_order_whichever_was_rejected() {
+fn batches_after_an_abandoned_one_stay_in_order_if_any_of_them_was_rejected() {
     let mut broker = with_too_few();
     assert_eq!(refused(&broker, 0), KafkaError::NotEnoughReplicas);
     in_sync(&mut broker, 2, &BOTH);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn follower_one_fetch_behind_a_busy_leader_does_not_lag() {
+    fn follower_one_fetch_late_does_not_lag_at_a_busy_leader() {
         let mut follower = Follower::at_epoch_start(2, false, 1);
         assert!(follower.fetched(fetch(0, 10), 5));
         assert!(follower.fetched(fetch(5, 20), 9));

@@ -178,7 +178,7 @@ fn joining_needs_the_high_watermark_and_the_epoch_start() {
 
 /// docs/design/0023.
 #[test]
-fn a_lost_replica_does_not_join_and_is_not_waited_for() {
+fn a_lost_replica_neither_joins_nor_holds_back_the_high_watermark() {
     for (lost, end) in [(vec![], 6), (vec![2], 9)] {
         let mut replication = leader_of(&[1, 3]);
         let left = Assignment { lost, ..assignment(1, 0, 1, &[1, 3]) };

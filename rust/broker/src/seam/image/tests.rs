@@ -36,7 +36,7 @@ fn an_older_delta_changes_nothing() {
 }
 
 #[test]
-fn a_partial_topic_adds_and_replaces_partitions_and_names_those_alone() {
+fn a_partial_topic_adds_and_replaces_partitions_and_names_only_those() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     let entry = |index, leader_epoch| PartitionEntry {
@@ -85,7 +85,7 @@ fn an_unfinished_topic_is_hidden_until_its_last_piece() {
 }
 
 #[test]
-fn an_existing_topic_is_visible_whatever_pieces_follow() {
+fn an_existing_topic_stays_visible_during_later_pieces() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     let more = TopicImage { partial: true, unfinished: true, ..topic("a", 1) };
