@@ -36,7 +36,7 @@ def test_each_entry_matches_our_cases_and_has_a_reason() -> None:
         assert entry["reason"].endswith("."), entry
 
 
-def test_a_difference_that_no_entry_explains_is_left() -> None:
+def test_unexplained_difference_is_reported() -> None:
     foreign = "share-groups: 1 ShareGroupHeartbeat v1: tested 'closed', kafka '{}'\n"
     assert filtered(f"{SHARE}\n{foreign}")[0] == 0
     status, lines = filtered(f"{SHARE}\n{LOG_DIRS}\n{foreign}")

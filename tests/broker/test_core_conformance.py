@@ -240,7 +240,7 @@ def test_logs_are_described_by_size(subject: Subject) -> None:
     assert (described.total_bytes, described.usable_bytes) == (-1, -1)
 
 
-def test_producers_are_described_or_the_error(subject: Subject) -> None:
+def test_producers_are_described_or_an_error_is_returned(subject: Subject) -> None:
     for token, partition, error_code in ((3, PARTITION, 0), (4, (TOPIC, 1), 100)):
         subject.core.describe_producers(token, partition)
         described = subject.event(_core.Producers)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pykafka_core._core import Core
 
 
-def test_a_kind_is_reported_once_a_minute_with_the_number_of_those_left_out() -> None:
+def test_kind_is_reported_once_a_minute_with_the_number_of_omitted_reports() -> None:
     now = [0]
     notices = Notices(lambda: now[0])
     assert [notices.admit("a") for _ in range(4)] == [0, None, None, None]

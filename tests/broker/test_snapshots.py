@@ -140,7 +140,7 @@ class Inline:
         pass
 
 
-def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
+def test_kill_between_any_two_steps_loses_no_acknowledged_topic(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The directory is copied before each step on files, as a kill at that point would leave it."""

@@ -84,7 +84,7 @@ def test_three_in_ten_flights_are_retried_and_never_overtaken() -> None:
 
 
 @pytest.mark.spark
-def test_spark_is_killed_in_the_middle_and_counts_each_flight_once(
+def test_killed_spark_query_counts_each_flight_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--plots", str(tmp_path)) == 0

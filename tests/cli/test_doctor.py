@@ -85,7 +85,7 @@ def test_missing_directory_is_not_a_problem(tmp_path: Path, capsys: Capture) -> 
     assert not (tmp_path / "new").exists()
 
 
-def test_a_directory_that_a_broker_closed_is_whole(tmp_path: Path, capsys: Capture) -> None:
+def test_directory_closed_by_a_broker_is_whole(tmp_path: Path, capsys: Capture) -> None:
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("t", 3)
         cluster_id = broker.cluster_id

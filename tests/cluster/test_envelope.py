@@ -70,7 +70,7 @@ def test_apis_that_brokers_do_not_forward_are_rejected(
     assert answer.error_code == InvalidRequestError.code
 
 
-def test_a_broker_may_cordon_directories_that_a_client_of_the_controller_may_not(
+def test_broker_may_cordon_directories_but_a_client_of_the_controller_may_not(
     cluster: Nodes,
 ) -> None:
     request = IncrementalAlterConfigsRequest

@@ -198,7 +198,7 @@ def test_paused_leader_does_not_reply_and_catches_up_after_resume(cluster: Clust
     eventually(lambda: logs(cluster)[0] == logs(cluster)[1] == logs(cluster)[2])
 
 
-def test_a_paused_controller_is_replaced_and_follows_afterwards(cluster: Cluster) -> None:
+def test_paused_controller_is_replaced_and_follows_after_resume(cluster: Cluster) -> None:
     controller = cluster.controller()
     cluster.pause(controller)
     assert cluster.controller() != controller

@@ -18,7 +18,7 @@ from pykafka_core.errors import ConfigurationError
 STOCK = Path(__file__).parent / "golden" / "server.properties"
 
 
-def test_stock_server_properties_start_unchanged() -> None:
+def test_stock_server_properties_are_valid() -> None:
     configs = BrokerConfigs(read_settings(STOCK))
     assert configs.int("num.partitions") == 1
     start = configs.start

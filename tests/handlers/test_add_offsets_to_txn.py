@@ -13,7 +13,7 @@ from tests.handlers.transaction_requests import (
 )
 
 
-def test_the_groups_partition_is_added() -> None:
+def test_partition_of_the_group_is_added() -> None:
     broker = transactional_broker()
     assert add_offsets(broker, producer_of(broker)) == 0
     (topic,) = describe(broker).topics

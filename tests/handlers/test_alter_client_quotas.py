@@ -49,7 +49,7 @@ def test_unchanged_limit_writes_no_record(broker: SimulatedBroker) -> None:
     assert broker.image.offset == offset
 
 
-def test_validation_alone_changes_nothing(broker: SimulatedBroker) -> None:
+def test_validate_only_changes_nothing(broker: SimulatedBroker) -> None:
     entries = entry(CLIENT, {"producer_byte_rate": 5.0}), entry({"user": ""}, {})
     assert alter(broker, *entries, validate_only=True) == [
         (0, None),
@@ -123,7 +123,7 @@ def test_an_entity_that_is_named_twice_is_changed_once(broker: SimulatedBroker) 
     ]
 
 
-def test_a_limit_that_is_named_twice_changes_nothing(broker: SimulatedBroker) -> None:
+def test_limit_named_twice_changes_nothing(broker: SimulatedBroker) -> None:
     twice = entry(CLIENT, {"producer_byte_rate": 1.0})
     twice.ops *= 2
     [(code, _)] = alter(broker, twice)
@@ -146,7 +146,7 @@ def test_the_length_of_names_is_bounded(broker: SimulatedBroker) -> None:
         assert limit(broker, {"user": "u" * length}, {"producer_byte_rate": 1.0})[0] == code
 
 
-def test_limits_of_apache_kafka_that_are_not_built_are_kept_and_can_be_removed(
+def test_unsupported_limits_of_kafka_are_kept_and_can_be_removed(
     broker: SimulatedBroker,
 ) -> None:
     part = ClientQuotaRecord.EntityData(entity_type="ip", entity_name=None)
@@ -156,7 +156,7 @@ def test_limits_of_apache_kafka_that_are_not_built_are_kept_and_can_be_removed(
     assert described(broker) == []
 
 
-def test_the_image_has_the_limits_by_sorted_entity(broker: SimulatedBroker) -> None:
+def test_image_holds_the_limits_by_sorted_entity(broker: SimulatedBroker) -> None:
     limit(broker, {"user": "u", "client-id": None}, {"producer_byte_rate": 7.0})
     key = QuotaKey((("client-id", None), ("user", "u")), "producer_byte_rate")
     assert broker.image.client_quotas == {key: 7.0}

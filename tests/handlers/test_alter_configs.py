@@ -25,7 +25,7 @@ def test_failed_append_fails_only_the_resources_in_it() -> None:
     assert [answer.error_code for answer in reply.responses] == [56, 3]
 
 
-def test_alter_configs_replaces_everything_a_resource_has() -> None:
+def test_alter_configs_replaces_all_settings_of_a_resource() -> None:
     context = new_context({(TOPIC, "t"): {"retention.ms": "1", "segment.ms": "100000"}})
     request = AlterConfigsRequest(
         resources=[

@@ -174,7 +174,7 @@ def test_rule_31_only_the_process_that_caught_up_joins_the_isr() -> None:
     assert world.alter_isr(one, [1, 2, 3], version=2).error_code == 0
 
 
-def test_rule_32_an_ineligible_member_leaves_the_committed_state_as_it_is() -> None:
+def test_rule_32_an_ineligible_member_does_not_change_the_committed_state() -> None:
     world = three()
     world.heartbeat(world.processes[3], fence=True)
     before = world.partition()
@@ -200,7 +200,7 @@ def reassign(world: ClusterWorld, *replicas: int) -> None:
     world.ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[topic]))
 
 
-def test_rule_44_the_last_new_replica_in_sync_ends_a_reassignment() -> None:
+def test_rule_44_a_reassignment_completes_when_its_last_new_replica_is_in_sync() -> None:
     world = three()
     reassign(world, 1, 2, 4)
     assert world.partition().replicas == (1, 2, 4, 3)

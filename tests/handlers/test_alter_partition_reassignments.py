@@ -149,7 +149,7 @@ def test_change_of_the_replication_factor_can_be_forbidden(broker: SimulatedBrok
     assert orders(broker).replicas == (SELF, GONE)
 
 
-def test_a_replica_that_cannot_catch_up_stays_in_progress_until_cancelled(
+def test_reassignment_to_a_replica_that_cannot_catch_up_stays_until_cancelled(
     broker: SimulatedBroker,
 ) -> None:
     register_gone(broker)

@@ -65,7 +65,7 @@ def test_last_directory_named_for_a_partition_wins(broker: SimulatedBroker) -> N
     assert move(broker, there, here) == {("orders", 0): 0}
 
 
-def test_a_partition_without_a_replica_here_is_not_available(broker: SimulatedBroker) -> None:
+def test_partition_without_a_local_replica_is_not_available(broker: SimulatedBroker) -> None:
     register_gone(broker)
     make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
     assert move(broker, (HERE, "orders", [0])) == {("orders", 0): NOT_AVAILABLE}

@@ -35,7 +35,7 @@ def code_of(answer: AssignReplicasToDirsResponse) -> int:
     return answer.directories[0].topics[0].partitions[0].error_code
 
 
-def test_a_leader_that_lost_its_replica_is_followed_by_a_member_of_the_isr() -> None:
+def test_leader_that_lost_its_replica_is_replaced_by_an_isr_member() -> None:
     world = world_of(1, 2, 3)
     assert code_of(world.assign(world.processes[1], LOST)) == 0
     found = world.partition()
@@ -93,7 +93,7 @@ def test_static_min_insync_replicas_of_the_controller_applies(elr: bool) -> None
     assert code == EligibleLeadersNotAvailableError.code
 
 
-def test_replicas_that_are_lost_one_after_another_leave_two_in_sync() -> None:
+def test_replicas_lost_one_after_another_leave_two_in_sync() -> None:
     """Each broker's image may have been older than the request before."""
     world = ClusterWorld((1, 2, 3), min_isr=1)
     world.make_topic((1, 2, 3))
@@ -107,7 +107,7 @@ def test_replicas_that_are_lost_one_after_another_leave_two_in_sync() -> None:
     st.integers(2, 4),
     st.integers(1, 3),
 )
-def test_reports_leave_two_and_the_minimum_and_change_few_leaders(
+def test_reports_leave_two_and_the_minimum_in_sync_and_change_few_leaders(
     reports: list[tuple[int, bool]], count: int, min_isr: int
 ) -> None:
     """A replica that is back does not lead by that, and joins only when its leader asks for it."""
@@ -147,7 +147,7 @@ def test_unchanged_directory_writes_no_record() -> None:
     assert not world.last_batch
 
 
-def test_unknown_partitions_are_refused_one_by_one() -> None:
+def test_unknown_partitions_are_rejected_one_by_one() -> None:
     world = world_of(1, 2)
     process = world.processes[1]
     assert code_of(world.assign(process, LOST, topic_id=bytes(16))) == UnknownTopicIdError.code

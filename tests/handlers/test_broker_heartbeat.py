@@ -42,7 +42,7 @@ def test_a_heartbeat_that_changes_nothing_proposes_nothing() -> None:
     assert world.last_batch == ()
 
 
-def test_a_heartbeat_of_an_older_process_is_refused() -> None:
+def test_heartbeat_of_an_older_process_is_rejected() -> None:
     world = ClusterWorld([1])
     old = world.processes[1]
     assert world.heartbeat(old._replace(epoch=old.epoch - 1)).error_code == STALE_BROKER_EPOCH
@@ -192,7 +192,7 @@ def test_uncommitted_shutdown_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_lost_directory_takes_its_partitions_out_of_sync(known: bool) -> None:
+def test_partitions_of_a_lost_directory_leave_the_isr(known: bool) -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3], [2, 1, 3])
     lost = directory(1) if known else directory(9)

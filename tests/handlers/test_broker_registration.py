@@ -122,7 +122,7 @@ def test_rule_36_the_same_process_keeps_its_epoch_and_state() -> None:
     assert world.active.sessions.is_valid(world.image.brokers[1], world.now_ns)
 
 
-def test_rule_36_another_cluster_is_refused() -> None:
+def test_rule_36_another_cluster_is_rejected() -> None:
     world = ClusterWorld()
     request = registration(1, 7)
     request.cluster_id = "another"
@@ -130,7 +130,7 @@ def test_rule_36_another_cluster_is_refused() -> None:
     assert world.image.brokers == {}
 
 
-def test_a_broker_with_too_many_listeners_is_refused() -> None:
+def test_broker_with_too_many_listeners_is_rejected() -> None:
     request = registration(1, 7)
     of = BrokerRegistrationRequest.Listener
     listeners = [of(name=f"L{number}", host="h", port=1) for number in range(LISTENERS_MAX + 1)]
@@ -187,7 +187,7 @@ def test_broker_must_support_every_finalized_level(
 
 
 @pytest.mark.parametrize(("version", "clean"), [(4, True), (3, True), (4, False), (2, True)])
-def test_rule_37_an_unclean_process_leaves_every_isr_and_elr_before_it_is_registered(
+def test_rule_37_an_unclean_process_is_removed_from_every_isr_and_elr_at_registration(
     version: int, clean: bool
 ) -> None:
     world = ClusterWorld([1, 2, 3], min_isr=3)
@@ -207,7 +207,7 @@ def test_rule_37_an_unclean_process_leaves_every_isr_and_elr_before_it_is_regist
         assert partition.leader != 1
 
 
-def test_rule_37_the_last_replica_in_sync_that_lost_records_is_only_the_last_known_leader() -> None:
+def test_rule_37_the_last_in_sync_replica_that_lost_records_is_only_the_last_known_leader() -> None:
     world = ClusterWorld([1], min_isr=1)
     world.make_topic([1])
     world.now_ns += SESSION_NS + 1

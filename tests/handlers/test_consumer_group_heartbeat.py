@@ -154,7 +154,7 @@ def test_stored_settings_of_a_group_are_capped_to_the_bounds_of_its_broker() -> 
     assert not is_member(restarted)
 
 
-def test_a_member_of_version_0_may_be_given_its_id() -> None:
+def test_member_of_version_0_can_get_its_id_from_the_coordinator() -> None:
     given = beat(broker_with_topic(), version=0, member_id="").member_id
     assert given
     assert given != "m"
@@ -394,7 +394,7 @@ def deleted(broker: SimulatedBroker) -> int:
     return answer.results[0].error_code
 
 
-def test_the_epoch_before_the_first_assignment_is_fenced() -> None:
+def test_epoch_before_the_first_assignment_is_fenced() -> None:
     """In 4.2 it was 0: an invalid request to join (42) instead of a fenced epoch (110)."""
     broker = broker_with_topic()
     beat(broker)

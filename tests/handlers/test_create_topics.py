@@ -140,13 +140,13 @@ def test_manual_assignment_is_accepted(broker: SimulatedBroker) -> None:
     assert create(broker, asked)["orders"].num_partitions == 2
 
 
-def test_an_existing_topic_is_refused(broker: SimulatedBroker) -> None:
+def test_existing_topic_is_rejected(broker: SimulatedBroker) -> None:
     create(broker, topic())
     result = create(broker, topic())["orders"]
     assert (result.error_code, result.error_message) == (36, "Topic 'orders' already exists.")
 
 
-def test_a_duplicate_in_one_request_is_refused_in_one_row(broker: SimulatedBroker) -> None:
+def test_duplicate_in_one_request_is_rejected_in_one_row(broker: SimulatedBroker) -> None:
     results = create(broker, topic(), topic(), topic("other"))
     assert {name: result.error_code for name, result in results.items()} == {
         "orders": 42,
@@ -191,7 +191,7 @@ def test_excessive_requests_violate_the_policy(broker: SimulatedBroker, asked: l
     assert broker.image.topics.by_name == {}
 
 
-def test_requests_of_one_batch_see_each_other(broker: SimulatedBroker) -> None:
+def test_later_requests_of_a_batch_see_the_changes_of_earlier_ones(broker: SimulatedBroker) -> None:
     request = CreateTopicsRequest(topics=[topic()])
     first, second = broker.send(request), broker.send(request)
     broker.run()

@@ -10,7 +10,7 @@ REFUSED = (54, "No Authorizer is configured.", 0)
 
 @pytest.mark.parametrize("version", range(1, 4))
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_without_an_authorizer_each_filter_is_refused(
+def test_without_an_authorizer_each_filter_is_rejected(
     broker: SimulatedBroker, version: int, count: int
 ) -> None:
     acl_filter = DeleteAclsRequest.DeleteAclsFilter(resource_type_filter=1, operation=1)

@@ -41,7 +41,7 @@ def test_authorized_operations_are_returned_on_request(broker: SimulatedBroker) 
 
 
 @pytest.mark.parametrize(("endpoint_type", "code"), [(2, 114), (0, 115), (7, 115)])
-def test_controllers_are_not_described_here(
+def test_describe_cluster_does_not_describe_controllers(
     broker: SimulatedBroker, endpoint_type: int, code: int
 ) -> None:
     assert describe(broker, endpoint_type=endpoint_type).error_code == code

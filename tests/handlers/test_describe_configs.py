@@ -153,7 +153,7 @@ def test_groups_and_subscriptions_show_their_settings_and_the_defaults() -> None
     assert (metrics["match"].value, synonyms(metrics["match"])) == ("", [])
 
 
-def test_a_broker_setting_for_all_groups_is_the_source_of_each_groups_setting() -> None:
+def test_broker_setting_for_all_groups_is_the_source_of_the_setting_of_each_group() -> None:
     """It was a default of the group (5), as in Kafka 4.2; since 4.3 it has the broker's source."""
     configs = BrokerConfigs({"group.consumer.heartbeat.interval.ms": "6000"})
     context = new_context(

@@ -85,7 +85,7 @@ def test_a_replica_that_is_damaged_or_failed_has_states_in_flexible_versions(
         assert shown == (["", state] if version >= 2 else ["", ""])
 
 
-def test_the_metadata_log_is_listed_while_something_is_wrong_with_it(
+def test_metadata_log_is_listed_while_it_has_a_fault(
     broker: SimulatedBroker,
 ) -> None:
     broker.core.push(PartitionState(METADATA_TOPIC_ID, 0, {"read_only": "as the test says"}))
@@ -101,7 +101,7 @@ def test_the_metadata_log_is_listed_while_something_is_wrong_with_it(
     ("level", "error_code", "state"),
     [("ok", 0, ""), ("full", 0, "full_directory"), ("failed", KafkaStorageError.code, "")],
 )
-def test_a_directory_that_failed_is_an_error_as_in_kafka_and_a_full_one_is_a_state(
+def test_failed_directory_is_an_error_as_in_kafka_and_a_full_one_is_a_state(
     broker: SimulatedBroker, level: Literal["ok", "full", "failed"], error_code: int, state: str
 ) -> None:
     broker.core.push(DiskState(level, "as the test says"))

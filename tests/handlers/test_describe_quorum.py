@@ -29,5 +29,5 @@ def test_the_only_voter_leads_in_every_version(broker: SimulatedBroker, version:
 
 
 @pytest.mark.parametrize(("name", "index"), [("orders", 0), ("__cluster_metadata", 1)])
-def test_there_is_no_other_quorum(broker: SimulatedBroker, name: str, index: int) -> None:
+def test_other_quorums_do_not_exist(broker: SimulatedBroker, name: str, index: int) -> None:
     assert describe(broker, name, index).topics[0].partitions[0].error_code == 3

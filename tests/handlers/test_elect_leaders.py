@@ -88,7 +88,7 @@ def test_null_elects_all_and_omits_partitions_that_need_no_election(
 
 
 @pytest.mark.parametrize("kind", [-1, 2, 99])
-def test_an_unknown_election_type_is_refused_for_every_partition(
+def test_unknown_election_type_is_rejected_for_every_partition(
     broker: SimulatedBroker, kind: int
 ) -> None:
     answer = ask(broker, [("orders", [0, 1])], kind)
@@ -101,7 +101,7 @@ def test_an_unknown_election_type_is_refused_for_every_partition(
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 @pytest.mark.parametrize("version", range(3))
-def test_without_time_nothing_is_elected(
+def test_expired_timeout_elects_no_leader(
     broker: SimulatedBroker, timeout_ms: int, version: int
 ) -> None:
     answer = ask(broker, [("orders", [0])], timeout_ms=timeout_ms, version=version)

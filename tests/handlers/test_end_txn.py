@@ -162,7 +162,7 @@ def test_a_decided_transaction_ends_after_a_restart() -> None:
     assert describe(again).transaction_state == "CompleteCommit"
 
 
-def test_a_shard_that_is_loaded_again_has_the_end_after_all_markers() -> None:
+def test_reloaded_shard_contains_the_end_after_all_markers() -> None:
     """The first markers' end came before the second ones, which could then end the producer's next transaction."""
     broker = SimulatedBroker({"transaction.state.log.num.partitions": "1"})
     broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
@@ -186,7 +186,7 @@ def test_a_shard_that_is_loaded_again_has_the_end_after_all_markers() -> None:
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_the_last_epoch_of_a_producer_ends_after_a_restart_too() -> None:
+def test_transaction_at_the_last_epoch_of_a_producer_ends_after_a_restart() -> None:
     """The broker has no producer ids then, and what asks for more of them was refused."""
     broker = transactional_broker()
     producer = (7, EXHAUSTED_EPOCH)
@@ -214,7 +214,7 @@ def test_the_last_epoch_of_a_producer_ends_after_a_restart_too() -> None:
     assert describe(again).transaction_state == "CompleteCommit"
 
 
-def test_a_group_shard_that_cannot_be_loaded_is_tried_once_at_a_time() -> None:
+def test_failed_load_of_a_group_shard_is_retried_one_at_a_time() -> None:
     """It refuses at once, and each try was followed by two."""
     broker = transactional_broker()
     producer = producer_of(broker)
@@ -297,7 +297,7 @@ def test_deleted_topic_does_not_block_the_end_of_a_transaction() -> None:
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
-def test_offsets_count_with_the_commit() -> None:
+def test_offsets_are_visible_after_the_commit() -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     add_offsets(broker, producer)

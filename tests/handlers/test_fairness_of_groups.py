@@ -59,7 +59,7 @@ def test_no_turn_encodes_the_records_of_a_commit(
     assert in_turns in ([], [0])
 
 
-def test_a_group_with_more_offsets_than_a_batch_takes_can_be_deleted() -> None:
+def test_group_with_more_offsets_than_fit_into_a_batch_can_be_deleted() -> None:
     broker = broker_with_topic(MANY)
     for number in range(3):
         create_topic(broker, MANY, f"orders{number}")

@@ -8,7 +8,7 @@ from tests.handlers.group_requests import broker_with_coordinator, joined, pass_
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_a_member_stays_with_heartbeats_and_is_removed_without(version: int) -> None:
+def test_member_stays_as_long_as_it_sends_heartbeats(version: int) -> None:
     broker = broker_with_coordinator()
     member = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined(broker))
     codes = []
@@ -28,5 +28,5 @@ def test_unknown_members_are_rejected(group_id: str, code: int) -> None:
     assert answer.error_code == code
 
 
-def test_while_groups_are_loaded_members_have_nothing_to_do() -> None:
+def test_members_get_no_error_while_groups_are_loaded() -> None:
     assert [_refused(code).error_code for code in (14, 15, 16)] == [0, 15, 16]

@@ -289,7 +289,7 @@ def test_other_resources_can_be_altered(kind: int, name: str, row: Row) -> None:
     assert records == ([] if row[1] == DELETE else [(row[0], row[2])])
 
 
-def test_a_resource_named_twice_is_refused_both_times() -> None:
+def test_resource_named_twice_is_rejected_both_times() -> None:
     one = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=TOPIC,
         resource_name="t",

@@ -204,7 +204,7 @@ def test_invalid_java_pattern_is_rejected(text: str) -> None:
     ],
     ids=lambda text: text[:8],
 )
-def test_a_long_expression_is_read_in_as_many_slices_as_it_has_tokens(text: str) -> None:
+def test_long_expression_is_parsed_in_as_many_slices_as_it_has_tokens(text: str) -> None:
     """`re.compile` takes 30 ms for one of the first one's classes, and recurses for each group."""
     slices = sum(1 for _ in is_java_pattern(text))
     assert slices <= len(text)

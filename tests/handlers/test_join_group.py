@@ -37,7 +37,7 @@ def test_a_member_joins_in_every_version(version: int) -> None:
     ],
 )
 @pytest.mark.parametrize("version", [0, 4, 6, 7, 9])
-def test_bad_input_is_refused(version: int, changes: dict[str, Any], code: int) -> None:
+def test_bad_input_is_rejected(version: int, changes: dict[str, Any], code: int) -> None:
     answer = broker_with_coordinator().ask(join_request(**changes), version)
     assert isinstance(answer, JoinGroupResponse)
     assert (answer.error_code, answer.member_id) == (code, changes.get("member_id", ""))
@@ -50,7 +50,7 @@ def test_without_the_offsets_topic_there_is_no_coordinator() -> None:
     assert answer.error_code == 15
 
 
-def test_the_second_member_is_answered_when_the_first_joins_again() -> None:
+def test_second_member_is_answered_when_the_first_rejoins() -> None:
     broker = broker_with_coordinator()
     first = broker.ask(join_request(), 3)
     assert isinstance(first, JoinGroupResponse)

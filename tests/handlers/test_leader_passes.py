@@ -33,7 +33,7 @@ def test_a_first_replica_leads_again_when_it_is_in_sync_and_alive() -> None:
     assert world.last_batch == ()
 
 
-def test_leaders_stay_where_balancing_is_off() -> None:
+def test_leaders_do_not_move_if_balancing_is_off() -> None:
     world = ClusterWorld([1, 2], settings={"auto.leader.rebalance.enable": "false"})
     world.make_topic([1, 2])
     lead(world, 0, 2)
@@ -93,7 +93,7 @@ def test_partitions_left_leaderless_by_an_unfencing_get_a_leader(
     assert all(not world.partition(index).recovering for index in range(5))
 
 
-def test_a_pass_is_made_in_slices() -> None:
+def test_pass_runs_in_slices() -> None:
     world = ClusterWorld([1, 2])
     world.make_topic(*[[1, 2]] * 50)
     steps = balance_leaders(world.context())

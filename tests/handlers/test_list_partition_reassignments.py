@@ -23,7 +23,7 @@ def listed(broker: SimulatedBroker, topics: list[Asked] | None) -> list[Ongoing]
     ]
 
 
-def test_nothing_is_in_progress_on_one_node(broker: SimulatedBroker) -> None:
+def test_without_a_reassignment_the_list_is_empty(broker: SimulatedBroker) -> None:
     make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
     asked = [
         Asked(name="orders", partition_indexes=[0, 9]),

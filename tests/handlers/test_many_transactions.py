@@ -100,7 +100,7 @@ def test_markers_of_many_transactions_leave_time_for_others(
     assert states == {"CompleteCommit"}
 
 
-def test_markers_of_many_partitions_are_several_calls_of_the_core(
+def test_markers_of_many_partitions_are_written_by_several_calls_of_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those of 9,000 partitions were one call: 170 ms."""

@@ -47,13 +47,13 @@ def test_metadata_length_is_limited_by_the_setting() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, 22), (9, 69)])
-def test_a_generation_of_a_group_that_does_not_exist_is_refused(version: int, code: int) -> None:
+def test_generation_of_a_missing_group_is_rejected(version: int, code: int) -> None:
     broker = broker_with_topic()
     assert commit(broker, {0: 5}, version, generation_id_or_member_epoch=1) == [code]
     assert fetch(broker, [0])[0][0] == -1
 
 
-def test_only_members_of_this_generation_commit_while_there_are_members() -> None:
+def test_only_members_of_this_generation_can_commit_while_there_are_members() -> None:
     broker = broker_with_topic()
     member = joined(broker)
     generation: dict[str, Any] = {"member_id": member, "generation_id_or_member_epoch": 1}
@@ -64,7 +64,7 @@ def test_only_members_of_this_generation_commit_while_there_are_members() -> Non
     assert fetch(broker, [0])[0][0] == 1
 
 
-def test_a_commit_keeps_its_members_session_alive() -> None:
+def test_commit_keeps_the_session_of_its_member_alive() -> None:
     broker = broker_with_topic()
     generation: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
     for _ in range(3):

@@ -47,7 +47,7 @@ def test_without_topics_all_offsets_of_a_group_are_fetched(version: int) -> None
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_a_group_that_does_not_exist_has_committed_nothing(version: int) -> None:
+def test_missing_group_has_no_committed_offsets(version: int) -> None:
     broker = broker_with_topic()
     assert fetch(broker, [0], version, group_id="absent") == {0: (-1, -1, "", 0)}
 
@@ -144,7 +144,7 @@ def test_stable_offsets_are_not_returned_during_an_open_transaction(version: int
 
 
 @pytest.mark.parametrize(("marker", "offset"), [(COMMIT_MARKER, 9), (ABORT_MARKER, 5)])
-def test_the_marker_of_a_transaction_ends_the_wait(marker: bytes, offset: int) -> None:
+def test_marker_of_a_transaction_makes_its_offsets_stable(marker: bytes, offset: int) -> None:
     broker = broker_with_topic()
     commit(broker, {0: 5})
     again = reloaded(broker, offset_of_transaction(9, 0), marker)
@@ -152,7 +152,7 @@ def test_the_marker_of_a_transaction_ends_the_wait(marker: bytes, offset: int) -
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_a_request_for_no_topics_is_not_one_for_all(version: int) -> None:
+def test_request_for_no_topics_differs_from_one_for_all(version: int) -> None:
     broker = broker_with_topic()
     commit(broker, {0: 3})
     of = OffsetFetchRequest.OffsetFetchRequestGroup
@@ -167,7 +167,7 @@ def test_a_request_for_no_topics_is_not_one_for_all(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 9])
-def test_topics_that_do_not_exist_have_no_offset_and_no_error(version: int) -> None:
+def test_missing_topics_have_no_offset_and_no_error(version: int) -> None:
     assert fetch(broker_with_topic(), [0], version, topic="absent") == {0: (-1, -1, "", 0)}
 
 

@@ -32,14 +32,14 @@ def test_leaders_are_spread_evenly_and_no_broker_has_two_replicas(count: int) ->
 
 
 @pytest.mark.parametrize("racks", ["", "abcabc", "abc"])
-def test_the_partitions_of_a_broker_that_fails_are_led_by_many(racks: str) -> None:
+def test_leadership_of_a_failed_broker_is_spread_over_many(racks: str) -> None:
     chosen = placed(*in_racks(racks)) if racks else placed(*(broker(node) for node in range(4)))
     next_leaders = Counter(nodes[1] for nodes in chosen if nodes[0] == 0)
     assert len(next_leaders) >= len(set(racks) or range(4)) - 1
     assert max(next_leaders.values()) <= 2 * min(next_leaders.values())
 
 
-def test_replicas_are_in_different_racks_while_there_are_any() -> None:
+def test_replicas_are_in_different_racks_as_long_as_there_are_enough() -> None:
     brokers = in_racks("aabbccab")
     for nodes in placed(*brokers):
         assert {brokers[node].rack for node in nodes} == {"a", "b", "c"}
@@ -47,7 +47,7 @@ def test_replicas_are_in_different_racks_while_there_are_any() -> None:
         assert {node // 2 for node in nodes} == {0, 1}
 
 
-def test_a_fenced_broker_never_leads_and_is_the_last_of_its_rack() -> None:
+def test_fenced_broker_never_leads_and_is_chosen_last_in_its_rack() -> None:
     chosen = placed(broker(1), broker(2, fenced=True), broker(3), broker(4), factor=3)
     assert all(2 not in nodes for nodes in chosen)
     assert all(nodes[-1] == 2 for nodes in placed(broker(1), broker(2, fenced=True), factor=2))

@@ -23,7 +23,7 @@ from tests.handlers.transaction_requests import (
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_the_groups_partition_must_be_in_the_transaction(version: int) -> None:
+def test_partition_of_the_group_must_be_in_the_transaction(version: int) -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
     refused = InvalidTxnStateError if version < 4 else TransactionAbortableError

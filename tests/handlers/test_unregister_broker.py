@@ -63,7 +63,7 @@ def test_unregistered_broker_leaves_every_isr_and_leads_nothing(
     assert (left.isr, left.elr, left.leader) == (isr_after, elr_after, leader_after)
 
 
-def test_a_broker_of_a_cluster_leaves_its_partitions_to_the_others() -> None:
+def test_unregistered_broker_of_a_cluster_leaves_its_partitions_to_the_others() -> None:
     world = ClusterWorld([1, 2, 3])
     world.make_topic([1, 2, 3], [2, 1, 3], [1])
     world.ask(UnregisterBrokerRequest(broker_id=1))

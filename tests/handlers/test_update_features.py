@@ -145,7 +145,7 @@ def test_the_metadata_version_goes_down_while_records_are_the_same(
     ("current", "level", "kept"),
     [(30, 29, False), (31, 30, True), (32, 31, False), (33, 32, False), (33, 29, False)],
 )
-def test_the_metadata_version_does_not_return_below_a_change_of_kafka_4_3_or_4_4(
+def test_metadata_version_cannot_be_downgraded_below_a_change_of_kafka_4_3_or_4_4(
     broker: SimulatedBroker, current: int, level: int, kept: bool
 ) -> None:
     assert ask(broker, (METADATA, current, UPGRADE)).error_code == 0
@@ -186,7 +186,7 @@ def test_feature_level_can_require_a_level_of_another_feature(broker: SimulatedB
 
 
 @pytest.mark.parametrize("others", [[], [(TRANSACTION, 1, SAFE)]], ids=["alone", "with another"])
-def test_the_voters_version_is_raised_and_stays_so(
+def test_kraft_version_of_the_voters_can_only_be_raised(
     broker: SimulatedBroker, others: list[Update]
 ) -> None:
     assert ask(broker, (KRAFT, 0, UPGRADE)).error_code == 0
@@ -213,7 +213,7 @@ def offered(broker: SimulatedBroker) -> dict[str, int]:
     return dict(levels)
 
 
-def test_a_release_without_the_features_that_are_not_built_is_finalized(
+def test_release_is_finalized_without_unsupported_features(
     broker: SimulatedBroker,
 ) -> None:
     """``kafka-features upgrade --release-version 4.4`` asks for all of these or none."""
@@ -277,7 +277,7 @@ def registered(*features: tuple[str, int, int]) -> RegisterBrokerRecord:
     )
 
 
-def test_a_level_is_supported_by_every_registered_broker_or_refused(
+def test_level_must_be_supported_by_every_registered_broker(
     broker: SimulatedBroker,
 ) -> None:
     """A broker that is down would not understand the metadata when it comes back."""
@@ -290,7 +290,7 @@ def test_a_level_is_supported_by_every_registered_broker_or_refused(
     assert ask(broker, (METADATA, 24, SAFE)).error_code == 0
 
 
-def test_a_level_is_supported_by_every_registered_controller_or_refused(
+def test_level_must_be_supported_by_every_registered_controller(
     broker: SimulatedBroker,
 ) -> None:
     ask(broker, (METADATA, 25, SAFE))

@@ -46,7 +46,7 @@ def mark(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_commit_is_refused(version: int) -> None:
+def test_commit_marker_is_rejected(version: int) -> None:
     broker = transactional_broker()
     before = broker.core.logs[topic_id(broker), 0].end
     assert mark(broker, producer_of(broker), 0, commit=True, version=version) == 31
@@ -144,7 +144,7 @@ def test_marker_of_a_broker_commits_the_offsets_of_a_group() -> None:
 
 
 @pytest.mark.parametrize("topic", [TOPIC, GROUP_TOPIC])
-def test_a_marker_of_a_coordinator_that_was_replaced_is_refused(topic: str) -> None:
+def test_marker_of_a_replaced_coordinator_is_rejected(topic: str) -> None:
     """contract/replication.md#T5."""
     broker = broker_in_cluster()
     producer = producer_of(broker)

@@ -55,9 +55,7 @@ def race(uri: str, barrier: Barrier, results: Any) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_of_two_processes_on_one_partition_exactly_one_commits(
-    tmp_path: Path, exists: bool
-) -> None:
+def test_exactly_one_of_two_processes_on_a_partition_commits(tmp_path: Path, exists: bool) -> None:
     uri = str(tmp_path / "table")
     if exists:
         deltalake.DeltaTable.create(uri, rows().schema)

@@ -77,7 +77,7 @@ def test_exception_leaves_no_changes(database: Database, failure: type[BaseExcep
     assert effects(database) == []
 
 
-def test_of_equal_ids_in_one_call_the_first_is_new(database: Database) -> None:
+def test_first_of_equal_ids_in_one_call_is_new(database: Database) -> None:
     with database.ledger() as ledger, ledger.transaction("g") as transaction:
         assert transaction.claim([b"a"]) == [True]
         assert transaction.claim([b"b", b"a", b"b", b"c", b"c"]) == [

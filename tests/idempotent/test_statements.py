@@ -482,7 +482,7 @@ def test_other_kinds_of_statements_are_rejected_when_given(ledger: Ledger, sql: 
         ledger.statement(sql)
 
 
-def test_a_comment_ends_where_the_database_ends_it(tmp_path: Path, postgres_dsn: str) -> None:
+def test_comment_ends_where_the_database_ends_it(tmp_path: Path, postgres_dsn: str) -> None:
     """What follows is the statement, and what it begins with decides whether it may commit."""
     returned = "-- totals\rINSERT INTO effects VALUES (1)\nDROP TABLE effects"
     nested = "/* /* */ INSERT */ COMMIT"

@@ -51,7 +51,7 @@ def test_objects_and_chunks_give_the_same_as_a_column() -> None:
     assert kernels.fingerprints(chunks, column).equals(kernels.fingerprints(column, column))
 
 
-def test_rows_differ_by_where_values_end_by_order_and_by_null() -> None:
+def test_rows_with_different_boundaries_order_or_nulls_differ() -> None:
     rows: list[tuple[str | None, str | None]] = [
         ("ab", "c"), ("a", "bc"), ("c", "ab"), ("abc", ""), ("", "abc"), ("abc", None), (None, "abc")
     ]  # fmt: skip

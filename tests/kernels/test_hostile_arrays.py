@@ -45,7 +45,7 @@ def test_consistent_array_is_accepted_and_released_once() -> None:
         assert kernels.partitions(producer, 12).to_pylist() == [_core.partition_for_key(key, 12)]
 
 
-def test_an_empty_array_needs_no_buffers_content() -> None:
+def test_empty_array_needs_no_buffer_contents() -> None:
     for format_, count in ((b"u", 3), (b"Z", 3), (b"vz", 3), (b"l", 2), (b"w:3", 2)):
         producer = Producer(format_, [None] * count, length=0)
         assert kernels.partitions(producer, 12).to_pylist() == []

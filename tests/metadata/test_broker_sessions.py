@@ -75,7 +75,9 @@ def test_rule_38_a_broker_is_unfenced_only_when_it_has_applied_its_registration(
     ("fenced", "stopping", "state"),
     [(False, False, UNFENCED), (True, False, FENCED), (False, True, STOPPING), (True, True, FENCED)],
 )  # fmt: skip
-def test_the_state_is_the_committed_one(fenced: bool, stopping: bool, state: BrokerState) -> None:
+def test_state_is_that_of_the_committed_registration(
+    fenced: bool, stopping: bool, state: BrokerState
+) -> None:
     found = state_of(broker(1, fenced=fenced, in_controlled_shutdown=stopping))
     assert found is state
     assert found.is_fenced is fenced

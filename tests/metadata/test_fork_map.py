@@ -75,7 +75,7 @@ def test_merge_omits_deleted_keys_and_keeps_the_order() -> None:
     assert list(merged.items()) == list(found.items())
 
 
-def test_the_order_of_keys_stays() -> None:
+def test_order_of_keys_is_kept() -> None:
     found = fork({3: 0, 1: 0, 2: 0}).fork()
     found[1] = 5
     found[9] = 0

@@ -246,7 +246,7 @@ def test_repeated_reassignment_keeps_the_replicas_being_added() -> None:
     assert completed(both) == both
 
 
-def test_going_back_loses_records_when_only_new_replicas_are_complete() -> None:
+def test_cancelling_loses_records_if_only_new_replicas_are_complete() -> None:
     begun = partition((3, 1), isr=(3,), removing=(1,), adding=(3,), leader=3)
     assert loses_records(begun, reverted(begun))
     assert not loses_records(begun._replace(isr=(3, 1)), reverted(begun))

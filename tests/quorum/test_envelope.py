@@ -195,7 +195,7 @@ def test_rejected_fetch_contains_only_leader_and_epoch(error_code: int) -> None:
         FetchSnapshot(OWN, 5, OffsetAndEpoch(10, 4), 0),
     ],
 )
-def test_another_cluster_is_refused(body: Body) -> None:
+def test_request_of_another_cluster_is_rejected(body: Body) -> None:
     stranger = ENVELOPE._replace(cluster_id="another")
     refusal = decode_request(ENVELOPE, encode_request(stranger, body))
     assert getattr(refusal, "error_code", None) == InconsistentClusterIdError.code

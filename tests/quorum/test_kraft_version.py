@@ -33,7 +33,7 @@ def raised(broker: Broker) -> None:
     assert level(broker) == 1
 
 
-def test_a_broker_in_memory_is_raised() -> None:
+def test_kraft_version_of_a_broker_in_memory_is_raised() -> None:
     with Broker() as broker:
         raised(broker)
         broker.create_topic("orders")
@@ -41,7 +41,7 @@ def test_a_broker_in_memory_is_raised() -> None:
 
 
 @pytest.mark.parametrize("snapshots", [{}, EACH_COMMIT], ids=["log", "snapshot"])
-def test_the_version_survives_restarts(tmp_path: Path, snapshots: dict[str, str]) -> None:
+def test_kraft_version_survives_restarts(tmp_path: Path, snapshots: dict[str, str]) -> None:
     data = tmp_path / "data"
     with Broker(data, config=snapshots) as broker:
         broker.create_topic("before")

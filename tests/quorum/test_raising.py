@@ -148,7 +148,7 @@ def test_the_version_stays_until_every_voter_has_described_itself_and_supports_i
     assert leader.replica.kraft_version_problem(1) is None
 
 
-def test_a_leader_without_the_descriptions_of_its_epoch_does_not_raise_the_version() -> None:
+def test_leader_without_descriptions_of_its_epoch_does_not_raise_the_version() -> None:
     """The node lost its leadership and won it again after the request was decided."""
     leader = leading(TWO, THREE)
     leader.replica = leader.replica._replace(role=leading().replica.role)

@@ -482,7 +482,7 @@ def test_diverging_log_gets_the_point_of_divergence(
         (fetch_of(TWO, 6, 3), False),
     ],
 )
-def test_a_log_that_ends_before_the_leaders_start_gets_the_snapshots_id(
+def test_log_that_ends_before_the_log_start_of_the_leader_gets_a_snapshot_id(
     fetch: Fetch, needs_snapshot: bool
 ) -> None:
     driven = leader()
@@ -574,7 +574,7 @@ def test_proposal_to_a_replica_that_cannot_propose_is_a_bug() -> None:
             driven.replica.handle(PROPOSAL)
 
 
-def test_a_leader_that_resigns_names_the_longest_logs_first() -> None:
+def test_resigning_leader_names_the_longest_logs_first() -> None:
     driven = leader()
     driven.ask(fetch_of(THREE, 7, 6))
     driven.handle(Resign())
@@ -795,7 +795,7 @@ def test_follower_redirects_a_download_to_its_leader() -> None:
     assert driven.only(Answer).body == SnapshotAnswer(NotLeaderOrFollowerError.code, 2, 5)
 
 
-def test_a_log_that_is_empty_gets_the_newest_snapshot() -> None:
+def test_empty_log_gets_the_newest_snapshot() -> None:
     driven = leader()
     driven.ask(fetch_of(TWO, 7, 6))
     newest = OffsetAndEpoch(6, 3)

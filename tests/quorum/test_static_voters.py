@@ -99,7 +99,7 @@ def test_quorum_state_is_version_0_with_the_voters() -> None:
     assert static_ids(IN_LOG) == static_ids(VoterSet(0, ())) == ()
 
 
-def test_static_voters_count_again_once_a_start_has_truncated_the_record_of_voters() -> None:
+def test_static_voters_apply_again_after_a_start_truncated_the_record_of_voters() -> None:
     """A controller was killed before others had its record that raises `kraft.version`."""
     listener = Listener("CONTROLLER", "h", 9093)
     start = StartConfig.from_settings(

@@ -266,7 +266,7 @@ def test_closing_consumers_does_not_wait_for_other_members(tmp_path: Path) -> No
     assert "Timed out LeaveGroupRequest" not in out
 
 
-def test_heartbeats_are_quick_where_the_client_decides() -> None:
+def test_heartbeats_are_fast_where_the_client_decides() -> None:
     interval = "heartbeat.interval.ms"
     assert consumer_config("group", {})[interval] == 50
     assert consumer_config("group", {interval: 70})[interval] == 70

@@ -36,7 +36,7 @@ def metadata(wheel: Path) -> Message:
         return Parser().parsestr(archive.read(name).decode())
 
 
-def test_the_wheel_runs_on_other_linux_systems_and_holds_one_interpreters_modules(
+def test_wheel_runs_on_other_linux_systems_and_holds_modules_of_one_interpreter(
     wheel: Path,
 ) -> None:
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"

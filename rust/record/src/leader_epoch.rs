@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn no_epoch_is_older_than_any() {
+    fn missing_epoch_is_older_than_any_epoch() {
         assert!(None < LeaderEpoch::from_wire(i32::MIN));
         assert!(LeaderEpoch::from_wire(-2) < Some(LeaderEpoch::ZERO));
     }

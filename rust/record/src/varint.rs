@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_than_the_type_allows_is_an_error() {
+    fn varint_longer_than_its_type_is_an_error() {
         assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0][..]), Err(VarintError));
         assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0][..]), Ok(0));
         assert_eq!(read_i64(&mut &[0x80; 11][..]), Err(VarintError));

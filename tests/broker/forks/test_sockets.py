@@ -81,7 +81,7 @@ def test_a_closed_broker_ends_sockets_that_have_copies() -> None:
                 os.close(copy)
 
 
-def test_a_child_has_no_socket_of_its_parents_broker() -> None:
+def test_child_has_no_socket_of_the_broker_of_its_parent() -> None:
     before = sockets_of(os.getpid()).keys()  # other tests may leave a broker
     with (
         socket.socket() as foreign,
@@ -96,7 +96,7 @@ def test_a_child_has_no_socket_of_its_parents_broker() -> None:
             assert {name_of(foreign), name_of(client)} <= kept
 
 
-def test_a_child_has_no_socket_of_its_parents_cluster() -> None:
+def test_child_has_no_socket_of_the_cluster_of_its_parent() -> None:
     before = sockets_of(os.getpid()).keys()
     with Cluster(2) as cluster:
         cluster.create_topic("orders", partitions=1)
@@ -109,7 +109,7 @@ def test_a_child_has_no_socket_of_its_parents_cluster() -> None:
             assert kept & sockets_of(child).keys() <= before
 
 
-def test_a_child_has_no_socket_of_its_parents_metrics() -> None:
+def test_child_has_no_socket_of_the_metrics_of_its_parent() -> None:
     before = sockets_of(os.getpid()).keys()
     with Broker() as broker, closing(MetricsServer(broker, "", 0)) as metrics:
         with living_child() as child:

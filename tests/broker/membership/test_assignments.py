@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 GRACE_HEARTBEATS = GRACE_NS // HEARTBEAT_NS + 1
 
 
-def test_another_member_leads_for_a_full_disk() -> None:
+def test_another_member_leads_if_the_disk_is_full() -> None:
     broker = FailingBroker((OWN, SECOND, THIRD))
     broker.fill_disk()
     assert broker.has_lost()

@@ -94,7 +94,9 @@ def read_by_group(bootstrap: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_its_group_reads_all_records_from_the_earliest(broker: Broker, number: int) -> None:
+def test_group_reads_all_records_of_a_recreated_topic_from_the_earliest(
+    broker: Broker, number: int
+) -> None:
     """Regression: it skipped as many as the deleted topic's offset, 5 times of 5."""
     written = [f"{number} {record}".encode() for record in range(RECORDS)]
     with Connection(broker.bootstrap_servers) as connection:

@@ -48,7 +48,7 @@ def lines(file: Path) -> Counter[str]:
     return Counter(file.read_text().splitlines() if file.exists() else [])
 
 
-def test_connect_loses_no_line_with_a_worker(serve: Serve, tmp_path: Path) -> None:
+def test_connect_loses_no_line_when_a_worker_is_killed(serve: Serve, tmp_path: Path) -> None:
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     append(source, 0)
     quick = {"group.initial.rebalance.delay.ms": 0}

@@ -57,7 +57,7 @@ def put(world: World, partitions: Iterable[int], group: str = "g") -> None:
         world.state.offsets.put(group, "t", partition, Committed(7, -1, "", 1))
 
 
-def test_a_first_generation_is_remembered_step_by_step() -> None:
+def test_first_generation_is_recorded_step_by_step() -> None:
     world = World()
     (leader,) = world.stable("A", reason="first of all")
     assert kinds(world) == [What.REBALANCE, What.GENERATION, What.ASSIGNED]
@@ -193,7 +193,7 @@ def test_view_reports_how_often_a_group_rebalances() -> None:
     assert "It began 4 rebalances within 3.0 s; the last: member" in said(world)
 
 
-def test_a_refused_request_leaves_no_event() -> None:
+def test_rejected_request_leaves_no_event() -> None:
     world = World()
     world.stable("A")
     before = list(world.group.history)

@@ -85,7 +85,7 @@ def test_dropped_shard_releases_its_memory() -> None:
     assert memory.held == 0
 
 
-def test_wide_characters_are_counted_as_wide() -> None:
+def test_wide_characters_count_with_their_size() -> None:
     """One of them makes Python keep four bytes for each character of its text."""
     plain, wide = World(), World()
     plain.stable("a" * 32_001)

@@ -230,7 +230,7 @@ def test_heartbeats_keep_one_deadline_each() -> None:
 # Member ids that are given first.
 
 
-def test_a_member_joins_with_the_id_that_it_was_given() -> None:
+def test_member_joins_with_the_issued_id() -> None:
     world = World()
     given = world.ask(join(api_version=9, client_id="app"))
     assert isinstance(given, JoinGroupResponse)

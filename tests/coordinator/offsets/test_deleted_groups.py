@@ -59,7 +59,7 @@ def test_few_offsets_are_removed_in_one_turn() -> None:
     assert world.reload().rows() == {}
 
 
-def test_new_group_with_the_id_keeps_its_offsets_only(world: ShardWorld) -> None:
+def test_new_group_with_the_same_id_keeps_only_its_own_offsets(world: ShardWorld) -> None:
     begin(world)
     assert world.fetched("g").offsets == {}
     assert world.ask(commit(at(7, partition=COUNT - 1), at(8, partition=0))) is None
@@ -71,7 +71,7 @@ def test_new_group_with_the_id_keeps_its_offsets_only(world: ShardWorld) -> None
     assert world.reload().rows() == world.rows()
 
 
-def test_offsets_that_a_crash_leaves_belong_to_a_group(world: ShardWorld) -> None:
+def test_offsets_left_by_a_crash_belong_to_a_group(world: ShardWorld) -> None:
     begin(world)
     loaded = world.reload()
     assert len(loaded.rows()) > IN_A_TURN

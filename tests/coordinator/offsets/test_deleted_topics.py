@@ -21,7 +21,7 @@ def world_with(committed_id: bytes) -> ShardWorld:
 
 @pytest.mark.parametrize("current", [NEW_ID, None], ids=["recreated", "deleted"])
 @pytest.mark.parametrize("committed", [OLD_ID, NO_TOPIC_ID], ids=["with id", "without id"])
-def test_offset_of_a_deleted_topic_does_not_count(committed: bytes, current: bytes | None) -> None:
+def test_offset_of_a_deleted_topic_is_ignored(committed: bytes, current: bytes | None) -> None:
     world = world_with(committed)
     world.topic_id = current
     world.shard.topics_deleted({"t": OLD_ID}, world._turn())
@@ -34,14 +34,14 @@ def test_offset_of_a_deleted_topic_does_not_count(committed: bytes, current: byt
     assert list(view.offsets) == []
 
 
-def test_offset_of_another_topic_of_the_name_does_not_count() -> None:
+def test_offset_of_another_topic_of_the_same_name_is_ignored() -> None:
     """A commit may be stored after the removal of its topic's offsets."""
     world = world_with(OLD_ID)
     world.topic_id = NEW_ID
     assert world.fetched("g").offsets == {}
 
 
-def test_offset_of_a_recreated_topic_counts() -> None:
+def test_offset_of_a_recreated_topic_is_used() -> None:
     world = world_with(OLD_ID)
     world.topic_id = NEW_ID
     world.shard.topics_deleted({"t": OLD_ID}, world._turn())
@@ -51,7 +51,7 @@ def test_offset_of_a_recreated_topic_counts() -> None:
     assert world.fetched("g").offsets["t"][0].offset == 7
 
 
-def test_offset_of_an_unknown_topic_counts() -> None:
+def test_offset_of_an_unknown_topic_is_used() -> None:
     """The metadata of a new coordinator may lag behind the one that stored the offset."""
     world = world_with(OLD_ID)
     world.topic_id = None

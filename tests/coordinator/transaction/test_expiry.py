@@ -26,7 +26,7 @@ EXPIRATION_MS, INTERVAL_MS = SETTINGS.id_expiration_ms, SETTINGS.remove_expired_
 
 
 @pytest.mark.parametrize("state", [EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT])
-def test_an_unused_id_is_removed_when_its_time_is_over(state: TransactionState) -> None:
+def test_unused_id_is_removed_after_its_expiration_time(state: TransactionState) -> None:
     world = World(transaction(state))
     world.pass_ms(EXPIRATION_MS - 1)
     assert world.one().state is state

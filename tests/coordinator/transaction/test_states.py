@@ -250,7 +250,7 @@ def test_an_unknown_id_has_no_producer(operation: Operation) -> None:
         partial(describe_transaction, ""),
     ],
 )
-def test_an_empty_id_is_refused(operation: Operation) -> None:
+def test_empty_id_is_rejected(operation: Operation) -> None:
     assert World(transaction()).ask(operation) == 42
 
 

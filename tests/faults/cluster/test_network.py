@@ -70,7 +70,7 @@ def test_sent_bytes_arrive_in_both_directions(line: Line) -> None:
     assert line.server.recv(100) == b""
 
 
-def test_a_direction_that_is_cut_is_silent_until_it_heals(network: Network, line: Line) -> None:
+def test_direction_that_is_cut_is_silent_until_it_is_mended(network: Network, line: Line) -> None:
     network.cut([(OWN, OTHER)])
     line.client.sendall(b"late")
     line.server.sendall(b"in time")
@@ -101,7 +101,7 @@ def test_other_links_stay_open_while_one_is_cut(network: Network, line: Line) ->
     assert line.server.recv(100) == b"by"
 
 
-def test_a_slow_link_delays(network: Network, line: Line) -> None:
+def test_slow_link_delays_bytes(network: Network, line: Line) -> None:
     network.slow([(OWN, OTHER)], HELD_S)
     sent_at = time.monotonic()
     line.client.sendall(b"slowly")

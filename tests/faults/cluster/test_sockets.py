@@ -30,7 +30,7 @@ def test_each_end_has_its_own_socket(
             assert found == [os.fstat(end.fileno()).st_ino for end in (client, accepted)]
 
 
-def test_a_process_holds_its_end(server: socket.socket) -> None:
+def test_process_holds_its_end_of_a_connection(server: socket.socket) -> None:
     with socket.create_connection(server.getsockname()) as client:
         inode = inode_of(_port(client), _port(server))
         assert inode is not None

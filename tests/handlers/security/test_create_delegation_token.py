@@ -12,7 +12,9 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 @pytest.mark.parametrize("version", range(1, 4))
 @pytest.mark.parametrize("owner", [None, "o"])
-def test_a_token_is_refused(broker: SimulatedBroker, version: int, owner: str | None) -> None:
+def test_delegation_token_is_rejected(
+    broker: SimulatedBroker, version: int, owner: str | None
+) -> None:
     is_given = owner is not None and version == 3
     request = CreateDelegationTokenRequest()
     if is_given:

@@ -11,7 +11,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(1, 4))
-def test_tokens_are_refused(broker: SimulatedBroker, version: int) -> None:
+def test_delegation_tokens_are_rejected(broker: SimulatedBroker, version: int) -> None:
     answer = broker.ask(DescribeDelegationTokenRequest(owners=None), version)
     assert answer == DescribeDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code

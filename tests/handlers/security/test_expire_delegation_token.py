@@ -11,7 +11,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(1, 3))
-def test_a_token_is_refused(broker: SimulatedBroker, version: int) -> None:
+def test_delegation_token_is_rejected(broker: SimulatedBroker, version: int) -> None:
     answer = broker.ask(ExpireDelegationTokenRequest(hmac=b"x"), version)
     assert answer == ExpireDelegationTokenResponse(
         error_code=DelegationTokenRequestNotAllowedError.code, expiry_timestamp_ms=-1

@@ -8,7 +8,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_an_authentication_is_refused(broker: SimulatedBroker, version: int) -> None:
+def test_authentication_is_rejected(broker: SimulatedBroker, version: int) -> None:
     answer = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0password"), version)
     assert answer == SaslAuthenticateResponse(
         error_code=IllegalSaslStateError.code,

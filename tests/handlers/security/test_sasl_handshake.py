@@ -9,6 +9,6 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 @pytest.mark.parametrize("version", range(2))
 @pytest.mark.parametrize("mechanism", ["PLAIN", ""])
-def test_a_handshake_is_refused(broker: SimulatedBroker, version: int, mechanism: str) -> None:
+def test_handshake_is_rejected(broker: SimulatedBroker, version: int, mechanism: str) -> None:
     answer = broker.ask(SaslHandshakeRequest(mechanism=mechanism), version)
     assert answer == SaslHandshakeResponse(error_code=IllegalSaslStateError.code, mechanisms=[])

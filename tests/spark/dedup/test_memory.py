@@ -50,7 +50,7 @@ def test_a_union_keeps_members_and_order(sets: list[list[tuple[int, int]]]) -> N
 
 
 @given(st.lists(IDS, max_size=6))
-def test_without_a_horizon_a_row_is_kept_exactly_at_its_ids_first_occurrence(
+def test_without_a_horizon_only_the_first_row_of_each_id_is_kept(
     batches: list[list[tuple[int, int]]],
 ) -> None:
     memory, seen = memories.Memory.blank(), set[tuple[int, int]]()

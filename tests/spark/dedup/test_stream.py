@@ -296,7 +296,7 @@ def test_a_watermark_set_before_or_afterwards_closes_windows(
     assert stream.numbers() == [1, 2]  # a and b in the first window, c in the eleventh; d's is open
 
 
-def test_the_number_of_buckets_and_the_columns_name_change_between_starts(stream: Stream) -> None:
+def test_number_of_buckets_and_name_of_the_column_can_change_between_starts(stream: Stream) -> None:
     batches = random_batches(8, 40, 40, 40, 40)
     operators = [
         unique(stream, buckets=4),
@@ -356,7 +356,7 @@ def test_folder_inside_the_checkpoint_is_allowed(stream: Stream) -> None:
     check_replay(stream, operator)
 
 
-def test_buckets_run_in_one_task_keep_their_memories_apart(stream: Stream) -> None:
+def test_buckets_run_in_one_task_have_separate_memories(stream: Stream) -> None:
     choose_id, batches = random.Random(1), []
     for start in (0, 30, 60):
         ids = [(f"id {choose_id.randrange(40)}", 0) for _ in range(30)]

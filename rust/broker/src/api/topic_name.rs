@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_the_bits_that_kafka_sends() {
+    fn operation_bits_are_those_of_kafka() {
         let bits = |operations: &[u32]| operations.iter().fold(0, |sum, bit| sum | 1 << bit);
         assert_eq!(TOPIC_OPERATIONS_ALL, bits(&[3, 4, 5, 6, 7, 8, 10, 11]));
         assert_eq!(CLUSTER_OPERATIONS_ALL, bits(&[5, 7, 8, 9, 10, 11, 12]));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_one_target_is_counted_not_kept() {
+    fn a_flood_of_one_target_is_counted_instead_of_kept() {
         let clock = Arc::new(ManualClock::new(0));
         let ring = LogRing::new(clock.clone());
         for _ in 0..100 {

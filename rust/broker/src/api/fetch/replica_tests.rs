@@ -500,7 +500,7 @@ fn committed(isr: &[i32], partition_epoch: i32) -> IsrOutcome {
 
 /// contract/replication.md#1, #29: the follower counts until it is known whether it leaves the ISR.
 #[test]
-fn a_pending_shrink_holds_acks_all_until_the_controller_has_committed_it() {
+fn a_pending_shrink_holds_back_acks_all_until_the_controller_has_committed_it() {
     let broker = leader(&[1, 2, 3], &[]);
     let mut waiting = produced(&broker);
     fetch(2, 1).answer(&broker);

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_is_every_replica() {
+    fn a_star_means_every_replica() {
         let throttled = of("follower.replication.throttled.replicas", "*");
         assert!(throttled.follower.contains(99, 7));
         assert!(!throttled.leader.contains(99, 7));
