@@ -3,7 +3,7 @@
 //! The control plane validates names and ranges for users; here an unknown name or an unreadable value is still an
 //! error, because a log that guesses its retention deletes data.
 
-use pykafka_record::Compression;
+use pykafka_record::{Compression, Limits};
 use thiserror::Error;
 
 /// What an acknowledged append survives; it only sets the defaults of `flush.messages` and `flush.ms`.
@@ -212,6 +212,11 @@ const SETTINGS_ELSEWHERE: [&str; 5] = [
 ];
 
 impl LogConfig {
+    /// `limits`, with this bound of records.
+    pub(crate) fn limits(&self, limits: Limits) -> Limits {
+        Limits { record_bytes_max: self.max_decompressed_message_bytes as usize, ..limits }
+    }
+
     /// Kafka's defaults with the flush defaults of `durability`.
     pub fn for_durability(durability: Durability) -> LogConfig {
         let (flush_messages, flush_ms) = durability.flush_defaults();

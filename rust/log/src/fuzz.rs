@@ -63,8 +63,7 @@ pub fn fuzz_validate(data: &[u8]) {
         before_max_ms: i64::MAX,
         after_max_ms: i64::MAX,
         batch_bytes_max: 1 << 20,
-        record_bytes_max: usize::MAX,
-        limits: Limits { bytes_max: 1 << 20, ratio_max: 1000 },
+        limits: Limits { bytes_max: 1 << 20, ratio_max: 1000, ..Limits::NONE },
         origin: AppendOrigin::Client,
     };
     let mut bytes = batch.to_vec();

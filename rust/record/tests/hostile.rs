@@ -134,7 +134,7 @@ fn bomb(codec: Compression, zeros: usize) -> Vec<u8> {
 
 #[test]
 fn bombs_stop_at_the_absolute_bound() {
-    let limits = Limits { bytes_max: 1 << 20, ratio_max: usize::MAX };
+    let limits = Limits { bytes_max: 1 << 20, ..Limits::NONE };
     for codec in Compression::ALL {
         let packed = bomb(codec, (1 << 20) + 1);
         let mut out = Vec::new();
@@ -148,7 +148,7 @@ fn bombs_stop_at_the_absolute_bound() {
 
 #[test]
 fn bombs_stop_at_the_ratio() {
-    let limits = Limits { bytes_max: usize::MAX, ratio_max: 20 };
+    let limits = Limits { ratio_max: 20, ..Limits::NONE };
     for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
         let packed = bomb(codec, 64 << 20);
         let bytes_max = limits.output_bytes_max(packed.len());
@@ -169,7 +169,7 @@ fn bomb_in_a_batch_is_an_error_of_its_records() {
     builder.append(0, None, Some(&vec![0; 2 << 20]), &[]).unwrap();
     let mut bytes = Vec::new();
     builder.build(&mut bytes).unwrap();
-    let limits = Limits { bytes_max: 1 << 20, ratio_max: 1000 };
+    let limits = Limits { bytes_max: 1 << 20, ratio_max: 1000, ..Limits::NONE };
     let batch = Batch::split(&bytes).unwrap().0;
     let error = batch.records(&mut Vec::new(), limits).unwrap_err();
     assert!(matches!(error, RecordError::Compression(CompressionError::TooLarge { .. })));

@@ -14,7 +14,7 @@ use super::whole::{decode, encode};
 const FRAME_VERSION: u32 = 1;
 
 /// Kafka writes metadata batches uncompressed and up to 8 MiB; a larger batch is not metadata.
-const LIMITS: Limits = Limits { bytes_max: 64 << 20, ratio_max: 1000 };
+const LIMITS: Limits = Limits { bytes_max: 64 << 20, ratio_max: 1000, ..Limits::NONE };
 
 #[pyfunction]
 pub fn decode_metadata_record<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {

@@ -391,6 +391,7 @@ impl<'a> Turn<'a> {
                 }
                 KafkaError::KafkaStorageError
             }
+            StorageError::RecordTooLarge { .. } => KafkaError::InvalidRecord,
             StorageError::Damaged { .. }
             | StorageError::NegativeOffset { .. }
             | StorageError::OffsetOutOfRange { .. }

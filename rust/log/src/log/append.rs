@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pykafka_record::{
     Batch, BatchBuilder, BatchMut, BatchOptions, Cancellation, Compression, EndTransactionMarker,
-    LeaderEpoch, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
+    LeaderEpoch, Limits, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
 };
 
 use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
@@ -287,8 +287,7 @@ fn validate_rules(config: &LogConfig, origin: AppendOrigin) -> ValidateRules {
         before_max_ms: config.message_timestamp_before_max_ms,
         after_max_ms: config.message_timestamp_after_max_ms,
         batch_bytes_max: config.max_message_bytes as usize,
-        record_bytes_max: config.max_decompressed_message_bytes as usize,
-        limits: pykafka_record::Limits::default(),
+        limits: config.limits(Limits::default()),
         origin,
     }
 }

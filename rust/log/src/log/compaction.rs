@@ -24,7 +24,7 @@ mod transactions;
 
 use std::sync::Arc;
 
-use pykafka_record::{Batch, Cancellation};
+use pykafka_record::{Batch, Cancellation, Limits};
 
 use self::filter::{Fate, Filter, LastBatches, Rules};
 use self::keys::{KeyMap, Notes};
@@ -184,13 +184,14 @@ impl Log {
         let mut keys = KeyMap::new(options.key_bytes_max);
         let pace =
             Pace::new(options.bytes_per_second_max, &options.cancellation, &*self.shared.clock);
+        let config = self.config();
+        let limits = config.limits(Limits::default());
         let mut look = || {
             let aborted = Aborted::of(&snapshot.aborted_transactions(first..plan.upper)?);
-            let end = note_keys(plan, &aborted, &mut keys, &pace)?;
+            let end = note_keys(plan, &aborted, limits, &mut keys, &pace)?;
             Ok((aborted, end))
         };
         let (aborted, end) = excused(&plan.segments, look())?;
-        let config = self.config();
         let rules = Rules {
             keys: &keys,
             aborted: &aborted,
@@ -338,11 +339,12 @@ pub(crate) fn first_timestamp(file: &dyn ReadFile, size: u64) -> Option<i64> {
 fn note_keys(
     plan: &Plan,
     aborted: &Aborted,
+    limits: Limits,
     keys: &mut KeyMap,
     pace: &Pace<'_>,
 ) -> Result<i64, Stopped> {
     let (mut end, mut reached) = (None, plan.first_dirty);
-    let mut notes = Notes::default();
+    let mut notes = Notes::new(limits);
     for segment in plan.dirty() {
         let position = segment.files.position_of(plan.first_dirty)?;
         walk(segment, position, pace, |_, batch| {

@@ -61,6 +61,16 @@ pub enum StorageError {
         /// What is wrong.
         reason: String,
     },
+    /// A stored record exceeds `max.decompressed.message.bytes`, which has been lowered since.
+    #[error("a record of the batch in {path} at position {position} cannot be read: {reason}")]
+    RecordTooLarge {
+        /// The segment.
+        path: PathBuf,
+        /// Where the batch begins.
+        position: u64,
+        /// Its size and the bound.
+        reason: String,
+    },
     /// A log cannot be truncated to an offset below 0.
     #[error("{offset} is not an offset")]
     NegativeOffset {

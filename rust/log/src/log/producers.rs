@@ -18,7 +18,7 @@ use crate::segment::transaction_index::{AbortedTxn, ENTRY_SIZE};
 /// neither.
 const MARKER_BYTES_MAX: usize = CHUNK_BYTES_MAX;
 /// What a marker may inflate to.
-const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ratio_max: usize::MAX };
+const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ..Limits::NONE };
 
 impl State {
     /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.

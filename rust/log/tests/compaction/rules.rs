@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::common::{Bench, LEADER, NOW_MS, all};
 use pykafka_log::{
-    Clock, CompactionOptions, CompactionReport, Log, LogOptions, OpenMode, ProducerEntry,
-    StorageError,
+    Clock, CompactionOptions, CompactionReport, Log, LogConfig, LogOptions, OpenMode,
+    ProducerEntry, StorageError,
 };
 use pykafka_record::{
     Batch, BatchBuilder, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, Limits,
@@ -393,6 +393,26 @@ fn a_damaged_batch_is_never_written_again() {
     assert!(matches!(refused, Err(StorageError::Malformed { .. })), "{refused:?}");
     assert_eq!(bench.files(), before);
     assert!(log.write_error().is_none());
+}
+
+/// In Kafka 4.4 the compaction of the whole log fails.
+#[test]
+fn a_batch_with_a_record_above_a_lowered_maximum_stays_as_it_is() {
+    let bench = bench();
+    let (log, _) = bench.open(true);
+    let large = "v".repeat(500);
+    let lz4 = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
+    append_with(&log, lz4, &[("a", Some("1")), ("b", Some(&large))]);
+    append_with(&log, lz4, &[("a", Some("2")), ("b", Some("2")), ("c", Some("2"))]);
+    append(&log, &[("a", Some("3")), ("c", Some(&large))]);
+    log.roll().unwrap();
+    let config = LogConfig { max_decompressed_message_bytes: 100, ..(*log.config()).clone() };
+    log.update_config(Arc::new(config));
+    compact(&log);
+    assert_eq!(offsets(&log), [0, 1, 3, 5, 6]);
+    log.update_config(Arc::new(bench.config.clone()));
+    compact(&log);
+    assert_eq!(offsets(&log), [3, 5, 6]);
 }
 
 #[test]

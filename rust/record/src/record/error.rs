@@ -28,7 +28,7 @@ pub enum RecordError {
     /// A variable-length integer is truncated or too long.
     #[error("malformed varint in record {0}")]
     Varint(i32),
-    /// A record is larger than [`crate::RecordReader::with_record_bytes_max`] allows.
+    /// A record is larger than [`crate::Limits::record_bytes_max`].
     #[error("record {index} has {size} bytes, which is more than the maximum of {bytes_max}")]
     TooLarge {
         /// Its index in the batch, from 0.

@@ -2,6 +2,7 @@
 
 use super::error::RecordError;
 use crate::batch::{Batch, TimestampType, sequence_after};
+use crate::compression::{Compression, Limits};
 use crate::varint::{self, VarintError};
 
 /// A record, borrowed from a batch or from the scratch space with its decompressed bytes.
@@ -89,7 +90,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn of(batch: &Batch<'_>) -> Self {
+    pub(super) fn of(batch: &Batch<'_>, limits: Limits) -> Self {
         let log_append_time = match batch.timestamp_type() {
             TimestampType::CreateTime => None,
             TimestampType::LogAppendTime => Some(batch.max_timestamp()),
@@ -100,7 +101,10 @@ impl Context {
             base_timestamp: batch.base_timestamp(),
             log_append_time,
             base_sequence: batch.base_sequence(),
-            record_bytes_max: usize::MAX,
+            record_bytes_max: match batch.compression() {
+                Ok(Compression::None) => usize::MAX,
+                _ => limits.record_bytes_max,
+            },
         }
     }
 

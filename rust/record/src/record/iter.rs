@@ -26,10 +26,10 @@ impl<'a> Batch<'a> {
         }
         let compression = self.readable_compression()?;
         if compression == Compression::None {
-            return Ok(RecordIter::new(*self, self.payload()));
+            return Ok(RecordIter::new(*self, self.payload(), limits));
         }
         compression::decompress(compression, self.payload(), scratch, limits)?;
-        Ok(RecordIter::new(*self, scratch))
+        Ok(RecordIter::new(*self, scratch, limits))
     }
 
     /// The codec, if the header is valid.
@@ -53,8 +53,8 @@ pub struct RecordIter<'a> {
 
 impl<'a> RecordIter<'a> {
     /// Iterate `payload`, the uncompressed records of `batch`.
-    fn new(batch: Batch<'_>, payload: &'a [u8]) -> Self {
-        let context = Context::of(&batch);
+    fn new(batch: Batch<'_>, payload: &'a [u8], limits: Limits) -> Self {
+        let context = Context::of(&batch, limits);
         Self { rest: payload, context, index: 0, count: batch.records_count() }
     }
 

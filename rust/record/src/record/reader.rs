@@ -60,7 +60,7 @@ impl<'a> Batch<'a> {
             Compression::None => Pieces::Whole(self.payload()),
             _ => Pieces::inflated(codec, self.payload(), window, limits)?,
         };
-        Ok(RecordReader::new(self, pieces))
+        Ok(RecordReader::new(self, pieces, limits))
     }
 }
 
@@ -136,8 +136,8 @@ pub struct RecordReader<'w> {
 }
 
 impl<'w> RecordReader<'w> {
-    fn new(batch: &Batch<'_>, pieces: Pieces<'w>) -> Self {
-        let (context, count) = (Context::of(batch), batch.records_count());
+    fn new(batch: &Batch<'_>, pieces: Pieces<'w>, limits: Limits) -> Self {
+        let (context, count) = (Context::of(batch, limits), batch.records_count());
         Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false }
     }
 
@@ -164,13 +164,6 @@ impl<'w> RecordReader<'w> {
             RecordIter::of_legacy(batch, contents, &window.bytes);
         let pieces = Pieces::Whole(rest);
         Ok(Self { pieces, read: 0, read_before: 0, context, index: 0, count, is_over: false })
-    }
-
-    /// Refuse records of more than `bytes_max` bytes.
-    #[must_use]
-    pub fn with_record_bytes_max(mut self, bytes_max: usize) -> Self {
-        self.context.record_bytes_max = bytes_max;
-        self
     }
 
     /// All records, if the whole payload is available.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use pykafka_log::Durability;
-use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
+use pykafka_record::{BatchBuilder, BatchOptions, Compression, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
@@ -259,6 +259,32 @@ fn a_failed_look_up_by_time_in_a_deleted_topic_is_an_unknown_partition() {
     });
     let failed = |event: &Event| matches!(event, Event::DiskState { .. });
     assert!(!broker.events().iter().any(failed), "nothing is wrong with the disk");
+}
+
+/// As Kafka 4.4.0: the record that is found before is returned.
+#[test]
+fn look_ups_refuse_stored_records_above_a_lowered_maximum() {
+    let broker = Broker::in_memory().with_topic(1, &[]);
+    for (compression, large_at) in [(Compression::None, 0), (Compression::Lz4, 10)] {
+        let options = BatchOptions { compression, ..BatchOptions::default() };
+        let mut builder = BatchBuilder::new(options);
+        for (after_ms, size) in [(0, 1), (1, 500), (2, 1)] {
+            let value = vec![b'v'; size];
+            builder.append(START_MS + large_at + after_ms, None, Some(&value), &[]).unwrap();
+        }
+        let mut records = Vec::new();
+        builder.build(&mut records).unwrap();
+        broker.append(&records);
+    }
+    let broker = broker.with_topic(1, &[("max.decompressed.message.bytes", "100")]);
+    let refused = (KafkaError::InvalidRecord.code(), -1, -1);
+    assert_eq!(find(&broker, 9, START_MS + 1), (0, 1, START_MS + 1));
+    assert_eq!(find(&broker, 9, START_MS + 10), (0, 3, START_MS + 10));
+    assert_eq!(find(&broker, 9, START_MS + 12), refused);
+    assert_eq!(find(&broker, 9, -3), refused);
+    assert_eq!(find(&broker, 9, -1), (0, 6, -1));
+    let broker = broker.with_topic(1, &[]);
+    assert_eq!(find(&broker, 9, -3), (0, 5, START_MS + 12));
 }
 
 /// Regression test: a request during the open of the log was answered with a storage error.

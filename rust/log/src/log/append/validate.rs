@@ -49,9 +49,7 @@ pub struct ValidateRules {
     pub after_max_ms: i64,
     /// `max.message.bytes`: of the batch as it comes and as it is stored.
     pub batch_bytes_max: usize,
-    /// `max.decompressed.message.bytes` bounds each record of a compressed batch.
-    pub record_bytes_max: usize,
-    /// Bounds of decompression.
+    /// Bounds of decompression, with `max.decompressed.message.bytes`.
     pub limits: Limits,
     /// Who sent it; only clients are held to the form of a produce request.
     pub origin: AppendOrigin,
@@ -331,9 +329,6 @@ pub fn validate(
     };
     let window_bytes_max = scratch.window.bytes_max();
     let mut reader = batch.read(&mut scratch.window, rules.limits)?;
-    if source != Compression::None {
-        reader = reader.with_record_bytes_max(rules.record_bytes_max);
-    }
     let window = CompressionError::Window { codec: source, window_bytes_max };
     let needs_larger_window = || RecordError::Compression(window);
     if target.0 != source && reader.whole().is_none() {

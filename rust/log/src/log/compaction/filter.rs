@@ -35,6 +35,10 @@ pub(crate) struct Rules<'a> {
 }
 
 impl Rules<'_> {
+    fn limits(&self) -> Limits {
+        self.config.limits(Limits::default())
+    }
+
     fn is_due(&self, batch: &BatchHeader<'_>) -> bool {
         batch.delete_horizon_ms().is_some_and(|horizon_ms| horizon_ms <= self.now_ms)
     }
@@ -157,7 +161,7 @@ impl Filter {
             (Control::Marker, None) => {
                 let retention = rules.retention(batch, true);
                 self.keep_all(batch);
-                self.write(batch, retention, out).unwrap_or(Fate::Kept)
+                self.write(batch, rules.limits(), retention, out).unwrap_or(Fate::Kept)
             }
             (Control::Marker, Some(horizon_ms)) if horizon_ms <= rules.now_ms && !must_stay => {
                 self.last_marker_gone = Some(batch.last_offset());
@@ -230,7 +234,9 @@ impl Filter {
         }
         let retention = rules.retention(batch, gets_horizon);
         // A timestamp that no delta reaches, or a codec that fails: what may go stays.
-        let Ok(fate) = self.write(batch, retention, out) else { return self.leave() };
+        let Ok(fate) = self.write(batch, rules.limits(), retention, out) else {
+            return self.leave();
+        };
         self.note_gone(left.gone);
         fate
     }
@@ -274,7 +280,7 @@ impl Filter {
     ) -> Result<Left, RecordError> {
         self.kept.clear();
         let mut left = Left::default();
-        for record in batch.records(&mut self.scratch, Limits::default())? {
+        for record in batch.records(&mut self.scratch, rules.limits())? {
             let record = record?;
             let is_kept = rules.keeps(&record, keeps_tombstones);
             left.count += i32::from(is_kept);
@@ -289,11 +295,12 @@ impl Filter {
     fn write(
         &mut self,
         batch: &Batch<'_>,
+        limits: Limits,
         retention: Retention,
         out: &mut Vec<u8>,
     ) -> Result<Fate, BuildError> {
         let Filter { rewriter, scratch, kept, .. } = self;
-        let records = batch.records(scratch, Limits::default()).map_err(|_| BuildError::Empty)?;
+        let records = batch.records(scratch, limits).map_err(|_| BuildError::Empty)?;
         rewriter.begin(batch, retention);
         for (record, _) in records.zip(kept).filter(|(_, is_kept)| **is_kept) {
             rewriter.append(batch, &record.map_err(|_| BuildError::Empty)?)?;

@@ -79,16 +79,20 @@ impl KeyMap {
 const NOTED_AT_ONCE: i32 = 8192;
 
 /// What is noted of a batch once all of its records could be read.
-#[derive(Default)]
 pub(crate) struct Notes {
+    limits: Limits,
     found: Vec<(KeyHash, i64)>,
     scratch: Vec<u8>,
 }
 
 impl Notes {
+    pub(crate) fn new(limits: Limits) -> Notes {
+        Notes { limits, found: Vec::new(), scratch: Vec::new() }
+    }
+
     /// Notes the keys of a batch. One that cannot be read is left as it is, by the filter too.
     pub(crate) fn note(&mut self, batch: &Batch<'_>, first_dirty: i64, keys: &mut KeyMap) {
-        let Ok(mut records) = batch.records(&mut self.scratch, Limits::default()) else { return };
+        let Ok(mut records) = batch.records(&mut self.scratch, self.limits) else { return };
         if records.records_left() > NOTED_AT_ONCE && records.clone().any(|record| record.is_err()) {
             return;
         }

@@ -7,7 +7,7 @@ use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits, ProducerI
 use crate::segment::transaction_index::AbortedTxn;
 
 /// What a marker may inflate to. It has 78 bytes.
-const MARKER: Limits = Limits { bytes_max: 64 << 10, ratio_max: usize::MAX };
+const MARKER: Limits = Limits { bytes_max: 64 << 10, ..Limits::NONE };
 
 /// The aborted transactions of a log, searched by batch.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use pykafka_record::{Batch, BatchHeader, Compression, LeaderEpoch, Limits, Window};
+use pykafka_record::{Batch, BatchHeader, Compression, LeaderEpoch, Limits, RecordError, Window};
 
 use crate::buffer_pool::BufferPool;
 use crate::disk::ReadMap;
@@ -16,10 +16,6 @@ use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, StoredBatch, 
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
-
-/// Bounds of what is stored already. Those of producers do not apply: the broker itself may have recompressed a batch to
-/// a thousandth and less, and Kafka has no bound.
-const STORED: Limits = Limits { bytes_max: usize::MAX, ratio_max: usize::MAX };
 
 /// A segment to search.
 struct Candidate<'a> {
@@ -34,6 +30,9 @@ struct Candidate<'a> {
 struct Inflater<'a> {
     buffers: &'a BufferPool,
     reach: Reach,
+    /// Stored batches have no bound, only their records: the broker itself may have recompressed a
+    /// batch to a thousandth and less.
+    limits: Limits,
 }
 
 #[derive(Clone, Copy)]
@@ -96,7 +95,7 @@ impl Log {
         upto: i64,
         reach: Reach,
     ) -> Result<Option<TimestampOffset>, LookupError> {
-        let inflater = Inflater { buffers: &self.shared.buffers, reach };
+        let inflater = self.inflater(reach);
         let found = self.undisturbed(|snapshot| snapshot.first_at_least(timestamp, inflater))?;
         Ok(found.filter(|found| found.offset < upto))
     }
@@ -119,8 +118,13 @@ impl Log {
         &self,
         reach: Reach,
     ) -> Result<Option<TimestampOffset>, LookupError> {
-        let inflater = Inflater { buffers: &self.shared.buffers, reach };
+        let inflater = self.inflater(reach);
         self.undisturbed(|snapshot| snapshot.first_with_max_timestamp(inflater))
+    }
+
+    fn inflater(&self, reach: Reach) -> Inflater<'_> {
+        let limits = self.config().limits(Limits::NONE);
+        Inflater { buffers: &self.shared.buffers, reach, limits }
     }
 
     /// The index entries of the segment at `base_offset`, and its aborted transactions; `None` without it.
@@ -370,6 +374,13 @@ impl Candidate<'_> {
                 Ok(None) => {}
                 Err(Unread::Large) => return Err(LookupError::Large),
                 Err(Unread::Scan(error)) => return Err(self.unreadable(batch.position(), error)),
+                Err(Unread::Malformed(ValidateError::Records(
+                    error @ RecordError::TooLarge { .. },
+                ))) => {
+                    let path = self.segment.files.path(FileKind::Log);
+                    let (position, reason) = (batch.position(), error.to_string());
+                    return Err(StorageError::RecordTooLarge { path, position, reason }.into());
+                }
                 Err(Unread::Malformed(error)) => {
                     return Err(self.malformed(batch.position(), error.to_string()));
                 }
@@ -423,12 +434,14 @@ impl Inflater<'_> {
         let needs_no_room =
             batch.bytes_to_read() == 0 && batch.compression() == Ok(Compression::None);
         if needs_no_room {
-            return Ok(find(STORED, &mut Scratch::default())??);
+            return Ok(find(self.limits, &mut Scratch::default())??);
         }
-        match (self.buffers.inflate_small_stored(STORED, batch.bytes_to_read(), find)?, self.reach)
-        {
+        match (
+            self.buffers.inflate_small_stored(self.limits, batch.bytes_to_read(), find)?,
+            self.reach,
+        ) {
             (Some(found), _) => Ok(found?),
-            (None, Reach::All) => Ok(self.buffers.inflate_large(STORED, find)??),
+            (None, Reach::All) => Ok(self.buffers.inflate_large(self.limits, find)??),
             (None, Reach::Small) => Err(Unread::Large),
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::compression::{compress, decompress};
 use crate::{BatchBuilder, BatchOptions};
 
-const LIMITS: Limits = Limits { bytes_max: 8 << 20, ratio_max: 1000 };
+const LIMITS: Limits = Limits { bytes_max: 8 << 20, ratio_max: 1000, ..Limits::NONE };
 
 /// Timestamp, key, value and number of headers.
 type Fields = (i64, Option<Vec<u8>>, Vec<u8>, u8);
@@ -31,7 +31,7 @@ fn streamed(bytes: &[u8], window_bytes_max: usize) -> (Heads, usize) {
         Err(error) => return (vec![Err(error)], 0),
     };
     let heads = match Pieces::inflated(codec, batch.payload(), &mut window, LIMITS) {
-        Ok(pieces) => RecordReader::new(&batch, pieces).collect(),
+        Ok(pieces) => RecordReader::new(&batch, pieces, LIMITS).collect(),
         Err(error) => vec![Err(error.into())],
     };
     (heads, window.bytes.capacity())

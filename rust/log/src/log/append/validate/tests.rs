@@ -18,7 +18,6 @@ fn rules() -> ValidateRules {
         before_max_ms: i64::MAX,
         after_max_ms: HOUR,
         batch_bytes_max: 1_048_588,
-        record_bytes_max: usize::MAX,
         limits: Limits::default(),
         origin: AppendOrigin::Client,
     }
@@ -205,7 +204,7 @@ fn decompression_stops_at_the_limit() {
     builder.append(NOW, None, Some(&vec![0; 1 << 20]), &[]).unwrap();
     let mut bytes = Vec::new();
     builder.build(&mut bytes).unwrap();
-    let limits = Limits { bytes_max: 1 << 16, ratio_max: 1000 };
+    let limits = Limits { bytes_max: 1 << 16, ..Limits::default() };
     let error = check(&mut bytes, &ValidateRules { limits, ..rules() }).unwrap_err();
     assert!(matches!(error, ValidateError::DecompressedTooLarge(_)), "{error:?}");
 }
@@ -217,7 +216,8 @@ fn records_of_compressed_batches_are_held_to_the_topics_maximum() {
         let mut bytes = batch_of(options, &[(NOW, Some(b"k"))]);
         // Attributes, two deltas, key and value with their lengths, and a count of headers.
         let size = 3 + 2 + 59 + 1;
-        let at_most = |record_bytes_max| ValidateRules { record_bytes_max, ..rules() };
+        let limits = |record_bytes_max| Limits { record_bytes_max, ..Limits::default() };
+        let at_most = |size| ValidateRules { limits: limits(size), ..rules() };
         check(&mut bytes, &at_most(size)).unwrap();
         let verdict = check(&mut bytes, &at_most(size - 1));
         let too_large = RecordError::TooLarge { index: 0, size, bytes_max: size - 1 };
@@ -420,7 +420,8 @@ fn records_on_both_sides_of_a_window_are_held_to_the_topics_maximum() {
     builder.append(NOW, None, Some(&value), &[]).unwrap();
     let mut bytes = Vec::new();
     builder.build(&mut bytes).unwrap();
-    let rules = ValidateRules { record_bytes_max: value.len(), ..rules() };
+    let limits = Limits { record_bytes_max: value.len(), ..Limits::default() };
+    let rules = ValidateRules { limits, ..rules() };
     let verdict = check_through_window(&mut bytes, &rules);
     assert_eq!(verdict, check(&mut bytes, &rules));
     assert!(matches!(verdict, Err(ValidateError::Records(RecordError::TooLarge { .. }))));
