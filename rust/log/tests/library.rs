@@ -3,15 +3,21 @@
 
 mod common;
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::watched_disk::WatchedDisk;
-use common::{NOW_MS, append};
+use common::watched_disk::{Watch, WatchedDisk};
+use common::{NOW_MS, append, batch_offsets};
+use pykafka_log::disk::{HookedDisk, RealDisk};
 use pykafka_log::{
-    DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock, OpenError,
-    Recovery, Repair,
+    DirectoryLock, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock,
+    OpenError, Recovery, Repair,
 };
+
+/// The last segment of 30 records.
+const LAST: &str = "00000000000000000024.log";
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(NOW_MS))
@@ -178,6 +184,14 @@ impl Writer {
 
     fn new() -> Writer {
         let disk = WatchedDisk::default();
+        let (directory, log, _) = Writer::open(&disk);
+        disk.create_anew(&Path::new(Writer::DIR).join("meta.properties")).unwrap();
+        let writer = Writer { disk, directory: Arc::new(directory), log };
+        writer.append(10);
+        writer
+    }
+
+    fn open(disk: &WatchedDisk) -> (LogDirectory, Arc<Log>, Recovery) {
         let options = DirectoryOptions {
             dir: Path::new(Writer::DIR),
             disk: Arc::new(disk.clone()),
@@ -187,11 +201,8 @@ impl Writer {
             buffers: Arc::default(),
         };
         let directory = LogDirectory::open(options, clock()).unwrap();
-        disk.create_anew(&Path::new(Writer::DIR).join("meta.properties")).unwrap();
-        let (log, _) = directory.open_log("orders", 0, [7; 16], config()).unwrap();
-        let writer = Writer { disk, directory: Arc::new(directory), log };
-        writer.append(10);
-        writer
+        let (log, recovery) = directory.open_log("orders", 0, [7; 16], config()).unwrap();
+        (directory, log, recovery)
     }
 
     fn append(&self, batches: i64) {
@@ -280,4 +291,260 @@ fn damage_is_told_at_once_without_a_writer_and_in_the_end_beside_one() {
     let (_writer, _) = open(&path);
     let (_, recovery) = LibraryLog::open_read_only(&path, config(), clock()).unwrap();
     assert!(recovery.damage.is_some());
+}
+
+#[test]
+fn damage_of_a_log_in_use_is_reported_after_two_equal_looks() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("orders-0");
+    filled(&path, 1);
+    std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
+    let bytes_read = || {
+        let disk = HookedDisk::new(RealDisk, Arc::<Watch>::default());
+        let opened =
+            LibraryLog::open_read_only_on(Arc::new(disk.clone()), &path, config(), clock());
+        assert!(opened.unwrap().1.damage.is_some());
+        disk.hook().bytes_read()
+    };
+    let once = bytes_read();
+    let _lock = DirectoryLock::acquire(&path).unwrap();
+    assert!((once + 1..=2 * once).contains(&bytes_read()));
+}
+
+/// Lets the last file of the log grow each time that the log is looked at.
+fn keep_appending(disk: &HookedDisk<RealDisk, Watch>, partition: &Path) {
+    let (growing, path) = (disk.clone(), partition.to_owned());
+    disk.hook().before_open(partition.join("leader-epoch-checkpoint"), move || {
+        let mut file = File::options().append(true).open(path.join(LAST)).unwrap();
+        file.write_all(&[0; 10]).unwrap();
+        keep_appending(&growing, &path);
+    });
+}
+
+#[test]
+fn damage_in_a_sealed_segment_is_reported_during_appends() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("orders-0");
+    filled(&path, 1);
+    std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
+    let _lock = DirectoryLock::acquire(&path).unwrap();
+    let disk = HookedDisk::new(RealDisk, Arc::<Watch>::default());
+    keep_appending(&disk, &path);
+    let opened = LibraryLog::open_read_only_on(Arc::new(disk), &path, config(), clock());
+    assert!(opened.unwrap().1.damage.is_some());
+}
+
+/// Adds a name to the log's directory, or removes it, each time that the log is looked at.
+fn keep_changing(disk: &WatchedDisk) {
+    let changed = disk.clone();
+    let moment = Path::new(Writer::PARTITION).join("leader-epoch-checkpoint");
+    disk.hook().before_open(moment, move || {
+        let path = Path::new(Writer::PARTITION).join("00000000000000000001.log.deleted");
+        if changed.remove_file(&path).is_err() {
+            changed.create_anew(&path).unwrap();
+        }
+        keep_changing(&changed);
+    });
+}
+
+#[test]
+fn open_of_a_directory_that_always_changes_is_an_error_and_not_damage() {
+    let writer = Writer::new();
+    keep_changing(&writer.disk);
+    let error = writer.read().unwrap_err();
+    assert!(matches!(error, OpenError::Changing { .. }), "{error}");
+}
+
+#[test]
+fn segments_that_a_writer_adds_do_not_stop_an_open() {
+    let writer = Arc::new(Writer::new());
+    let (disk, adding) = (writer.disk.clone(), writer.clone());
+    let moment = Path::new(Writer::PARTITION).join("leader-epoch-checkpoint");
+    disk.hook().before_open(moment, move || adding.append(10));
+    let (library, recovery) = writer.read().unwrap();
+    assert!((30..60).contains(&library.log().log_end_offset()));
+    assert_eq!(recovery.damage, None);
+    assert!(library.refresh().unwrap());
+    assert_eq!(library.log().log_end_offset(), 60);
+}
+
+/// A change of a name, as Apache Kafka's compaction makes one after the other.
+enum Step {
+    Create(String, Vec<u8>),
+    Rename(String, String),
+    Remove(String),
+}
+
+impl Step {
+    fn take(&self, disk: &WatchedDisk) {
+        let path = |name: &String| Path::new(Writer::PARTITION).join(name);
+        match self {
+            Step::Create(name, bytes) => {
+                let file = disk.create_anew(&path(name)).unwrap();
+                file.write_at(bytes, 0).unwrap();
+            }
+            Step::Rename(from, to) => disk.rename(&path(from), &path(to)).unwrap(),
+            Step::Remove(name) => disk.remove_file(&path(name)).unwrap(),
+        }
+    }
+}
+
+const KINDS: [&str; 3] = ["log", "index", "timeindex"];
+
+/// Replaces segments by one of the base offset of the first, with `kept` in it, as
+/// `LocalLog.replaceSegments` does.
+fn replacement(bases: &[i64], kept: &[u8]) -> Vec<Step> {
+    let name = |base: i64, kind: &str, suffix: &str| format!("{base:020}.{kind}{suffix}");
+    let made = bases[0];
+    let rename = |base, from, to| {
+        let names = move |kind| (name(base, kind, from), name(base, kind, to));
+        KINDS.into_iter().map(names).map(|(from, to)| Step::Rename(from, to))
+    };
+    let bytes = |kind| if kind == "log" { kept.to_vec() } else { Vec::new() };
+    let creates = KINDS.map(|kind| Step::Create(name(made, kind, ".cleaned"), bytes(kind)));
+    (creates.into_iter())
+        .chain(rename(made, ".cleaned", ".swap"))
+        .chain(bases.iter().flat_map(|base| rename(*base, "", ".deleted")))
+        .chain(rename(made, ".swap", ""))
+        .collect()
+}
+
+/// Removes the renamed files of a segment.
+fn removal(base: i64) -> impl Iterator<Item = Step> {
+    KINDS.into_iter().map(move |kind| Step::Remove(format!("{base:020}.{kind}.deleted")))
+}
+
+/// The batch that holds an offset, as it is on disk.
+fn batch_at(writer: &Writer, offset: i64) -> Vec<u8> {
+    writer.log.read(offset, 1, i64::MAX, true).unwrap().bytes.to_vec()
+}
+
+/// A compaction of segments 0 to 48, of which two batches are left.
+fn compaction(writer: &Writer) -> Vec<Step> {
+    let bases: Vec<i64> = writer.log.segments().iter().map(|segment| segment.0).collect();
+    assert_eq!(bases[..5], [0, 12, 24, 36, 48]);
+    let mut steps = replacement(&[0], &[]);
+    steps.extend(replacement(&[12], &batch_at(writer, 15)));
+    steps.extend(replacement(&[24, 36], &batch_at(writer, 45)));
+    steps
+}
+
+/// All but the last step of the compaction, whose first files are gone before the last segment is
+/// made.
+fn long_compaction(writer: &Writer) -> Vec<Step> {
+    let mut steps = compaction(writer);
+    let last = format!("{:020}.log.cleaned", 24);
+    let is_last = |step: &Step| matches!(step, Step::Create(name, _) if *name == last);
+    let made = steps.iter().position(is_last).unwrap() + 1;
+    steps.splice(made..made, [0, 12].into_iter().flat_map(removal));
+    steps.pop();
+    steps
+}
+
+/// Opens the log for reading and checks that nothing is missed that compaction left.
+fn assert_compacted_whole(writer: &Writer, what: &str) {
+    let (library, recovery) = writer.read().unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(recovery.damage, None, "{what}");
+    let log = library.log();
+    assert_eq!(log.log_end_offset(), 60, "{what}");
+    let offsets = batch_offsets(&log, 0);
+    for kept in [15, 45, 48, 57] {
+        assert!(offsets.iter().any(|(base, _)| *base == kept), "{what}: {kept} of {offsets:?}");
+    }
+}
+
+/// Kafka checkpoints the compaction when all of it is done: no checkpoint has these gaps.
+#[test]
+fn each_state_of_a_compaction_by_kafka_opens_without_damage() {
+    for (what, steps) in [("short", compaction as fn(&_) -> _), ("long", long_compaction)] {
+        let writer = Writer::new();
+        writer.append(10);
+        for (number, step) in steps(&writer).iter().enumerate() {
+            step.take(&writer.disk);
+            assert_compacted_whole(&writer, &format!("{what}, after step {number}"));
+        }
+    }
+}
+
+#[test]
+fn compaction_by_kafka_between_the_list_and_the_reads_leaves_no_damage() {
+    let moments = ["00.log", "00.index", "12.log", "24.log", "24.index", "36.log", "48.log"];
+    let mut acted = 0;
+    for moment in moments {
+        for steps_count in 1.. {
+            let writer = Writer::new();
+            writer.append(10);
+            let mut steps = compaction(&writer);
+            if steps_count > steps.len() {
+                break;
+            }
+            steps.truncate(steps_count);
+            let disk = writer.disk.clone();
+            let path = Path::new(Writer::PARTITION).join(format!("{}{moment}", "0".repeat(18)));
+            let stepped = disk.clone();
+            disk.hook()
+                .before_open(path, move || steps.iter().for_each(|step| step.take(&stepped)));
+            assert_compacted_whole(&writer, &format!("{steps_count} steps at {moment}"));
+            acted += usize::from(disk.hook().has_acted());
+        }
+    }
+    assert!(acted > 100, "{acted}");
+}
+
+#[test]
+fn gap_above_a_running_compaction_is_damage() {
+    let writer = Writer::new();
+    writer.append(10);
+    let kept = batch_at(&writer, 15);
+    for step in replacement(&[0], &[]).iter().chain(&replacement(&[12], &kept)) {
+        step.take(&writer.disk);
+    }
+    for kind in KINDS {
+        Step::Remove(format!("{:020}.{kind}", 24)).take(&writer.disk);
+    }
+    let (_, recovery) = writer.read().unwrap();
+    assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(18));
+}
+
+/// A broker opens a compacted topic as such. Any other open for writing needs a checkpoint.
+#[test]
+fn names_of_a_compaction_hide_no_gap_from_a_writer() {
+    let writer = Writer::new();
+    writer.append(10);
+    let mut steps = compaction(&writer);
+    steps.truncate(steps.len() - 1);
+    for step in &steps {
+        step.take(&writer.disk);
+    }
+    let disk = writer.disk.clone();
+    drop(writer);
+    for open in 0..2 {
+        let (directory, _, recovery) = Writer::open(&disk);
+        assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(0), "{open}");
+        directory.checkpoint(&[]).unwrap();
+    }
+}
+
+/// Earlier versions named the copy as a compaction names its result.
+#[test]
+fn copy_of_an_interrupted_truncation_hides_no_lost_segment() {
+    for suffix in [".tmp", ".cleaned"] {
+        let writer = Writer::new();
+        for kind in KINDS {
+            Step::Remove(format!("{:020}.{kind}", 12)).take(&writer.disk);
+        }
+        Step::Create(format!("{LAST}{suffix}"), batch_at(&writer, 24)).take(&writer.disk);
+        let (_, recovery) = writer.read().unwrap();
+        assert_eq!(recovery.damage.map(|damage| damage.offset()), Some(12), "{suffix}");
+    }
+}
+
+#[test]
+fn truncation_names_its_copy_as_a_temporary_file() {
+    let writer = Writer::new();
+    let copy = Path::new(Writer::PARTITION).join(format!("{:020}.log.tmp", 12));
+    writer.disk.hook().before_open(copy.clone(), || ());
+    writer.directory.truncate_log(&writer.log, 15).unwrap();
+    assert!(writer.disk.hook().has_acted());
+    assert!(!writer.disk.exists(&copy));
 }

@@ -296,6 +296,24 @@ fn damage_behind_a_gap_is_damage() {
     assert_eq!(batch_offsets(&log, 0), [(0, 2)]);
 }
 
+/// The checkpoint of a gap says that records may be missing anywhere below it.
+#[test]
+fn no_gap_of_a_damaged_log_is_to_be_checkpointed() {
+    let bench = Bench::default();
+    with_gap(&bench);
+    let (log, _) = bench.open(true);
+    append(&log, 3, NOW_MS);
+    append(&log, 3, NOW_MS);
+    log.close().unwrap();
+    let (name, mut content) = last_log(&bench);
+    let batch_size = content.len() / 3;
+    content[batch_size + 70] ^= 255;
+    rewrite(&bench, &name, &content);
+    let (_, recovery) = bench.open(false);
+    assert_eq!(recovery.damage, Some(Damage::Batch { offset: 10 }));
+    assert_eq!(recovery.gaps_below, None);
+}
+
 #[test]
 fn log_ends_before_a_gap_with_nothing_behind_it() {
     let bench = Bench::default();

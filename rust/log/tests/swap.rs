@@ -111,5 +111,8 @@ fn what_was_to_go_is_not_shown() {
     let bytes = bench.file("00000000000000000006.log");
     put(&bench, "00000000000000000003.log.deleted", &bytes);
     put(&bench, "00000000000000000003.log.cleaned", &bytes);
+    put(&bench, "00000000000000000012.log.tmp", &bytes);
+    put(&bench, "00000000000000000012.log.cleaned", &bytes);
     check(&bench, &[0, 6, 12]);
+    assert!(bench.file_names().iter().all(|name| !name.contains(".log.")));
 }

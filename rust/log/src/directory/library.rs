@@ -8,6 +8,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use pykafka_forks::Mutex;
 
@@ -25,8 +27,12 @@ use crate::log::{Checkpointed, Log, LogOptions, OnDamage, OpenError, Recovery, S
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 
-/// So often is a log opened for reading only while each time damage or an error is found, and somebody writes to it.
+/// Looks of an open for reading only at a directory that other processes change each time.
 const LOOKS_MAX: usize = 16;
+
+/// Pause between two looks at damage of a log with a writer. Kafka writes the checkpoint of a
+/// compaction shortly after it has renamed the files.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A log with all it needs, on the real disk or in memory.
 #[derive(Debug)]
@@ -54,7 +60,7 @@ struct Foreign {
     /// The options that it was opened with, except the checkpoints.
     options: LogOptions,
     container: PathBuf,
-    /// The directory while it was opened last.
+    /// The directory before it was opened last.
     seen: Mutex<Option<Seen>>,
 }
 
@@ -65,31 +71,33 @@ impl fmt::Debug for Foreign {
 }
 
 impl Foreign {
-    /// Opens the log as it is now.
-    ///
-    /// Damage or an error counts only if the directory did not change while it was found, or if it
-    /// was found each of a few times. A log without damage counts if no segment was added or
-    /// removed while it was opened: a listing of a directory may miss a file that is renamed.
+    /// Opens the log as it is now, and looks again while others change its directory.
     fn open(&self, mut seen: Seen) -> Result<(Log, Recovery), OpenError> {
-        let mut looks = 0;
-        loop {
+        let mut found_before = None;
+        for _ in 0..LOOKS_MAX {
             let checkpointed = seen.checkpointed;
             let opened = Log::open(LogOptions { checkpointed, ..self.options.clone() });
-            looks += 1;
             let now = self.see()?;
-            let is_sound = matches!(&opened, Ok((_, recovery)) if recovery.damage.is_none());
-            let is_settled = if is_sound {
-                now.has_segments_of(&seen)
-            } else {
-                // A writer changes bytes of its active segment without a change of sizes.
-                now == seen && !DirectoryLock::is_held(&self.container)
+            let found = wrong_in(&opened);
+            let is_settled = match &found {
+                // A listing of a directory may miss a file that is renamed.
+                None => now.extends(&seen),
+                Some(_) if DirectoryLock::is_held(&self.container) => {
+                    found == found_before && now.has_sealed_of(&seen)
+                }
+                Some(_) => now == seen,
             };
-            if is_settled || looks == LOOKS_MAX {
-                *self.seen.lock() = Some(now);
+            if is_settled {
+                *self.seen.lock() = Some(seen);
                 return opened;
+            }
+            found_before = found.filter(|_| now.has_sealed_of(&seen));
+            if found_before.is_some() {
+                thread::sleep(PAUSE);
             }
             seen = now;
         }
+        Err(OpenError::Changing { path: self.options.dir.clone(), looks: LOOKS_MAX })
     }
 
     fn see(&self) -> Result<Seen, OpenError> {
@@ -303,13 +311,42 @@ impl Seen {
         Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
     }
 
-    /// Whether it has the same segments, also under names that a compaction gives them.
+    /// Names of the segments, also those that a compaction gives them.
+    fn segments(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter().filter_map(|file| file.name.to_str());
+        files.filter(|name| name.contains(".log"))
+    }
+
     fn has_segments_of(&self, other: &Seen) -> bool {
-        let names = |seen: &Seen| -> Vec<_> {
-            let files = seen.files.iter().filter_map(|file| file.name.to_str());
-            files.filter(|name| name.contains(".log")).map(ToOwned::to_owned).collect()
-        };
-        names(self) == names(other)
+        self.segments().eq(other.segments())
+    }
+
+    /// Whether all but the last segment, to which a writer appends, is the same. The high watermark
+    /// and the recovery point move with appends.
+    fn has_sealed_of(&self, other: &Seen) -> bool {
+        let bounds =
+            |seen: &Seen| (seen.checkpointed.log_start_offset, seen.checkpointed.cleaner_offset);
+        bounds(self) == bounds(other) && self.sealed().eq(other.sealed())
+    }
+
+    fn sealed(&self) -> impl Iterator<Item = &DirEntry> {
+        let last = self.segments().last().and_then(|name| name.split('.').next());
+        let is_last = move |name: &str| last.is_some_and(|last| name.starts_with(last));
+        self.files.iter().filter(move |file| !file.name.to_str().is_some_and(is_last))
+    }
+
+    /// Whether it has the same segments, and may have more after them.
+    fn extends(&self, other: &Seen) -> bool {
+        let mut segments = self.segments();
+        other.segments().all(|name| segments.next() == Some(name))
+    }
+}
+
+/// Damage of a log, or why it cannot be opened.
+fn wrong_in(opened: &Result<(Log, Recovery), OpenError>) -> Option<String> {
+    match opened {
+        Ok((_, recovery)) => recovery.damage.as_ref().map(ToString::to_string),
+        Err(error) => Some(error.to_string()),
     }
 }
 

@@ -347,6 +347,14 @@ pub enum OpenError {
         /// The partition that its `partition.metadata` names.
         found: i32,
     },
+    /// Other processes changed the log's segments each time that it was looked at.
+    #[error("{path} changed each of the {looks} times that it was looked at: open it again")]
+    Changing {
+        /// The partition's directory.
+        path: PathBuf,
+        /// Times that it was looked at.
+        looks: usize,
+    },
     /// Another process, or another part of this one, holds the directory.
     #[error("{reason}")]
     Locked {

@@ -87,7 +87,13 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     }
     let has_failed_sync = entries.iter().any(|entry| entry.name == SYNC_FAILED_FILE);
     let clean = plan.clean && !has_failed_sync;
-    let plan = Plan { clean, lost_segments: names::lost_segments(&entries), ..plan };
+    let plan = Plan {
+        clean,
+        lost_segments: names::lost_segments(&entries),
+        replaced: names::replaced(&entries),
+        compacting: names::compacting(&entries),
+        ..plan
+    };
     let leftovers = Leftovers::find(dir, &entries)?;
     let entries = leftovers.tidied(&entries);
     let (dir, snapshots) = (dir.with_swapped(leftovers.swapped()), names::snapshots(&entries));

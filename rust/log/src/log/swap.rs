@@ -2,7 +2,8 @@
 //!
 //! `.deleted` is what was to go, `.cleaned` a result that was not finished. `.swap` is a result that was complete: it
 //! replaces the segments it was made from, which are those its offsets cover; but where a `.cleaned` of the same or a
-//! lower offset stands beside it, it is part of a split that was not finished (KAFKA-6264).
+//! lower offset stands beside it, it is part of a split that was not finished (KAFKA-6264). `.tmp` is
+//! the copy of a truncation.
 //!
 //! What to do about them is found first and changes nothing, so that an open for reading only sees the same log.
 
@@ -16,7 +17,7 @@ use crate::segment::scan::BatchScanner;
 use crate::segment::{CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, parse_file_name};
 
 pub(super) const DELETED_SUFFIX: &str = ".deleted";
-const TEMPORARY_SUFFIX: &str = ".tmp";
+pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// Whether a name is that of a file which the next open removes or renames.
 pub(crate) fn is_left_over(name: &str) -> bool {

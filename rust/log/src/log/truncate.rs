@@ -10,6 +10,7 @@ use pykafka_record::BatchHeader;
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
+use super::swap::TEMPORARY_SUFFIX;
 use super::sync::Round;
 use super::view::Writing;
 use super::{AppendError, AppendInfo, Log, Shared, StorageError, recovery};
@@ -324,7 +325,7 @@ fn replace_by_copy(
 ) -> std::io::Result<()> {
     let mut copy_path = path.as_os_str().to_owned();
     // Recovery removes files of this name, should the process end here.
-    copy_path.push(".cleaned");
+    copy_path.push(TEMPORARY_SUFFIX);
     let copy = shared.disk.create_anew(Path::new(&copy_path))?;
     let mut buffer = vec![0; COPY_BYTES.min(size as usize)];
     let mut position = 0;

@@ -6,6 +6,10 @@
 //! synced, unless the log was compacted up to there
 //! (`cleaner-offset-checkpoint`); and also then if an index tells of records: one whose `.log` is missing, or that reaches
 //! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
+//!
+//! Kafka writes that checkpoint at the end of a compaction. Before that, the names of the files
+//! show the compaction ([`is_being_compacted`]). An open for reading only uses the names,
+//! because Kafka may be at work; an open for writing does not.
 
 use std::ops::Range;
 
@@ -14,9 +18,10 @@ use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use super::{Look, is_valid};
+use crate::log::swap::{DELETED_SUFFIX, next_offset};
 use crate::log::{Damage, StorageError};
-use crate::segment::FileKind;
 use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::{FileKind, file_name};
 
 /// A gap behind a segment.
 pub(super) enum Gap {
@@ -75,11 +80,39 @@ pub(super) fn lost_in_gap(
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
     let may_be_lost = end < plan.synced_end || plan.syncs_every_append || plan.is_copy;
+    let is_unexplained = next_base > plan.cleaner_offset && !plan.is_copy;
     let is_lost = may_be_lost
-        && ((next_base > plan.cleaner_offset && !plan.is_copy)
+        && ((is_unexplained && !is_being_compacted(dir, plan, segment, next_base)?)
             || plan.lost_segments.range(end..next_base).next().is_some()
             || indexed_end(dir, segment)? > end);
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
+}
+
+/// Whether a compaction that is not finished made the gap from `segment` to `next_base`.
+///
+/// It runs from the oldest segment to the newest. The segments it replaces are named `.deleted` for
+/// a while; the first of them has the base offset of the result.
+fn is_being_compacted(
+    dir: &DirView<'_>,
+    plan: &Plan,
+    segment: &FoundSegment,
+    next_base: i64,
+) -> Result<bool, StorageError> {
+    if !plan.is_read_only {
+        return Ok(false);
+    }
+    let is_result = segment.swapped.contains(&FileKind::Log);
+    if is_result || plan.compacting.is_some_and(|base_offset| next_base <= base_offset) {
+        return Ok(true);
+    }
+    if !plan.replaced.contains(&segment.base_offset) {
+        return Ok(false);
+    }
+    let replaced = plan.replaced.range(..next_base).next_back();
+    replaced.map_or(Ok(false), |base_offset| {
+        let name = file_name(*base_offset, FileKind::Log) + DELETED_SUFFIX;
+        Ok(next_offset(dir, &name)? == next_base)
+    })
 }
 
 fn begins_with_batch(

@@ -11,7 +11,9 @@ use crate::disk::DirEntry;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::swap::{DELETED_SUFFIX, Leftovers, next_offset};
 use crate::log::{Damage, OpenError, StorageError};
-use crate::segment::{FileKind, SWAP_SUFFIX, file_name, parse_file_name, transaction_index};
+use crate::segment::{
+    CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, file_name, parse_file_name, transaction_index,
+};
 
 /// Base offsets and kinds of the files of segments.
 fn segment_files(entries: &[DirEntry]) -> impl Iterator<Item = (i64, FileKind, &DirEntry)> {
@@ -67,6 +69,26 @@ pub(super) fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
         lost.remove(&base_offset);
     }
     lost
+}
+
+/// Base offsets of segments whose `.log` was renamed to be deleted.
+pub(super) fn replaced(entries: &[DirEntry]) -> BTreeSet<i64> {
+    entries.iter().filter_map(|entry| log_with_suffix(entry, DELETED_SUFFIX)).collect()
+}
+
+/// The base offset of the segment that a compaction makes. It has not renamed all files of it.
+///
+/// The last segment is not compacted: a `.cleaned` file of it is a copy of a truncation by an
+/// earlier version.
+pub(super) fn compacting(entries: &[DirEntry]) -> Option<i64> {
+    let last = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
+    let last = last.map(|(base_offset, ..)| base_offset).max()?;
+    let made = entries.iter().filter_map(|entry| {
+        let name = entry.name.to_str()?;
+        let plain = name.strip_suffix(CLEANED_SUFFIX).or_else(|| name.strip_suffix(SWAP_SUFFIX))?;
+        Some(parse_file_name(plain)?.0)
+    });
+    made.filter(|base_offset| *base_offset < last).max()
 }
 
 /// The records that are missing before the first segment. On a full disk retention goes on without a checkpoint: what the

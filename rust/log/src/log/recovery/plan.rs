@@ -45,6 +45,12 @@ pub(crate) struct Plan {
     pub(super) now_ms: i64,
     /// Segments of which only indexes are left.
     pub(super) lost_segments: BTreeSet<i64>,
+    /// Whether the log is opened for reading only.
+    pub(super) is_read_only: bool,
+    /// Segments whose `.log` was renamed to be deleted.
+    pub(super) replaced: BTreeSet<i64>,
+    /// The segment that a compaction makes. Segments before it are compacted.
+    pub(super) compacting: Option<i64>,
     /// Segments whose transaction index is not whole: their batches tell what it held.
     pub(super) lost_aborted: BTreeSet<i64>,
 }
@@ -84,6 +90,9 @@ impl Plan {
             producer_id_expiration_ms: options.producer_id_expiration_ms,
             now_ms: options.clock.now_ms(),
             lost_segments: BTreeSet::new(),
+            is_read_only: options.read_only,
+            replaced: BTreeSet::new(),
+            compacting: None,
             lost_aborted: BTreeSet::new(),
         }
     }

@@ -183,6 +183,8 @@ impl Recovered {
     pub(super) fn finished(mut self) -> Recovered {
         if self.verdict.damage.is_some() {
             self.changes = Changes::default();
+            // Each open looks for the damage. A checkpoint of a later gap would hide it.
+            self.verdict.gaps_below = None;
             self.segments.iter_mut().for_each(|segment| segment.cut = None);
         }
         self
