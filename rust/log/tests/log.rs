@@ -7,11 +7,12 @@ mod common;
 
 use std::sync::Arc;
 
+use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
-    OpenMode, ReadError, StorageError,
+    OpenMode, ReadError, Recovery, StorageError,
 };
 use pykafka_record::{
     BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
@@ -949,4 +950,126 @@ fn a_batch_behind_one_that_comes_again_is_not_out_of_order_but_early() {
     assert!(send(1, Some(2)).unwrap().duplicate);
     assert!(matches!(send(3, Some(3)), Err(AppendError::Producer(_))));
     assert!(matches!(send(3, None), Err(AppendError::Producer(_))));
+}
+
+const EPOCHS: &str = "leader-epoch-checkpoint";
+const EPOCHS_OF_SIX: &str = "0\n3\n0 0\n2 6\n5 12\n";
+
+/// A closed log of six batches with three records each, two of each of the epochs 0, 2 and 5.
+fn with_epochs() -> Bench {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for epoch in [0, 2, 5].map(LeaderEpoch::new) {
+        let leader = AppendOptions { leader_epoch: epoch, ..LEADER };
+        log.append_as_leader(&mut batch(3, 50, NOW_MS), leader).unwrap();
+        log.append_as_leader(&mut batch(3, 500, NOW_MS), leader).unwrap();
+    }
+    log.close().unwrap();
+    assert_eq!(bench.file(EPOCHS), EPOCHS_OF_SIX.as_bytes());
+    bench
+}
+
+/// Opens a log with this file. Returns the file after the open, and the verdict.
+fn epochs_after(bench: &Bench, file: &str, log_start_offset: Option<i64>) -> (String, Recovery) {
+    bench.disk.write_atomically(&bench.dir.join(EPOCHS), file.as_bytes()).unwrap();
+    let checkpointed = Checkpointed { log_start_offset, ..Checkpointed::default() };
+    let (log, recovery) = Log::open(LogOptions { checkpointed, ..bench.options(true) }).unwrap();
+    log.close().unwrap();
+    (String::from_utf8(bench.file(EPOCHS)).unwrap(), recovery)
+}
+
+/// Every open compares the file with the batches, after a clean stop too.
+#[test]
+fn damaged_leader_epochs_are_rebuilt_from_the_batches() {
+    let bench = with_epochs();
+    assert_eq!(epochs_after(&bench, EPOCHS_OF_SIX, Some(0)).1, Recovery::default());
+    for damaged in [
+        "0\n0\n",
+        "0\n2\n0 0\n2 6\n",
+        "0\n2\n0 0\n5 12\n",
+        "0\n2\n2 6\n5 12\n",
+        "0\n3\n0 0\n2 5\n5 12\n",
+        "0\n3\n0 0\n2 9\n5 12\n",
+        "0\n3\n0 0\n2 6\n5 1000\n",
+        "0\n3\n0 0\n2 6\n9 12\n",
+        "0\n4\n0 0\n2 6\n5 12\n9 15\n",
+        "0\n3\n0 0\n5 12\n2 6\n",
+    ] {
+        let (after, recovery) = epochs_after(&bench, damaged, Some(0));
+        assert_eq!(after, EPOCHS_OF_SIX, "{damaged:?}");
+        assert_eq!(recovery.segments_recovered, 0, "{damaged:?}");
+        assert!(recovery.warnings[0].contains(EPOCHS), "{damaged:?}: {recovery:?}");
+    }
+    for damaged in ["", "\u{0}\u{0}\u{0}", "0\n3\n0 0\n2 6\n5 "] {
+        let (after, recovery) = epochs_after(&bench, damaged, Some(0));
+        assert_eq!(after, EPOCHS_OF_SIX, "{damaged:?}");
+        assert!(recovery.warnings[0].contains(EPOCHS), "{damaged:?}: {recovery:?}");
+    }
+}
+
+/// A metadata log that was trimmed inside a segment has no checkpointed log start.
+#[test]
+fn epochs_that_begin_at_a_log_start_without_checkpoint_are_believed() {
+    let bench = with_epochs();
+    for trimmed in ["0\n3\n0 4\n2 6\n5 12\n", "0\n2\n2 8\n5 12\n", "0\n1\n5 14\n", "0\n0\n"] {
+        let (after, recovery) = epochs_after(&bench, trimmed, None);
+        assert_eq!((after.as_str(), recovery), (trimmed, Recovery::default()));
+    }
+    let (after, _) = epochs_after(&bench, "0\n2\n2 8\n9 12\n", None);
+    assert_eq!(after, "0\n2\n2 8\n5 12\n");
+}
+
+#[test]
+fn epochs_trimmed_before_the_checkpoint_of_the_log_start_are_restored() {
+    let bench = with_epochs();
+    for log_start_offset in [0, 4, 7] {
+        let (after, recovery) = epochs_after(&bench, "0\n1\n5 12\n", Some(log_start_offset));
+        let covering = if log_start_offset < 6 { "3\n0" } else { "2\n2" };
+        let begins = format!("0\n{covering} {log_start_offset}\n");
+        assert!(after.starts_with(&begins) && after.ends_with("5 12\n"), "{after:?}");
+        assert_eq!((recovery.segments_recovered, recovery.warnings.len()), (0, 1));
+    }
+}
+
+/// Puts an epoch into the header of a batch of the first segment; no CRC covers it.
+fn set_epoch(bench: &Bench, batch: usize, epoch: i32) {
+    let path = bench.dir.join(format!("{:020}.log", 0));
+    let bytes = bench.disk.read(&path).unwrap();
+    let position: usize = common::all(&bytes)[..batch].iter().map(|one| one.bytes().len()).sum();
+    let file = bench.disk.open(&path, OpenMode::Write).unwrap();
+    file.write_at(&epoch.to_be_bytes(), position as u64 + 12).unwrap();
+}
+
+/// Epochs fall where a topic was made again, and batches of old brokers have none.
+#[test]
+fn epochs_of_a_log_whose_batches_fall_or_have_none_are_believed() {
+    for epoch in [7, -1, -3] {
+        let bench = with_epochs();
+        set_epoch(&bench, 0, epoch);
+        for stored in [EPOCHS_OF_SIX, "0\n2\n2 6\n5 12\n"] {
+            let (after, recovery) = epochs_after(&bench, stored, Some(0));
+            assert_eq!((after.as_str(), recovery), (stored, Recovery::default()), "{epoch}");
+        }
+    }
+}
+
+#[test]
+fn few_of_many_epochs_are_compared_with_the_batches() {
+    let bytes_read = |epoch_of: fn(i32) -> i32, batches: i32| {
+        let disk = WatchedDisk::default();
+        let bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
+        let (log, _) = bench.open(true);
+        for number in 0..batches {
+            let leader_epoch = LeaderEpoch::new(epoch_of(number));
+            let leader = AppendOptions { leader_epoch, ..LEADER };
+            log.append_as_leader(&mut batch(1, 50, NOW_MS), leader).unwrap();
+        }
+        log.close().unwrap();
+        let before = disk.hook().bytes_read();
+        assert_eq!(bench.open(true).1, Recovery::default());
+        disk.hook().bytes_read() - before
+    };
+    let of_epochs = |batches| bytes_read(|number| number, batches) - bytes_read(|_| 0, batches);
+    let (few, many) = (of_epochs(100), of_epochs(800));
+    assert!(many < 2 * few, "{few}, then {many}");
 }

@@ -176,6 +176,38 @@ def test_a_damaged_follower_that_is_killed_while_it_fetches_again_goes_on(
 
 
 @pytest.mark.cluster
+def test_followers_with_damaged_leader_epochs_join_the_isr_by_themselves(cluster: Cluster) -> None:
+    """A leader refuses fetches that name an epoch which it never had."""
+    values = write(cluster, 1)
+    for _ in range(2):
+        leader = cluster.wait_leader(TOPIC)
+        cluster.stop(leader)
+        cluster.wait_leader(TOPIC, other_than=leader)
+        cluster.start(leader)
+        values += write(cluster, 1)
+    leader, node = cluster.wait_leader(TOPIC), followers(cluster)[0]
+    name = "leader-epoch-checkpoint"
+    whole = (directory(cluster, leader) / name).read_text()
+    first, *_, last = whole.splitlines()[2:]
+    end, later = len(values), int(last.split()[0]) + 50
+    for damaged in (
+        "garbage",
+        "",
+        whole[:-2],
+        f"0\n1\n{first}\n",
+        f"0\n1\n{last}\n",
+        f"0\n2\n{first}\n{later} 1\n",
+        whole.replace("0\n3\n", "0\n4\n") + f"{later} {end}\n",
+    ):
+        cluster.stop(node)
+        (directory(cluster, node) / name).write_text(damaged)
+        cluster.start(node)
+        wait_equal(cluster)
+        assert (directory(cluster, node) / name).read_text() == whole, damaged
+    assert_whole(cluster, values)
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 def test_of_three_stopped_nodes_the_damaged_one_takes_nothing_from_the_others(
     cluster: Cluster, first: bool, given_up: GivenUp, caplog: pytest.LogCaptureFixture

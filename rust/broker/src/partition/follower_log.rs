@@ -115,9 +115,20 @@ impl Partition {
         }
         let log = self.log_to_follow(writer)?;
         if log.damage().is_none() {
+            self.forget_later_epochs(&log, leader_epoch)?;
             self.sync_as_promised(&log)?;
         }
         Ok(Position::of(&log))
+    }
+
+    /// Forgets epochs later than the leader's, which refuses each fetch that names one. A damaged
+    /// `leader-epoch-checkpoint` has such epochs, and a batch with a damaged one: no CRC covers it.
+    fn forget_later_epochs(&self, log: &Log, leader_epoch: LeaderEpoch) -> Result<(), FollowError> {
+        let Some(epoch) = log.latest_epoch().filter(|epoch| *epoch > leader_epoch) else {
+            return Ok(());
+        };
+        self.note(Level::Warning, || format!("forgets epoch {epoch}, later than {leader_epoch}"));
+        self.stored(log.forget_epochs_after(leader_epoch))
     }
 
     /// Returns the undamaged log, for a change by a response of the leader.
@@ -554,6 +565,16 @@ mod tests {
         BatchMut::new(&mut records).unwrap().set_partition_leader_epoch(EPOCH);
         assert_eq!(append_bytes(&partition, 3, 0, records, 1), Ok(at(1, 3)));
         assert_eq!(partition.high_watermark(), 1);
+    }
+
+    /// Its leader would refuse each fetch that names it.
+    #[test]
+    fn epoch_later_than_the_leaders_is_forgotten() {
+        let (_broker, partition) = follower();
+        assert_eq!(append(&partition, 3, (0, 2), 0), Ok(at(1, 2)));
+        partition.opened_log().unwrap().assign_epoch(LeaderEpoch::new(50), 1).unwrap();
+        assert_eq!(begin(&partition, 3), Ok(at(1, 2)));
+        assert_eq!(append(&partition, 3, (1, 3), 0), Ok(at(2, 3)));
     }
 
     /// The leader of this epoch cannot have them. The next fetch follows after a pause.

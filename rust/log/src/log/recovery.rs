@@ -27,6 +27,7 @@ mod behind;
 mod belief;
 mod deleted;
 pub(super) mod dir_view;
+mod epochs;
 mod gap;
 mod names;
 mod overlap;
@@ -100,9 +101,9 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     let on_disk = snapshots.clone();
     let mut look = Look { dir, plan, snapshots, found };
     look.check_identity()?;
-    let are_epochs_whole = look.load_epochs()?;
     look.found.segments = names::segments(&entries, &leftovers);
     look.leave_overlapped()?;
+    let are_epochs_whole = look.load_epochs()?;
     look.plan.lost_aborted = look.lost_aborted(&entries)?;
     if !are_epochs_whole {
         look.plan = look.plan.checking_all();
@@ -393,7 +394,7 @@ impl Look<'_> {
         found.producers.expire(self.plan.now_ms);
         // An epoch may have begun at the log end, without a batch yet.
         let is_cut = found.epochs.truncate_from_end(found.log_end_offset.saturating_add(1));
-        found.changes.has_new_epochs = is_changed || is_cut;
+        found.changes.has_new_epochs |= is_changed || is_cut;
         let Some(first) = found.segments.first() else { return };
         if found.verdict.damage.is_none() && is_changed {
             // What was recovered was not synced before the crash.

@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Deref;
 
-use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
+use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE, LeaderEpoch};
 
 use crate::disk::ReadFile;
 use crate::segment::time_index::TimeEntry;
@@ -194,6 +194,8 @@ pub(crate) struct Header {
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) max_timestamp: i64,
+    /// Epoch of the leader that appended it.
+    pub(crate) leader_epoch: Option<LeaderEpoch>,
     /// Whether its first offset is not known ([`BatchHeader::is_message_set`]).
     pub(crate) is_message_set: bool,
 }
@@ -245,6 +247,7 @@ impl<'a> HeaderScanner<'a> {
             base_offset: found.base_offset(),
             last_offset: found.last_offset(),
             max_timestamp: found.max_timestamp(),
+            leader_epoch: found.partition_leader_epoch(),
             is_message_set: found.is_message_set(),
         };
         if header.end() > self.end {

@@ -8,7 +8,6 @@ use super::plan::Plan;
 use super::recovered::FoundSegment;
 use crate::directory::checkpoint::{self, PartitionIdentity};
 use crate::disk::DirEntry;
-use crate::log::epoch_cache::EpochCache;
 use crate::log::swap::{DELETED_SUFFIX, Leftovers, next_offset};
 use crate::log::{Damage, OpenError, StorageError};
 use crate::segment::{
@@ -159,22 +158,6 @@ impl Look<'_> {
         }
         self.found.changes.partition_metadata = Some(checkpoint::write_partition_metadata(wanted));
         Ok(())
-    }
-
-    /// Reads `leader-epoch-checkpoint`; `false` if it cannot be believed, so that all batches must be read.
-    pub(super) fn load_epochs(&mut self) -> Result<bool, OpenError> {
-        let name = checkpoint::LEADER_EPOCH_FILE;
-        let Some(bytes) = self.dir.read_if_there(name)? else { return Ok(false) };
-        match checkpoint::read_epochs(&bytes) {
-            Ok(entries) => {
-                self.found.epochs = EpochCache::from_entries(entries);
-                Ok(true)
-            }
-            Err(error) => {
-                self.warn(name, &format!("{error}; rebuilt"));
-                Ok(false)
-            }
-        }
     }
 
     /// Compares transaction indexes with `transaction-index-checkpoint`; base offsets of segments that had more entries.

@@ -260,7 +260,9 @@ fn check_settled(case: &Case, log: &Log, found: &Recovered) {
     let checkpointed = Checkpointed {
         recovery_point: log.recovery_point(),
         high_watermark: log.log_end_offset(),
-        log_start_offset: Some(log.log_start_offset()),
+        // With the first checkpoint of a log start, missing epochs are added.
+        log_start_offset: (case.options.checkpointed.log_start_offset)
+            .map(|_| log.log_start_offset()),
         cleaner_offset: found
             .verdict
             .gaps_below

@@ -1,0 +1,169 @@
+//! Whether `leader-epoch-checkpoint` agrees with the batches.
+//!
+//! Leader epochs never fall from one batch to the next. So the file is right if it names the epoch
+//! of the first and the last batch of the log, and of the batches on both sides of each start
+//! offset. Only their headers are read, and only of the newest entries. A file that contradicts one
+//! of them is made again from the headers of all batches.
+//!
+//! Where the epochs of the batches fall, as after a topic was made again, or where a batch has
+//! none, the file is believed: no CRC covers the epoch of a batch.
+//!
+//! A trim removes entries before the log start is checkpointed. A log without a checkpointed start,
+//! as the metadata log, is compared from the first entry on. In any other log a file that begins
+//! too late gets the missing entries.
+
+use std::collections::BTreeSet;
+
+use pykafka_record::LeaderEpoch;
+
+use super::Look;
+use super::dir_view::DirView;
+use super::recovered::FoundSegment;
+use super::snapshots::position_of;
+use crate::directory::checkpoint;
+use crate::log::epoch_cache::EpochCache;
+use crate::log::{OpenError, StorageError};
+use crate::segment::FileKind;
+use crate::segment::scan::{Header, HeaderScanner, ScanError};
+
+/// Entries that are compared with the batches at each open.
+const ENTRIES_MAX: usize = 32;
+
+impl Look<'_> {
+    /// Reads `leader-epoch-checkpoint`; `false` if it cannot be read, so that all batches must be.
+    pub(super) fn load_epochs(&mut self) -> Result<bool, OpenError> {
+        let name = checkpoint::LEADER_EPOCH_FILE;
+        let Some(bytes) = self.dir.read_if_there(name)? else { return Ok(false) };
+        match checkpoint::read_epochs(&bytes) {
+            Ok(entries) => {
+                self.found.epochs = EpochCache::from_entries(entries);
+                self.correct_epochs()?;
+                Ok(true)
+            }
+            Err(error) => {
+                self.warn(name, &format!("{error}; rebuilt"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Makes the epochs again from all headers, if one that is looked up contradicts them.
+    fn correct_epochs(&mut self) -> Result<(), StorageError> {
+        let Some(start) = self.compared_from() else { return Ok(()) };
+        let headers = self.headers_beside_entries(start)?;
+        let mut contradictions =
+            headers.iter().filter_map(|header| self.contradiction(header, start));
+        let Some(contradiction) = contradictions.next() else { return Ok(()) };
+        let mut looked_up = Growing::from(start);
+        if !headers.iter().all(|header| looked_up.take(header)) {
+            return Ok(());
+        }
+        let mut all = Growing::from(start);
+        let first = self.found.segment_of(start).unwrap_or(0);
+        for segment in &self.found.segments[first..] {
+            walk_headers(&self.dir, segment, 0, |header| all.take(header))?;
+        }
+        if all.grows {
+            self.found.epochs = all.epochs;
+            self.found.changes.has_new_epochs = true;
+            let name = checkpoint::LEADER_EPOCH_FILE;
+            self.warn(name, &format!("{contradiction}; rebuilt"));
+        }
+        Ok(())
+    }
+
+    /// The first offset whose epoch is compared; `None` if there is none.
+    fn compared_from(&self) -> Option<i64> {
+        let first = self.found.segments.first()?.base_offset;
+        let first_entry = || Some(self.found.epochs.entries().first()?.start_offset);
+        Some(self.plan.log_start_offset.or_else(first_entry)?.max(first))
+    }
+
+    /// Headers of the batches on both sides of the newest start offsets, and of the first and last
+    /// batch from `start` on.
+    fn headers_beside_entries(&self, start: i64) -> Result<Vec<Header>, StorageError> {
+        let entries = self.found.epochs.entries();
+        let newest = entries.iter().rev().take(ENTRIES_MAX).map(|entry| entry.start_offset);
+        let sides = newest.flat_map(|offset| [offset - 1, offset]).filter(|offset| *offset > start);
+        let offsets: BTreeSet<i64> = sides.chain([start, i64::MAX]).collect();
+        let mut headers = Vec::new();
+        for offset in offsets {
+            let header = self.last_header(offset)?;
+            headers.extend(header.filter(|header| header.last_offset >= start));
+        }
+        Ok(headers)
+    }
+
+    /// The last batch that begins at or before `offset`, of the segment that may hold it.
+    fn last_header(&self, offset: i64) -> Result<Option<Header>, StorageError> {
+        let mut segments = self.found.segments.iter().rev();
+        let holds = |segment: &&FoundSegment| segment.size > 0 && segment.base_offset <= offset;
+        let Some(segment) = segments.find(holds) else { return Ok(None) };
+        let position = position_of(&self.dir, segment.base_offset, offset)?;
+        let mut last = None;
+        walk_headers(&self.dir, segment, position, |header| {
+            let is_before = header.base_offset <= offset;
+            last = if is_before { Some(*header) } else { last };
+            is_before
+        })?;
+        Ok(last)
+    }
+
+    /// Describes a batch for which the file has another epoch.
+    fn contradiction(&self, header: &Header, start: i64) -> Option<String> {
+        let epoch = header.leader_epoch?;
+        let offsets = [header.base_offset.max(start), header.last_offset];
+        let named = offsets.map(|offset| (offset, self.found.epochs.epoch_for_offset(offset)));
+        let (offset, named) = named.into_iter().find(|(_, named)| *named != Some(epoch))?;
+        let named = named.map_or("no epoch".to_owned(), |named| format!("epoch {named}"));
+        Some(format!("it has {named} for offset {offset}, and the batch there has {epoch}"))
+    }
+}
+
+/// The epochs of batches, as long as they do not fall.
+struct Growing {
+    start: i64,
+    epochs: EpochCache,
+    grows: bool,
+}
+
+impl Growing {
+    /// Begins with the first batch that reaches `start`.
+    fn from(start: i64) -> Growing {
+        Growing { start, epochs: EpochCache::default(), grows: true }
+    }
+
+    /// Takes the next batch; `false` if epochs fall, or one is missing.
+    fn take(&mut self, header: &Header) -> bool {
+        if header.last_offset < self.start {
+            return self.grows;
+        }
+        let epoch = header.leader_epoch.filter(|epoch| *epoch >= LeaderEpoch::ZERO);
+        let latest = self.epochs.latest_epoch();
+        self.grows &= epoch.is_some() && epoch >= latest;
+        if let Some(epoch) = epoch.filter(|epoch| Some(*epoch) > latest) {
+            self.epochs.assign(epoch, header.base_offset.max(self.start));
+        }
+        self.grows
+    }
+}
+
+/// Calls `see` for the header of each batch of a segment from `position` on, up to a bad one, while
+/// it returns `true`.
+fn walk_headers(
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
+    position: u64,
+    mut see: impl FnMut(&Header) -> bool,
+) -> Result<(), StorageError> {
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
+    let mut headers = HeaderScanner::new(&*file, position, segment.size);
+    loop {
+        match headers.next() {
+            Ok(Some(header)) if see(&header) => {}
+            Ok(_) | Err(ScanError::Bad(_)) => return Ok(()),
+            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
+        }
+    }
+}
