@@ -266,17 +266,17 @@ def repair(
         Path, typer.Argument(metavar="DIR", help="A data directory, or a partition's in one.")
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Cut without asking.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the records after gaps.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Cut logs that are damaged, with all that follows the damage; accept gaps between segments.
+    """Cut logs that are damaged, with all that follows the damage.
 
     A broker serves a damaged log up to its first bad batch and refuses writes; nothing is lost until you decide.
-    What would go is shown first. Records after a gap stay, and are served again.
-    No broker may have the directory open.
+    What would go is shown first. No broker may have the directory open.
     """
     from .files.repair import repair as run
 
-    run(directory, yes=yes, as_json=as_json)
+    run(directory, yes=yes, keep=keep, as_json=as_json)
 
 
 @app.command("format", rich_help_panel=_SERVER)

@@ -1,16 +1,13 @@
-"""``repair`` cuts where Apache Kafka cuts, but only when told to. Records after a gap stay."""
+"""``repair`` cuts where Apache Kafka cuts, but only when told to."""
 
 import json
 import shutil
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core._core import Repair
-from pykafka_core.cli.files.repair import look_at
 from pykafka_core.errors import MetadataError, StorageError
 from pykafka_core.log import Log
 from tests.support.cli import run
@@ -162,54 +159,35 @@ def without(partition: Path, *segments: int) -> None:
         path.unlink()
 
 
-def test_records_after_a_gap_are_kept(tmp_path: Path, capsys: Capture) -> None:
+def test_records_after_a_gap_are_kept_on_request(tmp_path: Path, capsys: Capture) -> None:
     partition = tmp_path / "events-0"
     without(partition, 1)
-    before = sizes(partition)
     assert run("repair", partition, "--json") == 1
     (cut,) = json.loads(capsys.readouterr().out)
-    assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (5, 2, 0)
-    assert (cut["bytes"], cut["removed_segments"]) == (0, [])
-    assert run("repair", partition, "--yes") == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{partition}: damaged: offsets 1 to 1 were synced and are gone",
-        "  would be accepted: the gap; offsets 2 to 4 stay",
-        "repaired 1 partition",
-    ]
-    assert sizes(partition) == before
-    assert run("repair", partition) == 0
-    assert capsys.readouterr().out == "1 partition is whole\n"
+    assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (1, 2, 3)
+    assert run("repair", partition, "--keep", "--yes") == 0
+    assert "or stays, with --keep: 3 offsets from 2 on" in capsys.readouterr().out
     with Log.open(partition) as log:
-        assert (log.damaged_at, log.log_end_offset, log.warnings) == (None, 5, ())
+        assert (log.damaged_at, log.log_end_offset) == (None, 5)
         assert [record.offset for record in log] == [0, 2, 3, 4]
-        assert [record.offset for record in log.records(1)] == [2, 3, 4]
 
 
-def test_gap_after_an_accepted_one_is_named_before_anything_is_reported_as_repaired(
+def test_gap_after_a_kept_one_is_named_before_anything_is_reported_as_repaired(
     tmp_path: Path, capsys: Capture
 ) -> None:
     partition = tmp_path / "events-0"
     without(partition, 1, 3)
-    assert run("repair", partition, "--yes") == 1
+    assert run("repair", partition, "--keep", "--yes") == 1
     out, errors = capsys.readouterr()
     assert "repaired" not in out
     assert (
         f"{partition} is not whole yet: damaged: offsets 3 to 3 were synced and are gone" in errors
     )
-    assert run("repair", partition, "--yes") == 0
+    assert run("repair", partition, "--keep", "--yes") == 0
     assert "repaired 1 partition\n" in capsys.readouterr().out
     with Log.open(partition) as log:
         assert [record.offset for record in log] == [0, 2, 4]
         assert log.append([(b"k", b"v")]).first_offset == 5
-
-
-def test_a_metadata_log_is_cut_at_a_gap(tmp_path: Path) -> None:
-    """Records after it change a state that is lost."""
-    partition = tmp_path / "__cluster_metadata-0"
-    without(partition, 1)
-    with closing(Repair(partition)) as core:
-        (cut,) = look_at(core, [partition], frozenset())
-    assert (cut.log_end_offset, cut.gap_end, cut.count) == (1, None, 4)
 
 
 @pytest.mark.parametrize("is_missing", [True, False])

@@ -135,7 +135,7 @@ def test_repair_leaves_a_compacted_copy_as_it_is(
     gone = sorted(path.glob("*.log"))[2]
     for file in path.glob(f"{gone.stem}.*"):
         file.unlink()
-    repair(path, yes=False, as_json=False)
+    repair(path, yes=False, keep=False, as_json=False)
     assert "1 partition is whole" in capsys.readouterr().out
 
 

@@ -50,14 +50,14 @@ def test_a_partition_holds_the_records_that_kafka_read(golden: str, tmp_path: Pa
 
 def test_a_damaged_partition_holds_them_once_it_is_repaired(tmp_path: Path) -> None:
     partitions = copied("killed", tmp_path)
-    repair(tmp_path / "data", yes=True, as_json=False)
+    repair(tmp_path / "data", yes=True, keep=False, as_json=False)
     (partition,) = (partition for partition in partitions if partition.name == DAMAGED)
     check_records(partition, partitions[partition])
 
 
 def test_recovery_knows_the_producers_that_kafkas_knew(tmp_path: Path) -> None:
     partitions = copied("killed", tmp_path)
-    repair(tmp_path / "data", yes=True, as_json=False)
+    repair(tmp_path / "data", yes=True, keep=False, as_json=False)
     for partition, expected in partitions.items():
         with Log.open(partition, clock=expected["asked_at_ms"]):
             pass  # its clean end writes the last snapshot

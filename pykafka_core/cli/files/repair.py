@@ -1,7 +1,5 @@
 """``repair``: cut logs where they are damaged, as Apache Kafka does without a question.
 
-Records after a gap between segments are kept.
-
 A broker that finds valid batches after damage, or that misses synced records, serves the log up to
 that place and refuses writes. This command shows what a cut removes, waits for a confirmation, and
 then cuts. It keeps the directory locked until it ends.
@@ -35,18 +33,16 @@ from .batches import last_offset_behind
 class Cut:
     """The part of a partition's log that is cut: from ``position`` of ``segment`` to the end.
 
-    A gap is accepted, and nothing is removed.
-
     Attributes:
-        offset: The first removed or missing offset.
-        last_offset: The last offset after it, as far as batch headers can be found; ``offset - 1``
-            if there is none.
+        offset: The remaining log end offset (exclusive).
+        last_offset: The last removed offset, as far as batch headers can be found; -1 if there is
+        none.
         bytes: The removed bytes, without zeros at the ends of files.
         log_start: The new start of the log if its checkpointed log start is above its end; then no
             record is removed.
-        gap_end: The end of a gap (exclusive), if the damage is a gap; records after it are kept.
+        gap_end: The end of a gap (exclusive), if the damage is a gap; records after it may be kept.
         damage: The damage, in a broker's words; None for a torn tail, which any open of the log
-            cuts.
+        cuts.
     """
 
     partition: Path
@@ -63,16 +59,12 @@ class Cut:
     @property
     def count(self) -> int:
         """Return the number of removed offsets, as far as it is known."""
-        return 0 if self.gap_end is not None else max(0, self.last_offset + 1 - self.offset)
-
-    @property
-    def log_end_offset(self) -> int:
-        """Return the remaining log end offset (exclusive)."""
-        return self.offset if self.gap_end is None else max(self.gap_end, self.last_offset + 1)
+        first = self.offset if self.gap_end is None else self.gap_end
+        return max(0, self.last_offset + 1 - first)
 
 
-def repair(directory: Path, *, yes: bool, as_json: bool) -> None:
-    """Show the cut, wait for a confirmation, and cut; records after a gap are kept.
+def repair(directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
+    """Show the cut, wait for a confirmation, and cut; ``keep`` keeps the records after gaps.
 
     Raises:
         CliError: Another process has the directory open, it cannot be read, the answer was no, or a
@@ -84,14 +76,14 @@ def repair(directory: Path, *, yes: bool, as_json: bool) -> None:
         raise CliError(f"{directory} is not a directory", exit_code=USAGE)
     try:
         with closing(Repair(directory)) as core:
-            _repair(core, directory, yes=yes, as_json=as_json)
+            _repair(core, directory, yes=yes, keep=keep, as_json=as_json)
     except StorageLockedError as error:
         raise CliError(str(error), lock_advice(directory)) from error
     except LocalError as error:
         raise CliError(str(error)) from error
 
 
-def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
+def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
     partitions = core.partitions()
     if not partitions:
         advice = "name a data directory, or a partition's directory in one"
@@ -109,10 +101,13 @@ def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
         _show(cuts, len(partitions), strays, lost)
     if not cuts:
         return
-    if not yes and not _is_agreed():
+    has_gap = any(cut.gap_end is not None for cut in cuts)
+    answer = "y" if yes else _answer(may_keep=has_gap and not keep)
+    if answer not in ("y", "k"):
         raise CliError("nothing was cut", "" if is_terminal() else "--yes cuts without asking")
     for cut in cuts:
-        act = core.cut if cut.gap_end is None else core.keep
+        is_kept = cut.gap_end is not None and (keep or answer == "k")
+        act = core.keep if is_kept else core.cut
         act(cut.partition, cut.partition in compacted)
     _check_repaired(look_at(core, [cut.partition for cut in cuts], compacted))
     if not as_json:
@@ -120,7 +115,7 @@ def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
 
 
 def _check_repaired(left: Sequence[Cut]) -> None:
-    """Raise if a second check finds damage; after an accepted gap there may be another one."""
+    """Raise if a second check finds damage; after a kept gap there may be another one."""
     if left:
         shown = "\n".join(f"{cut.partition} is not whole yet: {what_is_wrong(cut)}" for cut in left)
         raise CliError(shown, "run the command again")
@@ -156,11 +151,6 @@ def _cut(
     places = [(segment, position), *((base, 0) for base in removed)]
     files = [(partition / _name(base), position) for base, position in places]
     there = [(path, position) for path, position in files if path.exists()]
-    if partition.name == METADATA_DIRECTORY:
-        # Metadata records after a gap change a state that is lost.
-        gap_end = None
-    if gap_end is not None:
-        size, removed = 0, ()
     return Cut(
         partition=partition,
         offset=offset,
@@ -190,16 +180,15 @@ def _show(
                 f"  would go: nothing; the log start goes back to offset {cut.log_start}, its first record"
             )
             continue
-        if cut.gap_end is not None:
-            print(f"  would be accepted: the gap; offsets {cut.gap_end} to {cut.last_offset} stay")
-            continue
         if not cut.bytes and not cut.removed_segments:
-            print(f"  would be accepted: the log continues at offset {cut.offset}")
+            print(f"  would be agreed to: the log goes on at offset {cut.offset}")
             continue
         print(f"  would go: {_offsets(cut)}{cut.bytes:,} bytes")
         print(f"    {_name(cut.segment)} from position {cut.position:,} on")
         for segment in cut.removed_segments:
             print(f"    {_name(segment)} whole")
+        if cut.gap_end is not None:
+            print(f"  or stays, with --keep: {_counted(cut.count, 'offset')} from {cut.gap_end} on")
     whole = partitions_count - len(cuts)
     if whole:
         print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
@@ -207,7 +196,7 @@ def _show(
 
 def _warn_of_strays(strays: Sequence[str]) -> None:
     print(
-        "  WARNING: topics created behind the cut will be unknown. The next start sets their directories"
+        "  WARNING: topics created after the cut will be unknown. The next start sets their directories"
     )
     print("    aside under names that end in -stray; they are kept with all their records")
     for name in strays:
@@ -227,16 +216,18 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _is_agreed() -> bool:
-    """Return the user's answer; False without a terminal."""
+def _answer(*, may_keep: bool) -> str:
+    """Return the first letter of yes, keep or no; no without a terminal."""
     if not is_terminal():
-        return False
+        return "n"
+    choices = "[y/k/N; k keeps the records after gaps]" if may_keep else "[y/N]"
     try:
-        answer = input("Cut? Removed records cannot be restored. [y/N] ")
+        answer = input(f"Cut? Removed records cannot be restored. {choices} ")
     except (EOFError, KeyboardInterrupt):
         print()
-        return False
-    return answer.strip().lower() in ("y", "yes")
+        return "n"
+    known = {"y": "y", "yes": "y", "k": "k", "keep": "k"} if may_keep else {"y": "y", "yes": "y"}
+    return known.get(answer.strip().lower(), "n")
 
 
 def _as_json(cut: Cut, strays: Sequence[str], lost: Lost | None) -> dict[str, object]:
@@ -245,7 +236,7 @@ def _as_json(cut: Cut, strays: Sequence[str], lost: Lost | None) -> dict[str, ob
         "partition": cut.partition.name,
         "damaged": cut.damage is not None,
         "damage": cut.damage,
-        "log_end_offset": cut.log_end_offset,
+        "log_end_offset": cut.offset,
         "last_offset": cut.last_offset,
         "segment": cut.segment,
         "position": cut.position,

@@ -60,13 +60,12 @@ def by_repair(folder: Path) -> Result:
 
     def read() -> None:
         with contextlib.redirect_stdout(shown):
-            repair(folder, yes=True, as_json=False)
+            repair(folder, yes=True, keep=False, as_json=False)
         with Log.open(folder, read_only=True) as log:
             rows.extend(map(_row, log))
 
     result = _result(rows, read)
-    lines = shown.getvalue().splitlines()
-    result.report = "\n".join(line for line in lines if " would " in line or ": damaged: " in line)
+    result.report = "\n".join(line for line in shown.getvalue().splitlines() if " would " in line)
     return result
 
 

@@ -104,11 +104,3 @@ def test_the_sample_finds_a_wrong_reader(wrong: Callable[[Path], Result], tmp_pa
     found = trials(STORED, tmp_path, answers, {"wrong": wrong}, with_brokers=False)
     texts = [text for trial in found for text in verdicts(trial)]
     assert any(WRONG[wrong] in text for text in texts)
-
-
-def test_no_report_excuses_a_cut_of_records_by_repair(tmp_path: Path) -> None:
-    found = trials(
-        STORED, tmp_path, answers, {"repair": cuts_a_record_and_reports_it}, with_brokers=False
-    )
-    texts = [text for trial in found for text in verdicts(trial)]
-    assert any("data were cut" in text for text in texts)

@@ -144,7 +144,7 @@ def test_an_unknown_format_is_named_and_not_repaired(tmp_path: Path) -> None:
         with Log.open(folder) as log:
             assert (log.damaged_at, log.truncated_bytes) == (end, 0)
         with pytest.raises(Exception, match=r"left as it is: .* message format 3"):
-            repair(folder, yes=True, as_json=False)
+            repair(folder, yes=True, keep=False, as_json=False)
     assert last.read_bytes() == whole + strange
     with Log.open(folder) as log, pytest.raises(StorageError, match="message format 3"):
         log.append([(None, b"more")])
