@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pykafka_core._core import Request
+from pykafka_core.broker.runtime import loop as loop_module
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests.requests import LocalRequest
@@ -82,6 +83,38 @@ def test_requests_run_before_timers_even_if_the_thread_is_late() -> None:
     assert notes == ["Request", "timer"]
 
 
+@pytest.fixture
+def one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn takes one batch of events."""
+    monkeypatch.setattr(loop_module, "_TAKING_NS", 0)
+
+
+def test_a_turn_takes_all_events_so_that_requests_wait_in_their_lanes() -> None:
+    """After 8,000 requests of one group, a heartbeat stayed in the queue for 31 turns."""
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes)
+    for _ in range(8_000):
+        core.push(request(0))
+    loop.turn()
+    assert notes == ["Request"] * 8_000
+
+
+def test_a_turn_reads_events_for_a_bounded_time() -> None:
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes)
+
+    def tick() -> int:
+        core.clock_ns += loop_module._TAKING_NS // 4
+        return core.clock_ns
+
+    core.now_ns = tick  # type: ignore[method-assign]
+    for _ in range(8_000):
+        core.push(request(0))
+    loop.turn()
+    assert 256 < len(notes) < 8_000
+
+
+@pytest.mark.usefixtures("one_batch")
 def test_unread_requests_delay_timers_that_were_due_after_them() -> None:
     """Above one batch of events timers ran first: a stall would have expired members whose heartbeats waited."""
     core, notes = FakeCore(), list[str]()
@@ -104,6 +137,7 @@ def test_work_of_a_timer_does_not_wait_for_an_event() -> None:
     assert core.clock_ns == 10_000_000
 
 
+@pytest.mark.usefixtures("one_batch")
 def test_a_timer_that_was_due_before_an_unread_request_runs() -> None:
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from pykafka_core.broker.runtime.coordinators.settling import AT_ONCE, Settling
+from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.handlers.outcome import Coordinated
 from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
 from pykafka_core.testing.fake_core import FakeCore
@@ -21,8 +22,9 @@ CALLS_MAX = 34
 
 
 class Listener:
-    def __init__(self, number: int, told: list[int]) -> None:
+    def __init__(self, number: int, told: list[int], lane: Lane = NO_LANE) -> None:
         self._number, self._told = number, told
+        self.lane = lane
 
     def settle(self, result: Coordinated) -> None:
         self._told.append(self._number)
@@ -65,6 +67,14 @@ def test_new_result_does_not_overtake_queued_ones() -> None:
     settling.settle(Listener(-1, told), Coordinated(0))
     settling.advance(FOREVER_NS)
     assert told[-2:] == [AT_ONCE, -1]
+
+
+def test_an_answer_about_another_group_leaves_in_the_next_turn() -> None:
+    """A heartbeat waited for 31 turns after a rebalance of 8,000 members."""
+    settling, told = settled(FakeCore(), 31 * AT_ONCE)
+    settling.settle(Listener(-1, told, ("topic", b"other")), Coordinated(0))
+    settling.advance(FOREVER_NS)
+    assert -1 in told
 
 
 def test_stop_drops_the_remaining_results() -> None:

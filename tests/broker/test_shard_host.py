@@ -21,7 +21,14 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import Deadlines
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, TurnFullError, Waiter, Within
+from pykafka_core.coordinator.shard import (
+    FOREVER_NS,
+    TransactionEnd,
+    Turn,
+    TurnFullError,
+    Waiter,
+    Within,
+)
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     GroupIdNotFoundError,
@@ -96,6 +103,16 @@ def fail(machine: Register, waiter: Waiter, turn: Turn) -> None:
     raise RuntimeError("a bug")
 
 
+class NothingUnread:
+    """No request waits, except where a test says when the oldest one of the shard arrived."""
+
+    def __init__(self) -> None:
+        self.oldest: dict[tuple[str, int], int] = {}
+
+    def oldest_ns(self, topic: str, partition: int) -> int:
+        return self.oldest.get((topic, partition), FOREVER_NS)
+
+
 class World:
     """A host on a fake core, with what it answered."""
 
@@ -110,6 +127,7 @@ class World:
         self.completions = Completions()
         self.faults = Faults(self.core.now_ns)
         self.timers = Timers(self.faults)
+        self.unread = NothingUnread()
         self.replicas = Replicas()
         self.answers: dict[Waiter, object] = {}
         self.refusals: dict[Waiter, int] = {}
@@ -128,6 +146,7 @@ class World:
             core=self.core,  # type: ignore[arg-type]
             completions=self.completions,
             timers=self.timers,
+            unread=self.unread,  # type: ignore[arg-type]
             faults=self.faults,
             answers=self,
             replicas=self.replicas,
@@ -536,6 +555,34 @@ def test_deadline_does_not_overtake_a_queued_operation() -> None:
     world.timers.run(20)
     world.run()
     assert len(world.log.batches) == 2
+
+
+def test_a_deadline_is_judged_by_the_oldest_operation_in_the_queue() -> None:
+    """The first one is not the oldest any more: requests about several groups take turns."""
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    for _ in range(UNCOMMITTED_ANSWERS_MAX + 1):
+        world.submit(partial(get, b"k"))
+    world.submit(partial(get, b"k"), now_ns=8)
+    world.submit(partial(get, b"k"), now_ns=4)
+    assert world.host._judged_ns() == 4
+
+
+def test_a_deadline_does_not_overtake_a_request_that_is_not_submitted_yet() -> None:
+    world = World()
+    world.submit(partial(arm, 5_000))
+    world.unread.oldest = {(PLACE.topic, PLACE.partition): 4_999}
+    world.core.clock_ns = 6_000
+    for _ in range(2):
+        world.timers.run(6_000)
+        world.run()
+    assert not world.log.batches
+    assert len(world.timers) == 1, "it is looked at again"
+    world.unread.oldest = {(PLACE.topic, PLACE.partition + 1): 4_999}
+    world.timers.run(6_000)
+    world.run()
+    assert len(world.log.batches) == 1
 
 
 def test_a_deadline_runs_once_the_horizon_has_passed_it() -> None:

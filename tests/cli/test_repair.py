@@ -219,7 +219,7 @@ def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
     metadata = path.parent
     assert run("repair", metadata) == 1
     out = capsys.readouterr().out
-    assert "topics created behind the cut will be unknown" in out
+    assert "topics created after the cut will be unknown" in out
     assert "-stray; they are kept with all their records" in out
     assert "    untouched-0 would be set aside\n" in out
     assert run("repair", data, "--json") == 1

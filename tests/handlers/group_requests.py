@@ -8,6 +8,7 @@ from pykafka_core.protocol.messages import (
     JoinGroupResponse,
     SyncGroupRequest,
 )
+from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 
@@ -18,9 +19,11 @@ def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:
     broker.run()
 
 
-def broker_with_coordinator(config: Mapping[str, str] | None = None) -> SimulatedBroker:
+def broker_with_coordinator(
+    config: Mapping[str, str] | None = None, core: FakeCore | None = None
+) -> SimulatedBroker:
     quick = {"group.initial.rebalance.delay.ms": "0", "group.consumer.assignment.interval.ms": "0"}
-    broker = SimulatedBroker(quick | dict(config or {}))
+    broker = SimulatedBroker(quick | dict(config or {}), core)
     broker.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
     return broker
 

@@ -23,7 +23,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.requests.jobs import Jobs
+from pykafka_core.broker.runtime.requests.jobs import JOBS_NS, Jobs
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked, RemoteRequest, Replies, admitted
 from pykafka_core.broker.runtime.turns import TURN_NS
@@ -157,7 +157,7 @@ class Dispatcher:
         self._controller.advance(self._core.now_ns() + TURN_NS)
         if self.membership is not None:
             self.membership.end_turn()
-        self._jobs.run(self._core.now_ns() + TURN_NS)
+        self._jobs.run(self._core.now_ns() + JOBS_NS)
         self._coordinators.advance(self._core.now_ns() + TURN_NS)
         self._requests.send_replies()
         self._publisher.note_commits()
@@ -183,6 +183,7 @@ class Dispatcher:
             self._faults.caught(f"event {type(event).__name__}", fault)
 
     def _on_cancelled(self, event: _core.Cancelled) -> None:
+        self._jobs.cancel(event.id)
         self._requests.cancel(event.id)
 
     def _on_request(self, event: _core.Request) -> None:

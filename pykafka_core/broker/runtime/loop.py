@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pykafka_core import _core
 
 _EVENTS_MAX = 256
+_TAKING_NS = 5_000_000
+"""How long events are read in one turn."""
 _PAUSE_NS = 1_000_000
 _PAUSE_CHECK_S = 0.1
 
@@ -169,20 +171,35 @@ class ControlLoop:
         # A timer may be due by the clock and not at the horizon, which a request that waits for room holds back.
         soonest_ns = self._core.now_ns() + _PAUSE_NS
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
-        events = self._core.wait(deadline_ns, _EVENTS_MAX)
-        self.waits.note(events, self._core.now_ns())
-        for index, event in enumerate(events):
-            if self._stopping:
-                for late in events[index:]:
-                    self._machine.take_late(late)
-                return
-            self._machine.take(event)
+        if not self._take_events(deadline_ns):
+            return
         for _ in range(len(self._asked)):
             self._machine.ask(self._asked.popleft())
         self._is_busy = self._machine.advance()
         if self._timers.run(self._core.horizon_ns(), lambda: self._stopping):
             # What they left to the machine must not wait for an event: there may be none for a long time.
             self._is_busy = self._machine.advance() or self._is_busy
+
+    def _take_events(self, deadline_ns: int) -> bool:
+        """Read events, for a bounded time; False if the loop stops.
+
+        Requests wait in their lanes, not in the queue of events, where they would delay all others.
+        """
+        events = self._core.wait(deadline_ns, _EVENTS_MAX)
+        stop_ns = self._core.now_ns() + _TAKING_NS
+        while events:
+            now_ns = self._core.now_ns()
+            self.waits.note(events, now_ns)
+            for index, event in enumerate(events):
+                if self._stopping:
+                    for late in events[index:]:
+                        self._machine.take_late(late)
+                    return False
+                self._machine.take(event)
+            if len(events) < _EVENTS_MAX or now_ns >= stop_ns:
+                break
+            events = self._core.wait(0, _EVENTS_MAX)
+        return True
 
     def _drain(self) -> None:
         self._ended = True

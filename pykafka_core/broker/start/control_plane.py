@@ -15,6 +15,7 @@ from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests.calls import new_producer_id
 from pykafka_core.broker.runtime.requests.jobs import Jobs
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
+from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard
@@ -57,12 +58,14 @@ def assemble(
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
+    unread = Unread(lambda: publisher.image.topics.by_name)
     coordinators = Coordinators(
         core=core,
         node_id=node.node_id,
         completions=completions,
         requests=requests,
         timers=timers,
+        unread=unread,
         faults=faults,
         publisher=publisher,
         make_group_shard=partial(
@@ -84,6 +87,7 @@ def assemble(
         requests=requests,
         maintenance=maintenance,
         coordinators=coordinators,
+        unread=unread,
     )
     controller = Controller(
         core=core,

@@ -16,8 +16,10 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.interbroker.broker_channel import BrokerChannel
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.requests.gathering import Answer, Gathering
+from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Waiter
@@ -46,6 +48,10 @@ class _Slot:
         self.gathering = gathering
         self.place = place
 
+    @property
+    def lane(self) -> Lane:
+        return self.gathering.lane
+
     def settle(self, result: Coordinated) -> None:
         self.gathering.add(self.place, result)
 
@@ -54,6 +60,7 @@ class _Inner:
     """Another part of the runtime."""
 
     __slots__ = ("settle",)
+    lane = NO_LANE
 
     def __init__(self, settle: Callable[[Coordinated], None]) -> None:
         self.settle = settle
@@ -68,6 +75,7 @@ class Coordinators:
         completions: Where appends are waited for.
         requests: Where requests end that wait for operations.
         timers: Run what is due in the shards.
+        unread: Has the arrivals of requests that no shard has run.
         faults: Takes note of what fails alone.
         publisher: Has the committed image, which says what this node leads.
         make_group_shard: Makes an empty machine.
@@ -83,6 +91,7 @@ class Coordinators:
         completions: Completions,
         requests: OpenRequests,
         timers: Timers,
+        unread: Unread,
         faults: Faults,
         publisher: Publisher,
         make_group_shard: Callable[[], GroupShard],
@@ -119,6 +128,7 @@ class Coordinators:
                 core=core,
                 completions=completions,
                 timers=timers,
+                unread=unread,
                 faults=faults,
                 answers=self,
                 replicas=replicas,
@@ -135,6 +145,7 @@ class Coordinators:
                 core=core,
                 completions=completions,
                 timers=timers,
+                unread=unread,
                 faults=faults,
                 answers=self,
                 replicas=replicas,

@@ -26,6 +26,7 @@ from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import Reloads
+from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.coordinator.shard import (
     FOREVER_NS,
@@ -157,6 +158,7 @@ class ShardHost(Generic[S]):
         core: Has the log, and the clocks.
         completions: Where appends and reads are waited for.
         timers: Run what is due in the machine.
+        unread: Has the arrivals of requests that will be submitted.
         faults: Takes note of an operation that fails alone.
         answers: Where the answers go.
         replicas: Where a failed load is recorded.
@@ -172,6 +174,7 @@ class ShardHost(Generic[S]):
         core: Core,
         completions: Completions,
         timers: Timers,
+        unread: Unread,
         faults: Faults,
         answers: Answers,
         replicas: Replicas,
@@ -184,6 +187,7 @@ class ShardHost(Generic[S]):
         self._core = core
         self._completions = completions
         self._timers = timers
+        self._unread = unread
         self._faults = faults
         self._answers = answers
         self._replicas = replicas
@@ -284,7 +288,8 @@ class ShardHost(Generic[S]):
         turn = Turn(now_ns, self._core.time_ms(), self._bytes_max)
         run(turn)
         self._gather(turn)
-        self._arm()
+        if not self._queue:
+            self._arm()
 
     def _gather(self, turn: Turn) -> None:
         """Its answers leave at once if they wait for nothing."""
@@ -501,17 +506,22 @@ class ShardHost(Generic[S]):
 
         A session does not expire while its heartbeat waits in the queue.
         """
-        return self._queue[0].now_ns if self._queue else FOREVER_NS
+        return min((queued.now_ns for queued in self._queue), default=FOREVER_NS)
 
     def _on_due(self) -> None:
         """Run deadlines: the horizon has passed the first one.
 
-        Every earlier operation has ended, or waits in the queue.
+        Every earlier operation has ended, or waits in the queue, or its request is unread.
         """
         self._timer = None
-        machine, now_ns = self._machine, min(self._core.horizon_ns(), self._judged_ns())
+        machine, place = self._machine, self.place
         if machine is None:
             return
+        now_ns = min(
+            self._core.horizon_ns(),
+            self._judged_ns(),
+            self._unread.oldest_ns(place.topic, place.partition),
+        )
         stop_ns = self._core.now_ns() + DUE_NS
         try:
             while machine.next_due_ns() <= now_ns and self._machine is machine:

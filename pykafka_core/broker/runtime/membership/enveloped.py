@@ -45,6 +45,7 @@ class EnvelopedRequest:
         self.key: Hashable = outer.key
         self.name = row.name
         self.owner = row.owner
+        self.lane = outer.lane
         self.caller: Caller = Call(
             frame.api_version,
             _host(envelope.client_host_address),

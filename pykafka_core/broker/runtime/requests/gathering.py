@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane
 from pykafka_core.broker.runtime.requests.requests import Asked
 from pykafka_core.handlers.outcome import Reply
 
@@ -44,6 +45,11 @@ class Gathering(Generic[R]):
         if self._asked is not None:
             self._results.setdefault(slot, result)
             self.answer_if_complete()
+
+    @property
+    def lane(self) -> Lane:
+        """The lane of the request, until its answer is made or dropped."""
+        return NO_LANE if self._asked is None else self._asked.lane
 
     @property
     def is_over(self) -> bool:

@@ -7,22 +7,31 @@ from functools import partial
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.coordinators.coordinators import Coordinators
+from pykafka_core.broker.runtime.requests.lanes import Lanes
 from pykafka_core.broker.runtime.requests.maintenance import Maintenance
 from pykafka_core.broker.runtime.requests.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, Slices
 
+JOBS_NS = 5_000_000
+"""How long jobs run before the loop reads events again: a request waits for two such turns."""
 SLICE_NS = 2_000_000
 """How long one job may go on before another one gets its turn."""
+
+_Job = tuple[Asked, Slices[None] | None]
+"""A request, and the work for it; None before its first slice."""
 
 
 class Jobs:
     """Requests that take turns: those that read, and the answers of all.
 
-    Theory of operation. A job that has not had a slice yet and one that has had some are served in turn. So a
-    short request waits for the first slices of others, however many long ones there are, and long ones advance,
-    however many short ones come. A connection has one request at a time, so connections share alike.
+    Theory of operation. Answers, jobs without a slice yet, and jobs that have had some take turns.
+    So a short request waits for the first slices of others, however many long ones wait, and long
+    ones advance, however many short ones arrive. All three wait in lanes (docs/design/0033), so a
+    burst of requests about one group does not delay those about another. A connection has one
+    request at a time, so connections share alike.
 
     Args:
         core: Its clock.
@@ -30,6 +39,7 @@ class Jobs:
         requests: Where each job ends.
         maintenance: Has logs maintained for them.
         coordinators: Have shards decide for them.
+        unread: Has the arrivals of those that no shard has run.
     """
 
     def __init__(
@@ -40,56 +50,80 @@ class Jobs:
         requests: OpenRequests,
         maintenance: Maintenance,
         coordinators: Coordinators,
+        unread: Unread,
     ) -> None:
         self._core = core
         self._contexts = contexts
         self._requests = requests
         self._maintenance = maintenance
         self._coordinators = coordinators
-        self._answers: deque[Slices[None]] = deque()
-        self._new: deque[Slices[None]] = deque()
-        self._begun: deque[Slices[None]] = deque()
-        self._was_new = False
+        self._unread = unread
+        self._answers = Lanes[_Job]()
+        self._new = Lanes[_Job]()
+        self._begun = Lanes[_Job]()
+        self._deadline_ns = 0
+        self._turns = deque((self._answers, self._new, self._begun))
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
         """Has the active controller, on another node, decide what a request needs first."""
 
     def __len__(self) -> int:
-        return len(self._answers) + len(self._new) + len(self._begun)
+        return sum(len(queue.arrived) for queue in (self._answers, self._new, self._begun))
 
     def take(self, asked: Asked) -> None:
         """Queue a request that reads."""
-        self._new.append(self._read(asked))
+        self._unread.add(asked)
+        self._new.push(asked.lane, asked.key, (asked, None))
 
     def answer(self, asked: Asked, make: Callable[[], Reply]) -> None:
-        """Queue an answer before all other new jobs, for its work is done; or what else has to be done for it.
+        """Queue an answer, or the work before it. Its first slice is at once, while `run` has time.
 
         ``make`` is called at once, also if nobody waits for it any more.
         """
         made = self._requests.made(asked, make)
         if isinstance(made, Coordinate):
-            self._answers.append(self._coordinators.begin(asked, made, self.answer))
+            work = self._coordinators.begin(asked, made, self.answer)
         elif isinstance(made, Maintain):
-            self._answers.append(self._maintenance.begin(asked, made, self.answer))
+            work = self._maintenance.begin(asked, made, self.answer)
         elif made is not None:
-            self._answers.append(self._requests.answer(asked, made))
+            work = self._requests.answer(asked, made)
+        else:
+            return
+        is_late = self._answers.arrived or self._core.now_ns() >= self._deadline_ns
+        if is_late or not advanced(work, self._core, 0):
+            self._answers.push(asked.lane, asked.key, (asked, work))
+
+    def cancel(self, request_id: int) -> None:
+        """Remove the request of a closed connection. One with a slice ends at its next slice."""
+        lane = self._new.remove(request_id)
+        if lane is not None:
+            self._unread.remove(lane, request_id)
 
     def run(self, deadline_ns: int) -> None:
         """Carry on with one after the other, until the deadline."""
+        self._deadline_ns = deadline_ns
         while (now_ns := self._core.now_ns()) < deadline_ns and (job := self._next()) is not None:
-            if not advanced(job, self._core, min(now_ns + SLICE_NS, deadline_ns)):
-                self._begun.append(job)
+            asked, work = job
+            work = work or self._read(asked)
+            if advanced(work, self._core, min(now_ns + SLICE_NS, deadline_ns)):
+                self._unread.remove(asked.lane, asked.key)
+            else:
+                self._begun.push(asked.lane, asked.key, (asked, work))
 
     def drop_all(self) -> None:
         """The broker stops."""
         self._answers.clear()
         self._new.clear()
         self._begun.clear()
+        self._unread.clear()
 
-    def _next(self) -> Slices[None] | None:
-        new = self._answers or self._new
-        self._was_new = bool(new) and not (self._was_new and self._begun)
-        queue = new if self._was_new else self._begun
-        return queue.popleft() if queue else None
+    def _next(self) -> _Job | None:
+        turns = self._turns
+        for _ in range(len(turns)):
+            turns.rotate(-1)
+            queue = turns[-1]
+            if queue.arrived:
+                return queue.pop()
+        return None
 
     def _read(self, asked: Asked) -> Slices[None]:
         context = partial(self._contexts.committed, asked)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core._core import Core, EncodedMessage
 from pykafka_core.broker import native
+from pykafka_core.broker.runtime.requests.lanes import NO_LANE, Lane, lane_of
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices, Steps
@@ -65,6 +66,10 @@ class Asked(Protocol):
     def key(self) -> Hashable:
         """Key in the table of open requests: the id in `Cancelled`, or a unique object."""
 
+    @property
+    def lane(self) -> Lane:
+        """Where it waits for its turn."""
+
     def decide(self, context: Context) -> Outcome | Steps:
         """Call the handler.
 
@@ -93,6 +98,18 @@ class RemoteRequest:
     Its response is added to ``replies``, which are sent at the end of the event batch.
     """
 
+    __slots__ = (
+        "_core",
+        "_event",
+        "_replies",
+        "_row",
+        "caller",
+        "key",
+        "lane",
+        "name",
+        "owner",
+    )
+
     def __init__(self, event: "_core.Request", row: Row, core: Core, replies: Replies) -> None:
         self._event = event
         self._row = row
@@ -102,6 +119,7 @@ class RemoteRequest:
         self.name = row.module
         self.owner = row.owner
         self.caller: Caller = event
+        self.lane = lane_of(event.api_key, event.api_version, event.body)
 
     @property
     def api_key(self) -> int:
@@ -196,6 +214,7 @@ class LocalRequest:
     name = "a request of this process"
     api_key: int | None = None
     owner = Owner.CONTROLLER
+    lane = NO_LANE
 
     def __init__(
         self,
