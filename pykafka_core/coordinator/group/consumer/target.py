@@ -49,7 +49,7 @@ def _specs(group: ConsumerGroup, ids: Mapping[str, bytes]) -> list[MemberSpec]:
         topic_ids = known.get(subscription)
         if topic_ids is None:
             names = group.names_of(member)
-            topic_ids = known[subscription] = frozenset(ids[name] for name in names if name in ids)
+            topic_ids = known[subscription] = frozenset(filter(None, map(ids.get, names)))
         target = group.target(member_id)
         specs.append(MemberSpec(member_id, member.instance_id, topic_ids, target))
     return specs

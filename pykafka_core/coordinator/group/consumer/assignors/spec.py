@@ -1,5 +1,6 @@
 """What an assignor is given, and what it makes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -28,8 +29,8 @@ def subscribers_of(subscriptions: Collection[frozenset[bytes]]) -> Mapping[bytes
     places: dict[frozenset[bytes], list[int]] = {}
     for place, topic_ids in enumerate(subscriptions):
         places.setdefault(topic_ids, []).append(place)
-    found: dict[bytes, list[int]] = {}
+    found: dict[bytes, list[int]] = defaultdict(list)
     for topic_ids, equal in places.items():
         for topic_id in topic_ids:
-            found.setdefault(topic_id, []).extend(equal)
+            found[topic_id] += equal
     return found

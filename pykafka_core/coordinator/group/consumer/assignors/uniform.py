@@ -43,6 +43,8 @@ class _Balance:
         self._members = sorted(members, key=lambda one: one.member_id)
         self._counts = counts
         self._sizes = [0] * len(self._members)
+        self._spread: int | None = None
+        """Between the largest and the smallest size, until one changes."""
         self._subscribers = subscribers_of([one.topic_ids for one in self._members])
         self._owners: dict[bytes, dict[int, int]] = {topic_id: {} for topic_id in counts}
         for number, member in enumerate(self._members):
@@ -76,11 +78,12 @@ class _Balance:
             owners[partition] = number
             self._sizes[number] += 1
             heapreplace(least, (self._sizes[number], number))
+        self._spread = None
 
     def level(self, topic_id: bytes) -> int:
         """Move partitions of a topic from those who have most to those who have fewest; how many moved."""
-        if max(self._sizes) - min(self._sizes) <= 1:
-            return 0  # costs less than to look at the topic's subscribers
+        if self._is_level():
+            return 0
         owned: dict[int, list[int]] = {}
         for partition in sorted(self._owners[topic_id]):
             owned.setdefault(self._owners[topic_id][partition], []).append(partition)
@@ -95,7 +98,15 @@ class _Balance:
             if owned[giver]:
                 heappush(most, (-self._sizes[giver], giver))
             moved += 1
+        if moved:
+            self._spread = None
         return moved
+
+    def _is_level(self) -> bool:
+        """Whether nothing can move. The sizes are compared only after one changed."""
+        if self._spread is None:
+            self._spread = max(self._sizes) - min(self._sizes)
+        return self._spread <= 1
 
     def _move(self, topic_id: bytes, partition: int, giver: int, taker: int) -> None:
         self._owners[topic_id][partition] = taker
