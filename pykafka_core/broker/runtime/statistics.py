@@ -13,7 +13,7 @@ class WaitStatistics:
     """The time that requests waited for the control thread, including the GIL.
 
     A request's wait ends when the thread has it in Python: these are the only counters that show
-    the cost of the user's threads that hold the GIL.
+    the cost of the user's threads that hold the GIL. A wait in a lane after that is not included.
     """
 
     __slots__ = "requests_count", "wait_ns_max", "wait_ns_sum"

@@ -1,13 +1,26 @@
 """A burst of requests about one group delays neither other groups nor other deadlines."""
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pykafka_core._core import Cancelled
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.requests.lanes import _FORMS, NO_LANE, Lane, Lanes, lane_of
+from pykafka_core.broker.runtime.requests.lanes import (
+    _FORMS,
+    KEY_BYTES_MAX,
+    NO_LANE,
+    Lane,
+    Lanes,
+    lane_of,
+)
+from pykafka_core.broker.runtime.requests.requests import Asked
+from pykafka_core.broker.runtime.requests.unread import Unread
 from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.shard import FOREVER_NS
 from pykafka_core.errors import UnknownMemberIdError
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.protocol import encode_request
@@ -33,6 +46,7 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.broker.test_slices import TickingCore
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
+from tests.support.calls import counting_calls
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
@@ -164,6 +178,48 @@ def test_a_malformed_request_has_no_lane(body: bytes) -> None:
     for api_key in _FORMS:
         for version in range(BY_KEY[api_key].versions[0], BY_KEY[api_key].versions[1] + 1):
             assert lane_of(api_key, version, body) is NO_LANE
+
+
+@pytest.mark.parametrize(("size", "has_lane"), [(KEY_BYTES_MAX, True), (KEY_BYTES_MAX + 1, False)])
+def test_key_of_a_lane_is_as_long_as_a_string_may_be(size: int, has_lane: bool) -> None:
+    """A longer one would be kept beside its body, which the memory bound does not count."""
+    length = size + 1  # of a compact string
+    prefix = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
+    assert (lane_of(12, 4, prefix + b"k" * size) is not NO_LANE) is has_lane
+
+
+# Arrivals.
+
+
+def asked_at(lane: Lane, key: int, received_ns: int) -> Asked:
+    request = SimpleNamespace(lane=lane, key=key, caller=SimpleNamespace(received_ns=received_ns))
+    return cast("Asked", request)
+
+
+def unread_at(*arrivals: tuple[bytes, int]) -> Unread:
+    unread = Unread(dict)
+    for key, (name, received_ns) in enumerate(arrivals):
+        unread.add(asked_at((GROUP_TOPIC, name), key, received_ns))
+    return unread
+
+
+@given(arrivals=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(0, 20))))
+def test_deadline_runs_only_if_no_request_arrived_before_it(
+    arrivals: list[tuple[bytes, int]],
+) -> None:
+    unread = unread_at(*arrivals)
+    oldest = min((received_ns for _, received_ns in arrivals), default=FOREVER_NS)
+    for due_ns in range(22):
+        found = unread.oldest_ns(GROUP_TOPIC, -1, due_ns)
+        assert (found < due_ns) is (oldest < due_ns)
+        assert found == oldest or found < due_ns
+
+
+def test_look_for_arrivals_ends_at_the_first_before_the_deadline() -> None:
+    unread = unread_at(*((b"%d" % number, 1) for number in range(MANY)))
+    with counting_calls() as calls:
+        unread.oldest_ns(GROUP_TOPIC, -1, 2)
+    assert calls.count < 20
 
 
 # The broker.

@@ -520,7 +520,7 @@ class ShardHost(Generic[S]):
         now_ns = min(
             self._core.horizon_ns(),
             self._judged_ns(),
-            self._unread.oldest_ns(place.topic, place.partition),
+            self._unread.oldest_ns(place.topic, place.partition, machine.next_due_ns()),
         )
         stop_ns = self._core.now_ns() + DUE_NS
         try:

@@ -11,6 +11,9 @@ T = TypeVar("T")
 Lane = tuple[str, bytes]
 """The topic whose partition coordinates a key, and the key."""
 
+KEY_BYTES_MAX = 2**15 - 1
+"""The longest string that a request may hold."""
+
 NO_LANE: Lane = ("", b"")
 """The one of all that does not concern one key: it stays in the order of arrival."""
 
@@ -134,6 +137,6 @@ def _compact(body: bytes, at: int) -> bytes:
         at += 1
         size |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return body[at : at + size - 1] if size > 1 else b""
+            return body[at : at + size - 1] if 1 < size <= KEY_BYTES_MAX + 1 else b""
         shift += 7
     return b""

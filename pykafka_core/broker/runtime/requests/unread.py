@@ -62,10 +62,19 @@ class Unread:
         self._lanes.clear()
         self._shards.clear()
 
-    def oldest_ns(self, topic: str, partition: int) -> int:
-        """The arrival of the oldest one, or long after everything."""
-        lanes = self._shards.get((topic, partition), ())
-        return min((min(self._lanes[lane].times.values()) for lane in lanes), default=FOREVER_NS)
+    def oldest_ns(self, topic: str, partition: int, due_ns: int) -> int:
+        """Return the arrival of the oldest request, long after everything if there is none.
+
+        If any arrived before ``due_ns``, return such an arrival, which need not be the oldest:
+        a deadline at ``due_ns`` waits for it, and a shard with many waiting requests looks again
+        in each turn of the loop.
+        """
+        oldest_ns = FOREVER_NS
+        for lane in self._shards.get((topic, partition), ()):
+            oldest_ns = min(oldest_ns, min(self._lanes[lane].times.values()))
+            if oldest_ns < due_ns:
+                break
+        return oldest_ns
 
     def _shard_of(self, lane: Lane) -> _Shard:
         name, key = lane
