@@ -90,7 +90,7 @@ class Jobs:
             return
         is_late = self._answers.arrived or self._core.now_ns() >= self._deadline_ns
         if is_late or not advanced(work, self._core, 0):
-            self._answers.push(asked.lane, work, (asked, work))
+            self._answers.push(asked.lane, id(work), (asked, work))
 
     def cancel(self, request_id: int) -> None:
         """Remove the request of a closed connection. One with a slice ends at its next slice."""
@@ -107,7 +107,7 @@ class Jobs:
             if advanced(work, self._core, min(now_ns + SLICE_NS, deadline_ns)):
                 self._unread.remove(asked.lane, asked.key)
             else:
-                self._begun.push(asked.lane, work, (asked, work))
+                self._begun.push(asked.lane, id(work), (asked, work))
 
     def drop_all(self) -> None:
         """The broker stops."""
