@@ -71,9 +71,15 @@ class ConsumerGroupSettings(NamedTuple):
         given = (settings.string("group.consumer.assignors") or "").split(",")
         named = [_NAMES[name.strip()] for name in given if name.strip() in _NAMES]
         return ConsumerGroupSettings(
-            session_timeout_ms=_own(SESSION_TIMEOUT, own, settings),
-            heartbeat_interval_ms=_own(HEARTBEAT_INTERVAL, own, settings),
-            assignment_interval_ms=_own(ASSIGNMENT_INTERVAL, own, settings),
+            session_timeout_ms=_own(
+                own, SESSION_TIMEOUT, settings, "group.consumer.session.timeout.ms"
+            ),
+            heartbeat_interval_ms=_own(
+                own, HEARTBEAT_INTERVAL, settings, "group.consumer.heartbeat.interval.ms"
+            ),
+            assignment_interval_ms=_own(
+                own, ASSIGNMENT_INTERVAL, settings, "group.consumer.assignment.interval.ms"
+            ),
             max_size=settings.int("group.consumer.max.size"),
             assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
             migration=MigrationPolicy(
@@ -82,11 +88,11 @@ class ConsumerGroupSettings(NamedTuple):
         )
 
 
-def _own(name: str, own: Mapping[str, str], settings: BrokerConfigs) -> int:
+def _own(own: Mapping[str, str], name: str, settings: BrokerConfigs, inherited: str) -> int:
     text = own.get(name)
     usable = None if text is None else table(Scope.GROUP)[name].usable(text)
     if usable is None:
-        return settings.int(f"group.{name}")
+        return settings.int(inherited)
     return capped(name, int(usable), settings)
 
 
