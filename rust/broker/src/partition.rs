@@ -182,8 +182,8 @@ struct Inner {
     /// The leader epoch in which a batch could not be read; before the replica follows, the whole
     /// log is checked.
     suspect_in: Option<LeaderEpoch>,
-    /// The leader epoch in which such a check found damage: fetch requests for later offsets may
-    /// still reach the leader.
+    /// The leader epoch in which such a check found damage or a later epoch: fetch requests for
+    /// later offsets may still reach the leader.
     damaged_in: Option<LeaderEpoch>,
     config: Arc<LogConfig>,
     queue: WorkQueue,

@@ -115,20 +115,36 @@ impl Partition {
         }
         let log = self.log_to_follow(writer)?;
         if log.damage().is_none() {
-            self.forget_later_epochs(&log, leader_epoch)?;
+            self.give_up_later_epochs(&log, leader_epoch)?;
             self.sync_as_promised(&log)?;
         }
         Ok(Position::of(&log))
     }
 
-    /// Forgets epochs later than the leader's, which refuses each fetch that names one. A damaged
+    /// Gives up epochs later than the leader's, which refuses each fetch that names one. A damaged
     /// `leader-epoch-checkpoint` has such epochs, and a batch with a damaged one: no CRC covers it.
-    fn forget_later_epochs(&self, log: &Log, leader_epoch: LeaderEpoch) -> Result<(), FollowError> {
-        let Some(epoch) = log.latest_epoch().filter(|epoch| *epoch > leader_epoch) else {
+    ///
+    /// Records of such an epoch go with it, as those after damage do. Under an earlier epoch, no
+    /// divergence from the leader would be noticed.
+    fn give_up_later_epochs(
+        &self,
+        log: &Arc<Log>,
+        leader_epoch: LeaderEpoch,
+    ) -> Result<(), FollowError> {
+        let entries = log.epoch_entries();
+        let Some(later) = entries.iter().find(|entry| entry.epoch > leader_epoch) else {
             return Ok(());
         };
-        self.note(Level::Warning, || format!("forgets epoch {epoch}, later than {leader_epoch}"));
-        self.stored(log.forget_epochs_after(leader_epoch))
+        let (epoch, offset) = (later.epoch, later.start_offset.min(log.log_end_offset()));
+        let text = format!("epoch {epoch}, later than {leader_epoch}, from offset {offset} on");
+        if offset < log.log_end_offset()
+            && let Some(event) = self.gives_up_records()
+        {
+            let text = format!("its log has {text}, and is fetched again {event}");
+            return Err(FollowError::Refused(text));
+        }
+        self.note(Level::Warning, || format!("gives up {text}"));
+        self.truncate_follower_to(log, offset).map(|_| ())
     }
 
     /// Returns the undamaged log, for a change by a response of the leader.
@@ -152,18 +168,7 @@ impl Partition {
         damage: &Damage,
         writer: &Writer,
     ) -> Result<Arc<Log>, FollowError> {
-        let waits_for = {
-            let turn = self.turn();
-            let assignment = turn.replication.assignment();
-            if assignment.may_elect(self.host.node_id) {
-                Some("once this node is in neither ISR nor ELR")
-            } else if turn.damaged_in == Some(assignment.leader_epoch) {
-                Some("after a restart, or with the next leader epoch")
-            } else {
-                None
-            }
-        };
-        if let Some(event) = waits_for {
+        if let Some(event) = self.gives_up_records() {
             let text = format!("its log is damaged ({damage}), and is fetched again {event}");
             return Err(FollowError::Refused(text));
         }
@@ -176,13 +181,27 @@ impl Partition {
         Ok(left)
     }
 
+    /// When records may be truncated that a leader or a controller may count on; `None` for now.
+    fn gives_up_records(&self) -> Option<&'static str> {
+        let turn = self.turn();
+        let assignment = turn.replication.assignment();
+        if assignment.may_elect(self.host.node_id) {
+            Some("once this node is in neither ISR nor ELR")
+        } else if turn.damaged_in == Some(assignment.leader_epoch) {
+            Some("after a restart, or with the next leader epoch")
+        } else {
+            None
+        }
+    }
+
     /// Checks all of a log that has an unreadable batch.
     fn look_again(&self, log: &Log, writer: &Writer) -> Result<Arc<Log>, FollowError> {
         let found = self.host.directory.look_again(log, self.topic_id);
         let (log, recovery) = self.replace_log(found, writer)?;
         let mut turn = self.turn();
         let suspect_in = turn.suspect_in.take();
-        turn.damaged_in = log.damage().and(suspect_in).or(turn.damaged_in);
+        let gives_up_records = log.damage().is_some() || log.latest_epoch() > suspect_in;
+        turn.damaged_in = suspect_in.filter(|_| gives_up_records).or(turn.damaged_in);
         drop(turn);
         self.report_recovery(&recovery);
         Ok(log)
@@ -567,14 +586,52 @@ mod tests {
         assert_eq!(partition.high_watermark(), 1);
     }
 
+    /// A follower of epoch 3 with these offsets and epochs of batches, and an epoch 50 from
+    /// `start_offset` on.
+    fn follower_with_later_epoch(
+        batches: &[(i64, i32)],
+        start_offset: i64,
+    ) -> (Broker, Arc<Partition>) {
+        let (broker, partition) = follower();
+        for batch in batches {
+            append(&partition, 3, *batch, 0).unwrap();
+        }
+        let later = LeaderEpoch::new(50);
+        partition.opened_log().unwrap().assign_epoch(later, start_offset).unwrap();
+        (broker, partition)
+    }
+
     /// Its leader would refuse each fetch that names it.
     #[test]
-    fn epoch_later_than_the_leaders_is_forgotten() {
-        let (_broker, partition) = follower();
-        assert_eq!(append(&partition, 3, (0, 2), 0), Ok(at(1, 2)));
-        partition.opened_log().unwrap().assign_epoch(LeaderEpoch::new(50), 1).unwrap();
+    fn later_epoch_without_records_is_forgotten() {
+        let (_broker, partition) = follower_with_later_epoch(&[(0, 2)], 1);
         assert_eq!(begin(&partition, 3), Ok(at(1, 2)));
         assert_eq!(append(&partition, 3, (1, 3), 0), Ok(at(2, 3)));
+    }
+
+    /// The records may differ from the leader's: under an earlier epoch nothing would notice.
+    #[test]
+    fn records_of_a_later_epoch_are_kept_while_isr_or_elr_name_their_broker() {
+        for (isr, elr) in [(vec![NODE, OTHER], vec![]), (vec![OTHER], vec![NODE])] {
+            let (mut broker, partition) = follower_with_later_epoch(&[(0, 2), (1, 2)], 1);
+            let entry = replicated(9, &[NODE, OTHER], &isr);
+            let (leader, leader_epoch) = (OTHER, EPOCH);
+            broker.replicate(PartitionEntry { leader, leader_epoch, elr, ..entry }, &[]);
+            let refused = begin(&partition, 3);
+            assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
+            let log = partition.opened_log().unwrap();
+            assert_eq!(log.log_end_offset(), 2);
+            assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(50)));
+        }
+    }
+
+    #[test]
+    fn records_of_a_later_epoch_are_truncated_outside_of_isr_and_elr() {
+        let (mut broker, partition) = follower_with_later_epoch(&[(0, 2), (1, 2), (2, 3)], 1);
+        let entry = replicated(9, &[NODE, OTHER], &[OTHER]);
+        broker.replicate(PartitionEntry { leader: OTHER, leader_epoch: EPOCH, ..entry }, &[]);
+        assert_eq!(begin(&partition, 3), Ok(at(1, 2)));
+        assert_eq!(append(&partition, 3, (1, 3), 2), Ok(at(2, 3)));
     }
 
     /// The leader of this epoch cannot have them. The next fetch follows after a pause.

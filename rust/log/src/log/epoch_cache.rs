@@ -102,14 +102,6 @@ impl EpochCache {
         changed
     }
 
-    /// Forgets epochs later than `epoch`. Returns whether the cache changed.
-    pub fn truncate_after(&mut self, epoch: LeaderEpoch) -> bool {
-        let kept = self.entries.partition_point(|entry| entry.epoch <= epoch);
-        let changed = kept < self.entries.len();
-        self.entries.truncate(kept);
-        changed
-    }
-
     /// Forgets epochs that begin at or past the log end. Returns whether the cache changed.
     pub fn truncate_from_end(&mut self, log_end_offset: i64) -> bool {
         let kept = self.entries.partition_point(|entry| entry.start_offset < log_end_offset);

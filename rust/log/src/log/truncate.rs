@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::{BatchHeader, LeaderEpoch};
+use pykafka_record::BatchHeader;
 
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
@@ -45,13 +45,6 @@ impl Log {
         // Also where no record goes: an epoch may begin at the log end without any.
         let offset = offset.min(state.log_end_offset);
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
-    }
-
-    /// Forgets the epochs later than `epoch`. Their records stay, as of the epoch before them.
-    pub fn forget_epochs_after(&self, epoch: LeaderEpoch) -> Result<(), StorageError> {
-        let mut state = self.write();
-        state.check_writable()?;
-        if state.epochs.truncate_after(epoch) { state.store_epochs(&self.shared) } else { Ok(()) }
     }
 
     /// Checks that `offset` is between 0 and the log end. Only replicas may pass their own end.
