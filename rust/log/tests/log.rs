@@ -1031,12 +1031,15 @@ fn epochs_trimmed_before_the_checkpoint_of_the_log_start_are_restored() {
     }
 }
 
-/// Puts an epoch into the header of a batch of the first segment; no CRC covers it.
-fn set_epoch(bench: &Bench, batch: usize, epoch: i32) {
-    let path = bench.dir.join(format!("{:020}.log", 0));
-    let bytes = bench.disk.read(&path).unwrap();
-    let position: usize = common::all(&bytes)[..batch].iter().map(|one| one.bytes().len()).sum();
-    let file = bench.disk.open(&path, OpenMode::Write).unwrap();
+/// Puts an epoch into the header of a batch; no CRC covers it.
+fn set_epoch(bench: &Bench, number: usize, epoch: i32) {
+    let logs = bench.files().into_iter().filter(|(name, _)| name.ends_with(".log"));
+    let positions = logs.flat_map(|(name, bytes)| {
+        let sizes = common::all(&bytes).iter().map(|one| one.bytes().len()).collect::<Vec<_>>();
+        (0..sizes.len()).map(move |batch| (name.clone(), sizes[..batch].iter().sum::<usize>()))
+    });
+    let (name, position) = positions.collect::<Vec<_>>().swap_remove(number);
+    let file = bench.disk.open(&bench.dir.join(name), OpenMode::Write).unwrap();
     file.write_at(&epoch.to_be_bytes(), position as u64 + 12).unwrap();
 }
 
@@ -1050,6 +1053,57 @@ fn epochs_of_a_log_whose_batches_fall_or_have_none_are_believed() {
             let (after, recovery) = epochs_after(&bench, stored, Some(0));
             assert_eq!((after.as_str(), recovery), (stored, Recovery::default()), "{epoch}");
         }
+    }
+}
+
+/// An epoch is stored before its first append: one of the file and the batch is damaged.
+#[test]
+fn epoch_of_a_single_batch_does_not_change_a_file_without_it() {
+    for (batch, epoch) in [(5, 7), (5, 6), (3, 4), (2, 1), (1, 1)] {
+        let bench = with_epochs();
+        set_epoch(&bench, batch, epoch);
+        let (after, recovery) = epochs_after(&bench, EPOCHS_OF_SIX, Some(0));
+        assert_eq!((after.as_str(), recovery), (EPOCHS_OF_SIX, Recovery::default()), "{epoch}");
+    }
+}
+
+/// A file that another batch contradicts is not better than the batch.
+#[test]
+fn epoch_of_a_single_batch_is_added_to_a_file_that_is_contradicted_elsewhere() {
+    let bench = with_epochs();
+    set_epoch(&bench, 5, 7);
+    let (after, recovery) = epochs_after(&bench, "0\n2\n0 0\n2 9\n", Some(0));
+    assert_eq!(after, "0\n4\n0 0\n2 6\n5 12\n7 15\n");
+    assert_eq!(recovery.warnings.len(), 1, "{recovery:?}");
+}
+
+/// They are of epochs whose records were compacted away, or that are yet to come.
+#[test]
+fn epochs_that_no_batch_contradicts_are_kept() {
+    let bench = with_epochs();
+    let (after, _) = epochs_after(&bench, "0\n3\n0 0\n2 6\n6 18\n", Some(0));
+    assert_eq!(after, "0\n4\n0 0\n2 6\n5 12\n6 18\n");
+    let compacted = format!("{:020}.", 6);
+    for name in bench.file_names().iter().filter(|name| name.starts_with(&compacted)) {
+        bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+    }
+    let checkpointed = Checkpointed { cleaner_offset: 12, ..Checkpointed::default() };
+    let stored = "0\n3\n0 0\n2 7\n6 12\n";
+    bench.disk.write_atomically(&bench.dir.join(EPOCHS), stored.as_bytes()).unwrap();
+    let (log, _) = Log::open(LogOptions { checkpointed, ..bench.options(true) }).unwrap();
+    log.close().unwrap();
+    assert_eq!(bench.file(EPOCHS), "0\n3\n0 0\n2 7\n5 12\n".as_bytes());
+}
+
+/// A voter whose own epochs change would compare its log with others by a history it never had.
+#[test]
+fn epochs_of_the_metadata_log_are_not_corrected() {
+    let bench = Bench { dir: "/data/__cluster_metadata-0".into(), ..with_epochs() };
+    let moved = bench.disk.rename(std::path::Path::new("/data/topic-0"), &bench.dir);
+    moved.unwrap();
+    for stored in ["0\n0\n", "0\n2\n0 0\n2 6\n", "0\n2\n2 8\n9 12\n"] {
+        let (after, recovery) = epochs_after(&bench, stored, None);
+        assert_eq!((after.as_str(), recovery), (stored, Recovery::default()));
     }
 }
 

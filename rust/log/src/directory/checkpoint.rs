@@ -17,6 +17,8 @@ pub use properties::{CleanShutdown, MetaProperties, parse_topic_id, write_topic_
 /// Offsets by topic and partition.
 pub type PartitionOffsets = BTreeMap<(String, i32), i64>;
 
+/// The topic of the metadata log.
+pub(crate) const METADATA_TOPIC: &str = "__cluster_metadata";
 /// Up to which offset each log was synced; recovery begins there.
 pub const RECOVERY_POINT_FILE: &str = "recovery-point-offset-checkpoint";
 /// First offset of each log whose start lies inside a segment.

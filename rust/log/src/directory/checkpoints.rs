@@ -111,7 +111,7 @@ impl Checkpoints {
         };
         let is_log = |name: &str| {
             names::parse_partition_dir(name)
-                .is_some_and(|(topic, _)| topic != names::METADATA_TOPIC)
+                .is_some_and(|(topic, _)| topic != checkpoint::METADATA_TOPIC)
         };
         let file = checkpoint::LOG_START_OFFSET_FILE;
         if begun == FilesBegun::No && has(&|name| name == file) && has(&is_log) {
@@ -253,7 +253,7 @@ fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
 /// Whether the log start of a log is checkpointed. The metadata log begins with its first segment, as in Kafka: snapshots stand
 /// for what is missing before it.
 fn has_log_start((topic, _): &PartitionKey) -> bool {
-    topic != names::METADATA_TOPIC
+    topic != checkpoint::METADATA_TOPIC
 }
 
 /// Leaves the row of `key`, or what `safer` chooses of all others, as its only row.

@@ -2,8 +2,6 @@
 
 use crate::directory::PartitionKey;
 
-/// The topic of the metadata log.
-pub(super) const METADATA_TOPIC: &str = "__cluster_metadata";
 /// What a directory that is going away ends with.
 pub(super) const DELETE: &str = "delete";
 /// What a directory ends with that no metadata knows.

@@ -3,16 +3,21 @@
 //! Leader epochs never fall from one batch to the next. So the file is right if it names the epoch
 //! of the first and the last batch of the log, and of the batches on both sides of each start
 //! offset. Only their headers are read, and only of the newest entries. A file that contradicts one
-//! of them is made again from the headers of all batches.
+//! of them is corrected by the headers of all batches.
+//!
+//! An epoch is stored before its first append, and no CRC covers the epoch of a batch. So an epoch
+//! that only one batch names is not added to a file that nothing else contradicts.
 //!
 //! Where the epochs of the batches fall, as after a topic was made again, or where a batch has
-//! none, the file is believed: no CRC covers the epoch of a batch.
+//! none, the file is believed.
 //!
-//! A trim removes entries before the log start is checkpointed. A log without a checkpointed start,
-//! as the metadata log, is compared from the first entry on. In any other log a file that begins
-//! too late gets the missing entries.
+//! A trim removes entries before the log start is checkpointed. A log without a checkpointed start
+//! is compared from the first entry on. In any other log a file that begins too late gets the
+//! missing entries. The file of the metadata log is never corrected.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
@@ -21,7 +26,7 @@ use super::dir_view::DirView;
 use super::recovered::FoundSegment;
 use super::snapshots::position_of;
 use crate::directory::checkpoint;
-use crate::log::epoch_cache::EpochCache;
+use crate::log::epoch_cache::{EpochCache, EpochEntry};
 use crate::log::{OpenError, StorageError};
 use crate::segment::FileKind;
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
@@ -47,7 +52,7 @@ impl Look<'_> {
         }
     }
 
-    /// Makes the epochs again from all headers, if one that is looked up contradicts them.
+    /// Corrects the epochs by all headers, if one that is looked up contradicts them.
     fn correct_epochs(&mut self) -> Result<(), StorageError> {
         let Some(start) = self.compared_from() else { return Ok(()) };
         let headers = self.headers_beside_entries(start)?;
@@ -63,17 +68,18 @@ impl Look<'_> {
         for segment in &self.found.segments[first..] {
             walk_headers(&self.dir, segment, 0, |header| all.take(header))?;
         }
-        if all.grows {
-            self.found.epochs = all.epochs;
-            self.found.changes.has_new_epochs = true;
-            let name = checkpoint::LEADER_EPOCH_FILE;
-            self.warn(name, &format!("{contradiction}; rebuilt"));
-        }
+        let Some(corrected) = all.corrected(&self.found.epochs) else { return Ok(()) };
+        self.found.epochs = corrected;
+        self.found.changes.has_new_epochs = true;
+        self.warn(checkpoint::LEADER_EPOCH_FILE, &format!("{contradiction}; corrected"));
         Ok(())
     }
 
     /// The first offset whose epoch is compared; `None` if there is none.
     fn compared_from(&self) -> Option<i64> {
+        if is_metadata_log(self.dir.dir()) {
+            return None;
+        }
         let first = self.found.segments.first()?.base_offset;
         let first_entry = || Some(self.found.epochs.entries().first()?.start_offset);
         Some(self.plan.log_start_offset.or_else(first_entry)?.max(first))
@@ -120,17 +126,40 @@ impl Look<'_> {
     }
 }
 
+/// Whether a directory is that of the metadata log.
+fn is_metadata_log(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(OsStr::to_str).and_then(|name| name.rsplit_once('-'));
+    name.is_some_and(|(topic, _)| topic == checkpoint::METADATA_TOPIC)
+}
+
+/// Batches of one epoch that follow each other.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    epoch: LeaderEpoch,
+    base_offset: i64,
+    last_offset: i64,
+    batches: u64,
+}
+
+impl Run {
+    /// Whether its epoch is that of a single batch, and a file without it has another one there.
+    fn is_doubtful(&self, file: &EpochCache) -> bool {
+        let is_named = file.entries().iter().any(|entry| entry.epoch == self.epoch);
+        self.batches == 1 && !is_named && file.epoch_for_offset(self.base_offset).is_some()
+    }
+}
+
 /// The epochs of batches, as long as they do not fall.
 struct Growing {
     start: i64,
-    epochs: EpochCache,
+    runs: Vec<Run>,
     grows: bool,
 }
 
 impl Growing {
     /// Begins with the first batch that reaches `start`.
     fn from(start: i64) -> Growing {
-        Growing { start, epochs: EpochCache::default(), grows: true }
+        Growing { start, runs: Vec::new(), grows: true }
     }
 
     /// Takes the next batch; `false` if epochs fall, or one is missing.
@@ -138,14 +167,47 @@ impl Growing {
         if header.last_offset < self.start {
             return self.grows;
         }
-        let epoch = header.leader_epoch.filter(|epoch| *epoch >= LeaderEpoch::ZERO);
-        let latest = self.epochs.latest_epoch();
-        self.grows &= epoch.is_some() && epoch >= latest;
-        if let Some(epoch) = epoch.filter(|epoch| Some(*epoch) > latest) {
-            self.epochs.assign(epoch, header.base_offset.max(self.start));
+        let latest = self.runs.last_mut();
+        let least = latest.as_ref().map_or(LeaderEpoch::ZERO, |run| run.epoch);
+        let Some(epoch) = header.leader_epoch.filter(|epoch| *epoch >= least) else {
+            self.grows = false;
+            return false;
+        };
+        let last_offset = header.last_offset;
+        if let Some(run) = latest.filter(|run| run.epoch == epoch) {
+            run.last_offset = last_offset;
+            run.batches += 1;
+        } else {
+            let base_offset = header.base_offset.max(self.start);
+            self.runs.push(Run { epoch, base_offset, last_offset, batches: 1 });
         }
         self.grows
     }
+
+    /// A file with the epochs of these batches; `None` if it is right, or if they fall.
+    fn corrected(&self, file: &EpochCache) -> Option<EpochCache> {
+        let sure: Vec<Run> =
+            self.runs.iter().filter(|run| !run.is_doubtful(file)).copied().collect();
+        let is_wrong = self.grows && merged(file, &sure) != *file;
+        is_wrong.then(|| merged(file, &self.runs))
+    }
+}
+
+/// The entries of the file that no batch contradicts, and those of the epochs that it lacks.
+fn merged(file: &EpochCache, runs: &[Run]) -> EpochCache {
+    let is_contradicted = |entry: &EpochEntry| {
+        let (before, after) = runs.split_at(runs.partition_point(|run| run.epoch < entry.epoch));
+        before.last().is_some_and(|run| run.last_offset >= entry.start_offset)
+            || after.first().is_some_and(|run| run.base_offset < entry.start_offset)
+    };
+    let kept = file.entries().iter().filter(|entry| !is_contradicted(entry)).copied();
+    let mut entries: Vec<EpochEntry> = kept.collect();
+    let named: BTreeSet<LeaderEpoch> = entries.iter().map(|entry| entry.epoch).collect();
+    let lacking = runs.iter().filter(|run| !named.contains(&run.epoch));
+    entries
+        .extend(lacking.map(|run| EpochEntry { epoch: run.epoch, start_offset: run.base_offset }));
+    entries.sort_by_key(|entry| entry.epoch);
+    EpochCache::from_entries(entries)
 }
 
 /// Calls `see` for the header of each batch of a segment from `position` on, up to a bad one, while
