@@ -1107,17 +1107,39 @@ fn epochs_of_the_metadata_log_are_not_corrected() {
     }
 }
 
+fn write_epochs(log: &Log, epoch_of: fn(i32) -> i32, batches: i32) {
+    for leader_epoch in (0..batches).map(|number| LeaderEpoch::new(epoch_of(number))) {
+        let leader = AppendOptions { leader_epoch, ..LEADER };
+        log.append_as_leader(&mut batch(1, 50, NOW_MS), leader).unwrap();
+    }
+}
+
+/// As after a kill: look-ups without an index read the active segment once, not once for each.
+#[test]
+fn epochs_without_an_index_are_looked_up_in_one_walk() {
+    let bytes_read = |epoch_of: fn(i32) -> i32| {
+        let disk = WatchedDisk::default();
+        let config = LogConfig { segment_bytes: 1 << 30, ..LogConfig::default() };
+        let bench = Bench { disk: Arc::new(disk.clone()), config, ..Bench::default() };
+        let (log, _) = bench.open(true);
+        write_epochs(&log, epoch_of, 2000);
+        log.close().unwrap();
+        bench.disk.remove_file(&bench.dir.join(format!("{:020}.index", 0))).unwrap();
+        let before = disk.hook().bytes_read();
+        assert_eq!(bench.open(false).0.log_end_offset(), 2000);
+        disk.hook().bytes_read() - before
+    };
+    let (one, many) = (bytes_read(|_| 0), bytes_read(|number| number));
+    assert!(many < 2 * one, "{one}, then {many}");
+}
+
 #[test]
 fn few_of_many_epochs_are_compared_with_the_batches() {
     let bytes_read = |epoch_of: fn(i32) -> i32, batches: i32| {
         let disk = WatchedDisk::default();
         let bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
         let (log, _) = bench.open(true);
-        for number in 0..batches {
-            let leader_epoch = LeaderEpoch::new(epoch_of(number));
-            let leader = AppendOptions { leader_epoch, ..LEADER };
-            log.append_as_leader(&mut batch(1, 50, NOW_MS), leader).unwrap();
-        }
+        write_epochs(&log, epoch_of, batches);
         log.close().unwrap();
         let before = disk.hook().bytes_read();
         assert_eq!(bench.open(true).1, Recovery::default());

@@ -17,12 +17,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::path::Path;
 
 use pykafka_record::LeaderEpoch;
 
 use super::Look;
-use super::dir_view::DirView;
 use super::recovered::FoundSegment;
 use super::snapshots::position_of;
 use crate::directory::checkpoint;
@@ -66,7 +66,11 @@ impl Look<'_> {
         let mut all = Growing::from(start);
         let first = self.found.segment_of(start).unwrap_or(0);
         for segment in &self.found.segments[first..] {
-            walk_headers(&self.dir, segment, 0, |header| all.take(header))?;
+            let name = segment.name(FileKind::Log);
+            let file = self.dir.open(&name)?;
+            let mut scanner = HeaderScanner::new(&*file, 0, segment.size);
+            let walked = walk(&mut scanner, |header| all.take(header));
+            walked.map_err(self.dir.error("read", &name))?;
         }
         let Some(corrected) = all.corrected(&self.found.epochs) else { return Ok(()) };
         self.found.epochs = corrected;
@@ -93,26 +97,44 @@ impl Look<'_> {
         let sides = newest.flat_map(|offset| [offset - 1, offset]).filter(|offset| *offset > start);
         let offsets: BTreeSet<i64> = sides.chain([start, i64::MAX]).collect();
         let mut headers = Vec::new();
-        for offset in offsets {
-            let header = self.last_header(offset)?;
-            headers.extend(header.filter(|header| header.last_offset >= start));
+        let mut segments = self.found.segments.iter().filter(|segment| segment.size > 0).peekable();
+        while let Some(segment) = segments.next() {
+            let end = segments.peek().map_or(Unbounded, |next| Excluded(next.base_offset));
+            let within = offsets.range((Included(segment.base_offset), end));
+            headers.extend(self.last_headers(segment, within)?);
         }
+        headers.retain(|header| header.last_offset >= start);
         Ok(headers)
     }
 
-    /// The last batch that begins at or before `offset`, of the segment that may hold it.
-    fn last_header(&self, offset: i64) -> Result<Option<Header>, StorageError> {
-        let mut segments = self.found.segments.iter().rev();
-        let holds = |segment: &&FoundSegment| segment.size > 0 && segment.base_offset <= offset;
-        let Some(segment) = segments.find(holds) else { return Ok(None) };
-        let position = position_of(&self.dir, segment.base_offset, offset)?;
-        let mut last = None;
-        walk_headers(&self.dir, segment, position, |header| {
-            let is_before = header.base_offset <= offset;
-            last = if is_before { Some(*header) } else { last };
-            is_before
-        })?;
-        Ok(last)
+    /// The last batch of a segment that begins at or before each of `offsets`, which grow. One walk
+    /// finds them all: without an index it begins with the segment.
+    fn last_headers<'b>(
+        &self,
+        segment: &FoundSegment,
+        offsets: impl Iterator<Item = &'b i64>,
+    ) -> Result<Vec<Header>, StorageError> {
+        let name = segment.name(FileKind::Log);
+        let mut offsets = offsets.peekable();
+        if offsets.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        let file = self.dir.open(&name)?;
+        let mut scanner = HeaderScanner::new(&*file, 0, segment.size);
+        let (mut last, mut headers) = (None, Vec::new());
+        for offset in offsets {
+            let position = position_of(&self.dir, segment.base_offset, *offset)?;
+            scanner.seek(position.max(scanner.position()));
+            let walked = walk(&mut scanner, |header| {
+                let is_before = header.base_offset <= *offset;
+                last = if is_before { Some(*header) } else { last };
+                is_before
+            });
+            walked.map_err(self.dir.error("read", &name))?;
+            headers.extend(last);
+        }
+        headers.dedup();
+        Ok(headers)
     }
 
     /// Describes a batch for which the file has another epoch.
@@ -210,22 +232,21 @@ fn merged(file: &EpochCache, runs: &[Run]) -> EpochCache {
     EpochCache::from_entries(entries)
 }
 
-/// Calls `see` for the header of each batch of a segment from `position` on, up to a bad one, while
-/// it returns `true`.
-fn walk_headers(
-    dir: &DirView<'_>,
-    segment: &FoundSegment,
-    position: u64,
+/// Calls `see` for the header of each batch up to a bad one, while it returns `true`. The next walk
+/// begins with the header for which it did not.
+fn walk(
+    headers: &mut HeaderScanner<'_>,
     mut see: impl FnMut(&Header) -> bool,
-) -> Result<(), StorageError> {
-    let name = segment.name(FileKind::Log);
-    let file = dir.open(&name)?;
-    let mut headers = HeaderScanner::new(&*file, position, segment.size);
+) -> std::io::Result<()> {
     loop {
+        let position = headers.position();
         match headers.next() {
             Ok(Some(header)) if see(&header) => {}
-            Ok(_) | Err(ScanError::Bad(_)) => return Ok(()),
-            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
+            Ok(_) | Err(ScanError::Bad(_)) => {
+                headers.seek(position);
+                return Ok(());
+            }
+            Err(ScanError::Io(error)) => return Err(error),
         }
     }
 }
