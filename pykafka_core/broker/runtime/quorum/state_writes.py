@@ -1,0 +1,82 @@
+"""Writes of quorum-state, on a separate thread.
+
+A node whose disk hangs has to send heartbeats and to hand its leaderships over, so its control
+thread does not wait for that disk. Until a write has ended, the replica holds back all that
+depends on it (`pykafka_core.quorum.turn`).
+"""
+
+from collections.abc import Callable
+
+from pykafka_core._core import Core
+from pykafka_core.broker import native
+from pykafka_core.broker.guarded_log import never_raise_here
+from pykafka_core.quorum.values import ElectionState
+
+Write = Callable[[ElectionState, tuple[int, ...]], object]
+
+
+class StateWrites:
+    """The writes, one after another. Belongs to the control thread.
+
+    Args:
+        core: Its control thread is woken after each write.
+        write: Writes and syncs a state, with the node ids of static voters.
+        persisted: Called for each state, in order, once it or a later one is on disk.
+    """
+
+    def __init__(self, core: Core, write: Write, persisted: Callable[[], object]) -> None:
+        self._core = core
+        self._write = write
+        self._persisted = persisted
+        self._waiting: list[tuple[ElectionState, tuple[int, ...]]] = []
+        self._thread: native.Thread | None = None
+        self._count = 0
+        """Number of states that the running write stands for."""
+        self._is_over = False
+        self._error: BaseException | None = None
+
+    def add(self, state: ElectionState, static_voters: tuple[int, ...]) -> None:
+        """Take a state for the next write, which follows the ones before it."""
+        self._waiting.append((state, static_voters))
+
+    def begin(self) -> None:
+        """Write the states that wait, unless a write is running: only the last one."""
+        if self._thread is not None or not self._waiting:
+            return
+        last, self._count = self._waiting[-1], len(self._waiting)
+        self._waiting.clear()
+        thread = native.Thread(
+            target=self._run, args=last, name="pykafka-core-quorum-state", daemon=True
+        )
+        thread.start()
+        self._thread = thread
+
+    def advance(self) -> None:
+        """Handle the end of a write. The states that came during it are written together.
+
+        Raises:
+            BaseException: The write failed; the node must end.
+        """
+        if not self._is_over:
+            return
+        if self._error is not None:
+            raise self._error
+        self._thread, self._is_over, count = None, False, self._count
+        self.begin()
+        for _ in range(count):
+            self._persisted()
+
+    def finish(self) -> None:
+        """Wait for the running write; no other begins."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, state: ElectionState, static_voters: tuple[int, ...]) -> None:
+        """On the thread of one write."""
+        never_raise_here()
+        try:
+            self._write(state, static_voters)
+        except BaseException as error:
+            self._error = error
+        self._is_over = True
+        self._core.wake()
