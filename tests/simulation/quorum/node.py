@@ -45,11 +45,6 @@ class Node:
         self.rate = 1.0
         self.clock_ms = 0
         self.paused_until_ms = 0
-        self.hangs_until_ms = 0
-        """Nothing is synced before."""
-        self.slow_until_ms = 0
-        self.slow_ms = 0
-        """Additional duration of each sync until then."""
         self.waits_for_wake: list[Callable[[], None]] = []
         """Events that arrived while it was paused."""
         self.tick_ms: int | None = None

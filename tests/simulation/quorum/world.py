@@ -188,7 +188,7 @@ class World:
             own=Voter(node.key),
         )
         self.invariants.started(node, node.replica)
-        self.invariants.stepped(node, node.replica, None, outputs, node.replica.now_ms)
+        self.invariants.stepped(node, node.replica, None, outputs)
         self._carry_out(node, outputs)
 
     def later(self, node: Node, delay_ms: int, event: Callable[[int], ReplicaEvent | None]) -> None:
@@ -231,9 +231,8 @@ class World:
         return wake
 
     def handle(self, node: Node, event: ReplicaEvent) -> None:
-        assert node.replica is not None
-        now_ms = node.now_ms(self.now_ms)
-        before = node.replica.at(now_ms)
+        before = node.replica
+        assert before is not None
         node.replica, outputs = before.handle(event)
         replica = node.replica
         step = (
@@ -243,7 +242,7 @@ class World:
         self.digest = zlib.crc32(step.encode(), self.digest)
         if isinstance(event, Request) and isinstance(event.body, Fetch | FetchSnapshot):
             self.invariants.fetched(node, event.body, event.now_ms)
-        self.invariants.stepped(node, before, event, outputs, now_ms)
+        self.invariants.stepped(node, before, event, outputs)
         self._carry_out(node, outputs)
 
     def _carry_out(self, node: Node, outputs: list[ReplicaOutput]) -> None:
@@ -257,7 +256,7 @@ class World:
         match output:
             case Persist(state):
                 node.disk.states.append(state)
-                self.later(node, self._sync_ms(node), lambda _: self._persisted(node))
+                self.later(node, self._sync_ms(), lambda _: self._persisted(node))
             case Append(leader_epoch, values):
                 data = b"".join(values)
                 change = change_of(output.records)
@@ -295,10 +294,8 @@ class World:
 
     # Disks.
 
-    def _sync_ms(self, node: Node) -> int:
-        hangs_ms = max(0, node.hangs_until_ms - self.now_ms)
-        slow_ms = node.slow_ms if self.now_ms < node.slow_until_ms else 0
-        return hangs_ms + slow_ms + self.random.randint(0, self.faults.sync_ms_max)
+    def _sync_ms(self) -> int:
+        return self.random.randint(0, self.faults.sync_ms_max)
 
     def _persisted(self, node: Node) -> ReplicaEvent:
         node.disk.sync_state()
@@ -309,12 +306,12 @@ class World:
             self.invariants.appended(node, command)
         node.disk.write(command)
         if len(node.disk.writes) == 1:
-            self.later(node, self._sync_ms(node), lambda _: self._written(node))
+            self.later(node, self._sync_ms(), lambda _: self._written(node))
 
     def _written(self, node: Node) -> ReplicaEvent:
         command = node.disk.sync_log()
         if node.disk.writes:
-            self.later(node, self._sync_ms(node), lambda _: self._written(node))
+            self.later(node, self._sync_ms(), lambda _: self._written(node))
         if isinstance(command, Truncate):
             return Truncated()
         return Appended(0, command.batches[0].base_offset)
@@ -336,7 +333,7 @@ class World:
                 return SnapshotInstalled(None)
             self.invariants.installed(node, snapshot_id, content)
             node.disk.take(snapshot_id, content, self.invariants.voter_set_at(snapshot_id.offset))
-            self.later(node, self._sync_ms(node), replace)
+            self.later(node, self._sync_ms(), replace)
             return None
 
         def replace(_: int) -> ReplicaEvent:
@@ -344,7 +341,7 @@ class World:
             return SnapshotInstalled(snapshot_id, node.disk.snapshot_voters[snapshot_id])
 
         if node.disk.parts:
-            self.later(node, self._sync_ms(node), name)
+            self.later(node, self._sync_ms(), name)
 
     def _part(self, node: Node, asked: FetchSnapshot, answer: SnapshotAnswer) -> SnapshotAnswer:
         """Return the part of a snapshot in a response."""
@@ -416,9 +413,7 @@ class World:
         self.handle(node, Request(node.now_ms(self.now_ms), number, asked.body))
 
         def check() -> None:
-            slow_until_ms = node.slow_until_ms + 2 * node.slow_ms
-            waits_until_ms = max(node.paused_until_ms, node.hangs_until_ms, slow_until_ms)
-            if self.now_ms < waits_until_ms + ANSWER_MS:
+            if self.now_ms < node.paused_until_ms + ANSWER_MS:
                 self.at(ANSWER_MS, check)
             elif node.life == life and node.replica is not None and node.open.get(number) is asked:
                 raise Violation(f"OneAnswer: {node.key} owes an answer to {asked.body}")
@@ -487,7 +482,6 @@ class World:
         self._end_at_healing = self.invariants.committed_end
         for node in self.nodes:
             node.paused_until_ms = min(node.paused_until_ms, self.now_ms)
-            node.hangs_until_ms = node.slow_until_ms = self.now_ms
             self.at(0, self._waker(node))
             self.at(0, self.starter(node))
 
