@@ -47,9 +47,8 @@ def partitions(
 
     Returns:
         An int32 for each key, 0 <= partition < num_partitions; null for a null key, for which the
-        producer selects a
-        partition. The empty key is hashed, although librdkafka's default, ``consistent_random``,
-        treats it like null.
+        producer selects a partition. The empty key is hashed, although librdkafka's default,
+        ``consistent_random``, treats it like null.
 
     Raises:
         ValueError: The partitioner or number of partitions is invalid; or an array is inconsistent.

@@ -287,12 +287,9 @@ def _catch_signals() -> tuple[int, int]:
     The first can be read when a signal has come; other reasons to stop write to the second.
 
     An event of `threading` does not work. Python runs handlers in the main thread, which only wakes
-    up
-    for signals that it received itself. A handler that runs while the thread goes to sleep would
-    wait
-    for the event's lock, which the same thread holds. The wake-up descriptor works for a signal
-    that any
-    thread receives.
+    up for signals that it received itself. A handler that runs while the thread goes to sleep would
+    wait for the event's lock, which the same thread holds. The wake-up descriptor works for a
+    signal that any thread receives.
     """
     signalled, wake_up = os.pipe()
     os.set_blocking(wake_up, False)

@@ -2,10 +2,8 @@
 
 Each member reads, writes and commits in transactions. One is killed in the middle of its
 transaction: its records are in the log, but consumers with read_committed never return them.
-Another
-process replaces it under the same name, which aborts the transaction. When the session of the
-killed
-member expires, the other members read its partitions from the last commit.
+Another process replaces it under the same name, which aborts the transaction. When the session of
+the killed member expires, the other members read its partitions from the last commit.
 """
 
 import json

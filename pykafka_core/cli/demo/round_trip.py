@@ -2,8 +2,7 @@
 
 Every flight becomes a record with its carrier as key. The records that are read back are compared
 with the source one by one: their number, the sum of their distances, and the order of each
-carrier's
-flights.
+carrier's flights.
 """
 
 import json
