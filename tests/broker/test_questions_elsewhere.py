@@ -158,9 +158,9 @@ def send_offsets(broker: SimulatedBroker) -> int:
 
 
 @pytest.mark.parametrize(
-    ("code", "told"), [(0, 0), (13, 14), (3, 15), (16, 16), (90, 47), (120, 120)]
+    ("code", "reported"), [(0, 0), (13, 14), (3, 15), (16, 16), (90, 47), (120, 120)]
 )
-def test_offsets_are_committed_if_the_other_coordinator_agrees(code: int, told: int) -> None:
+def test_offsets_are_committed_if_the_other_coordinator_agrees(code: int, reported: int) -> None:
     broker = broker_without_transactions()
     request = send_offsets(broker)
     _, asked = sent(broker)
@@ -168,7 +168,7 @@ def test_offsets_are_committed_if_the_other_coordinator_agrees(code: int, told: 
     answer(broker, code)
     response = broker.answer(request)
     assert isinstance(response, TxnOffsetCommitResponse)
-    assert [row.error_code for row in response.topics[0].partitions] == [told]
+    assert [row.error_code for row in response.topics[0].partitions] == [reported]
 
 
 def test_offset_commit_does_not_wait_for_an_unreachable_coordinator() -> None:

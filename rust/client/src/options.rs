@@ -3,23 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a client behaves.
+/// Settings of a [`crate::Client`]; in parentheses, Kafka's name.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// What peers see of it in their logs and metrics.
+    /// Sent in each request header (`client.id`).
     pub client_id: Arc<str>,
-    /// For a connection, and again for the peer's versions (`socket.connection.setup.timeout.ms`).
+    /// Limit for opening a connection, and again for the peer's versions
+    /// (`socket.connection.setup.timeout.ms`).
     pub setup_timeout: Duration,
-    /// After the first failure (`reconnect.backoff.ms`).
+    /// Pause after the first failure (`reconnect.backoff.ms`).
     pub backoff_first: Duration,
-    /// After many (`reconnect.backoff.max.ms`).
+    /// Pause after many failures (`reconnect.backoff.max.ms`).
     pub backoff_max: Duration,
-    /// Of a connection without requests (`connections.max.idle.ms`).
+    /// Limit of a connection without requests (`connections.max.idle.ms`).
     pub idle_max: Duration,
-    /// Larger answers end their connection.
+    /// Maximum size of a response; a larger one ends its connection.
     pub answer_bytes_max: usize,
-    /// Requests that are open at a time; further ones are refused.
+    /// Maximum number of open requests; further ones fail with [`crate::SendError::Full`].
     pub open_max: usize,
-    /// Where jitter is drawn from.
+    /// Seed of the jitter of pauses.
     pub seed: u64,
 }

@@ -18,11 +18,11 @@ pub(crate) struct Links {
 }
 
 impl Table {
-    /// Takes a destination off that has nothing to do; false if something came.
+    /// Removes a destination without requests; false if a request has arrived.
     pub(crate) fn retire(&self, to: &Destination, requests: &UnboundedReceiver<Pending>) -> bool {
         let mut links = self.0.lock();
         let is_done = requests.is_empty();
-        // One that was taken off already, by `disconnect`, leaves its successor there.
+        // After `disconnect` the entry may be that of a successor, which stays.
         if is_done && !requests.is_closed() {
             links.senders.remove(to);
         }

@@ -10,6 +10,7 @@
 //! [`Columns`] copies each byte once. In [`ColumnViews`], keys and values point into the buffer of
 //! the batches, so the arrays keep that buffer alive; compressed batches are copied. Neither checks
 //! CRCs: the caller must do that first.
+
 mod binary;
 mod copied;
 mod error;

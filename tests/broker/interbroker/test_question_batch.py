@@ -64,10 +64,10 @@ def test_transaction_missing_from_the_reply_is_retried() -> None:
     ]
 
 
-@pytest.mark.parametrize(("code", "told"), [(31, 48), (15, 15)])
-def test_error_of_a_reply_applies_to_all_transactions(code: int, told: int) -> None:
+@pytest.mark.parametrize(("code", "reported"), [(31, 48), (15, 15)])
+def test_error_of_a_reply_applies_to_all_transactions(code: int, reported: int) -> None:
     refused = Answer(0, AddPartitionsToTxnResponse(error_code=code))
-    assert list(results_of(BOTH, refused)) == [Coordinated(told)] * 2
+    assert list(results_of(BOTH, refused)) == [Coordinated(reported)] * 2
 
 
 def test_missing_reply_is_retriable() -> None:
