@@ -1,7 +1,8 @@
-"""The control loop: one daemon thread that pulls events from the core and never polls.
+"""The control loop: one daemon thread that takes events from the core and never polls.
 
-It sleeps inside ``core.wait`` with the GIL released until something happened or the next timer is due.
-A machine that fails ends the thread: it catches itself what may be survived (`faults`).
+It sleeps in ``core.wait`` with the GIL released, until an event arrives or the next timer is due.
+An exception of the machine ends the thread: the machine catches those that the broker can survive
+(`faults`).
 """
 
 import logging
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _EVENTS_MAX = 256
 _TAKING_NS = 5_000_000
-"""How long events are read in one turn."""
+"""Maximum time for reading events in one turn."""
 _PAUSE_NS = 1_000_000
 _PAUSE_CHECK_S = 0.1
 
@@ -32,34 +33,37 @@ _log = GuardedLogger(__name__)
 
 
 class Machine(Protocol):
-    """What the loop drives: the controller. What it raises ends the loop."""
+    """The object that the loop drives: the dispatcher. Its exceptions end the loop."""
 
     def take(self, event: "_core.Event") -> None:
-        """Take in one event."""
+        """Handle one event."""
 
     def take_late(self, event: "_core.Event") -> None:
-        """Report the faults of one event that a stop left in the queue."""
+        """Report the faults in an event that was left in the queue by a stop."""
 
     def ask(self, asked: Asked) -> None:
-        """Take in one request of this process."""
+        """Accept a request of this process."""
 
     def advance(self) -> bool:
-        """Carry on with what was taken in, for a bounded time; whether something is left that needs no event."""
+        """Work on pending requests for a bounded time; return whether there is more work that needs
+        no event.
+        """
 
     def fail_all(self, error_code: int) -> None:
-        """Answer everything that waits with an error."""
+        """Complete all pending requests with an error."""
 
 
 class ControlLoop:
     """Runs a machine on its own thread.
 
     Args:
-        core: Where events come from.
+        core: Provides the events.
         machine: Belongs to the loop's thread from `start` on.
         timers: Run on the loop's thread.
-        name: Of the thread.
-        on_failure: Called one after the other on the loop's thread when the machine failed, with what it raised,
-            once nobody waits for an answer any more; each whatever those before it raise.
+        name: Name of the thread.
+        on_failure: Called in order on the loop's thread after a failure of the machine, with its
+            exception, once all pending requests have failed. Each is called even if an earlier
+            one raised an exception.
     """
 
     def __init__(
@@ -82,19 +86,20 @@ class ControlLoop:
         self._ended = False
         self._is_busy = False
         self.failure: BaseException | None = None
-        """Why the thread ended by itself; None as long as it is healthy, and after `stop`."""
+        """The exception that ended the thread; None while it is healthy, and after `stop`."""
         self.waits = WaitStatistics()
         self._thread = native.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin; once."""
+        """Start the thread. Call this once."""
         self._thread.start()
 
     def submit(self, asked: Asked) -> None:
-        """Hand over a request of this process, from any thread but the loop's, which cannot wait for itself.
+        """Hand over a request of this process, from any thread except the loop's.
 
         Raises:
-            RuntimeError: From the loop's own thread, as by a handler of `logging`.
+            RuntimeError: Called on the loop's thread, for example by a handler of `logging`; that
+                thread cannot wait for itself.
         """
         if self.is_current:
             raise RuntimeError("the broker's control thread cannot wait for its own answer")
@@ -104,7 +109,9 @@ class ControlLoop:
             self._abandon_asked()
 
     def stop(self) -> None:
-        """Finish the request at hand, fail what waits, end the thread, also one that pauses. Idempotent."""
+        """Finish the current request, fail all pending requests, and end the thread, even if it is
+        paused. Idempotent.
+        """
         self._stopping = True
         self._goes_on.set()
         self._core.wake()
@@ -113,14 +120,14 @@ class ControlLoop:
         self._drain()
 
     def pause(self) -> None:
-        """Have the thread do nothing from the end of its turn on, which is waited for, until `resume`."""
+        """Pause the thread until `resume`; returns at the end of the thread's current turn."""
         self._goes_on.clear()
         self._core.wake()
         while not self._paused.wait(_PAUSE_CHECK_S) and self._thread.is_alive():
             pass
 
     def resume(self) -> None:
-        """Go on, with all that happened meanwhile."""
+        """Continue, with the events that have arrived during the pause."""
         self._goes_on.set()
 
     @property
@@ -130,7 +137,8 @@ class ControlLoop:
 
     def _run(self) -> None:
         never_raise_here()
-        # Innermost first, and each whatever the one before raised: nothing keeps a failed broker from its end.
+        # Each step runs even if the previous one raised an exception, so a failed broker always
+        # ends. An `ExitStack` calls the steps in reverse order.
         with ExitStack() as end:
             for step in reversed(self._on_failure):
                 end.callback(self._after_failure, step)
@@ -167,8 +175,11 @@ class ControlLoop:
             _log.error("what was to follow the failure failed as well", error=fault)
 
     def turn(self) -> None:
-        """One batch of events, then the timers that are due. A stop is looked at between any two."""
-        # A timer may be due by the clock and not at the horizon, which a request that waits for room holds back.
+        """Handle one batch of events, then the timers that are due; check for a stop between any
+        two.
+        """
+        # A timer may be due by the clock but not at the horizon, which stays before the arrival of
+        # a request that waits for memory.
         soonest_ns = self._core.now_ns() + _PAUSE_NS
         deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         if not self._take_events(deadline_ns):
@@ -177,7 +188,8 @@ class ControlLoop:
             self._machine.ask(self._asked.popleft())
         self._is_busy = self._machine.advance()
         if self._timers.run(self._core.horizon_ns(), lambda: self._stopping):
-            # What they left to the machine must not wait for an event: there may be none for a long time.
+            # Work that the timers gave to the machine must not wait for an event: the next one may
+            # arrive much later.
             self._is_busy = self._machine.advance() or self._is_busy
 
     def _take_events(self, deadline_ns: int) -> bool:
@@ -209,7 +221,11 @@ class ControlLoop:
             self._abandon_asked()
 
     def _abandon_asked(self) -> None:
-        """By the thread that ends, or by one that was late: between them nothing is left."""
+        """Fail the requests in the queue.
+
+        The loop's thread calls this at its end, and so does a thread that submits a request after
+        that; so no request is left.
+        """
         while True:
             try:
                 asked = self._asked.popleft()

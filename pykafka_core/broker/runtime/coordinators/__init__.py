@@ -1,1 +1,1 @@
-"""Shards of the coordinators, and what they ask of other nodes."""
+"""The shards of the coordinators, and their requests to other nodes."""

@@ -1,4 +1,6 @@
-"""The coordinators on this node: the shards of groups and of transactions, and what they ask of each other."""
+"""The coordinators on this node: the shards of groups and of transactions, and the operations that
+one requests from the other.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -40,7 +42,7 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 
 
 class _Slot:
-    """A place in the answer to a request."""
+    """The part of a response that one operation provides."""
 
     __slots__ = "gathering", "place"
 
@@ -57,7 +59,7 @@ class _Slot:
 
 
 class _Inner:
-    """Another part of the runtime."""
+    """Another component of this broker, which gets the result of an operation."""
 
     __slots__ = ("settle",)
     lane = NO_LANE
@@ -67,20 +69,20 @@ class _Inner:
 
 
 class Coordinators:
-    """Runs operations on shards. Belongs to the control thread.
+    """Runs operations on shards. Used only by the control thread.
 
     Args:
         core: Has the logs.
         node_id: This node.
-        completions: Where appends are waited for.
-        requests: Where requests end that wait for operations.
-        timers: Run what is due in the shards.
-        unread: Has the arrivals of requests that no shard has run.
-        faults: Takes note of what fails alone.
-        publisher: Has the committed image, which says what this node leads.
-        make_group_shard: Makes an empty machine.
-        make_transaction_shard: Likewise.
-        replicas: Where a shard that cannot be loaded is recorded.
+        completions: Pending appends.
+        requests: The table of open requests.
+        timers: Run the deadlines of the shards.
+        unread: Has the arrival times of requests that no shard has run yet.
+        faults: Records faults of single items.
+        publisher: Has the committed image with the partitions that this node leads.
+        make_group_shard: Creates an empty state machine for groups.
+        make_transaction_shard: Creates an empty state machine for transactions.
+        replicas: Records the shards that cannot be loaded.
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class Coordinators:
         )
 
     def begin(self, asked: Asked, outcome: Coordinate, answer: Answer) -> Slices[None]:
-        """Run a request's operations; ``answer`` gets its reply when all are answered."""
+        """Run a request's operations; ``answer`` gets its response when all have results."""
         gathering = Gathering(asked, len(outcome.operations), outcome.reply, answer)
         now_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
@@ -166,11 +168,13 @@ class Coordinators:
             self._requests.when_over(asked, gathering.drop)
 
     def run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
-        """Run an operation of the runtime's own; ``settle`` gets what came of it, once, unless the broker stops."""
+        """Run an operation that no request needs; ``settle`` gets its result once, unless the
+        broker stops.
+        """
         self._submit(operation, _Inner(settle), self._core.now_ns())
 
     def verify(self, event: VerifyTransaction) -> None:
-        """A produce request begins to write in a transaction."""
+        """Verify the partitions to which a produce request writes in a transaction."""
         self._verification.begin(event)
 
     @property
@@ -185,7 +189,9 @@ class Coordinators:
         )
 
     def advance(self, deadline_ns: int) -> None:
-        """Write markers, ask other nodes, replay what was read, append what operations left, tell what is committed."""
+        """Write markers, send requests to other nodes, replay the records that were read, append
+        the records of operations, and deliver committed results.
+        """
         self._markers.advance()
         self._questions.advance()
         self._transactions.advance(deadline_ns)
@@ -193,7 +199,7 @@ class Coordinators:
         self._settling.advance(deadline_ns)
 
     def drop_all(self) -> None:
-        """The broker stops: whoever waited has been told."""
+        """Drop all operations when the broker stops; all requests already have responses."""
         self._groups.drop_all()
         self._transactions.drop_all()
         self._markers.drop_all()
@@ -201,15 +207,15 @@ class Coordinators:
         self._settling.drop_all()
 
     def answered(self, waiter: Waiter, answer: object) -> None:
-        """A shard's answer to one of those that are made here."""
+        """Deliver the result of an operation; every waiter was created here."""
         self._settle(waiter, Coordinated(0, answer))
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
-        """Likewise."""
+        """Deliver the error of an operation."""
         self._settle(waiter, Coordinated(error_code))
 
     def committed(self, place: ShardPlace, effect: object) -> None:
-        """A shard wants something to be done."""
+        """Execute a committed effect of a shard."""
         assert isinstance(effect, WriteMarkers), "the only effect there is"
         self._markers.begin(place, effect)
 

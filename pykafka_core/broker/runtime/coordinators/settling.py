@@ -1,4 +1,6 @@
-"""Answers of shards on their way to those who wait: a rebalance may answer all members of a group at once."""
+"""Delivers results of shards in slices: a rebalance may complete the requests of all members of a
+group at once.
+"""
 
 from collections.abc import Hashable
 from typing import Protocol
@@ -8,22 +10,25 @@ from pykafka_core.broker.runtime.requests.lanes import Lane, Lanes
 from pykafka_core.handlers.outcome import Coordinated
 
 AT_ONCE = 256
-"""Results of one turn that are told without delay: as many as a batch of events."""
+"""Number of results that are delivered immediately in one turn: as many as a batch of events
+has."""
 
 
 class Waits(Hashable, Protocol):
-    """Who gets the result of one operation."""
+    """The receiver of the result of one operation."""
 
     @property
     def lane(self) -> Lane:
-        """The one of the request."""
+        """The lane of the request."""
 
     def settle(self, result: Coordinated) -> None:
-        """Take in the result, once."""
+        """Accept the result. Called once."""
 
 
 class Settling:
-    """Delivers results: the first of a turn at once, the others from their lanes in later turns."""
+    """Delivers the first results of a turn at once, and the others from their lanes in later
+    turns.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -32,11 +37,11 @@ class Settling:
 
     @property
     def is_busy(self) -> bool:
-        """Whether some are left to be told."""
+        """Whether results wait for their delivery."""
         return bool(self._left.arrived)
 
     def settle(self, waits: Waits, result: Coordinated) -> None:
-        """Tell a result, now or in a later turn. It is committed: nothing takes it back."""
+        """Deliver a result, now or in a later turn. It is committed, so it never changes."""
         if self._left.arrived or self._told >= AT_ONCE:
             self._left.push(waits.lane, waits, (waits, result))
         else:
@@ -44,7 +49,9 @@ class Settling:
             waits.settle(result)
 
     def advance(self, deadline_ns: int) -> None:
-        """A turn is over: tell what is left, at least one of them, and up to `AT_ONCE` until the deadline."""
+        """End a turn: deliver waiting results until the deadline, at least one and at most
+        `AT_ONCE`.
+        """
         self._told = 0
         for _ in range(AT_ONCE):
             if not self._left.arrived:
@@ -55,5 +62,5 @@ class Settling:
                 return
 
     def drop_all(self) -> None:
-        """The broker stops: whoever waited has been told."""
+        """Drop all results when the broker stops; all requests already have responses."""
         self._left.clear()

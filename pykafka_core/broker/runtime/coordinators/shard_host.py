@@ -1,18 +1,23 @@
-"""One shard's life on the broker: loaded, used, and dropped when its partition cannot take its records.
+"""The life cycle of one shard: it is loaded, used, and dropped when an append to its partition
+fails.
 
-Theory of operation. Operations run at once, one after the other, and what they come to joins a batch: its records and
-the answers that wait for them. One batch is in flight; the others gather behind it, so a slow disk makes batches
-larger, not slower. An answer leaves when the batch that it joined is committed, also one that only read: it may have
-seen what is not committed yet. Without anything in flight an answer leaves at once.
+Theory of operation. Operations run immediately, one after the other. The records and responses of
+an operation join a batch. One batch is in flight; the next ones grow until it is committed, so with
+a slow disk batches become larger, not more numerous. A response is sent when its batch is
+committed. This includes responses of operations that only read, because they may have read
+uncommitted state. While no batch is in flight, a response without records is sent at once.
 
-Operations wait in the queue while the shard is loaded, and while `UNCOMMITTED_BYTES_MAX` or
-`UNCOMMITTED_ANSWERS_MAX` wait for the disk: their connections are mute meanwhile.
+Operations are queued while the shard is loaded, and while more than `UNCOMMITTED_BYTES_MAX` bytes
+or `UNCOMMITTED_ANSWERS_MAX` responses wait for the disk. No further requests are read from their
+connections until then.
 
-A shard is loaded up to the log end and used once all of that is committed: what the leader before wrote last may be
-lost with this node, and no marker or answer may follow from it (contract/replication.md#T1).
+A shard is loaded up to the log end, and is used once all of that is committed: the last records of
+the previous leader may be lost if this node fails, so no marker or response may depend on them
+before (contract/replication.md#T1).
 
-When an append fails, whoever waits is refused, the machine is dropped, and the partition is loaded again: what was not
-committed is forgotten as a whole. If that fails again and again, loads are ever further apart (`Reloads`).
+After a failed append, all pending operations fail, the state machine is dropped with all its
+uncommitted changes, and the partition is loaded again. After repeated failures, the delay before
+the next load grows (`Reloads`).
 """
 
 from collections import deque
@@ -55,27 +60,30 @@ S = TypeVar("S", bound=Shard)
 UNCOMMITTED_BYTES_MAX = 4 * 1024 * 1024
 UNCOMMITTED_ANSWERS_MAX = 2000
 LOAD_BYTES = 256 * 1024
-"""Read at once while loading."""
+"""Bytes of one read while loading."""
 LOAD_PATIENCE_NS = 500_000_000
-"""How long operations wait for a load before they are told to come again, as Kafka tells them at once."""
+"""How long operations wait for a load before they fail with COORDINATOR_LOAD_IN_PROGRESS. Kafka
+fails them immediately."""
 DUE_NS = 200_000
-"""How long deadlines are run before events are looked at again: after a start, those of all transactions may be past.
-All shards may have some."""
+"""How long one shard runs its deadlines before the next events are handled. After a start, the
+deadlines of all transactions may have passed, in every shard."""
 _BATCH_OVERHEAD = 128
-"""What a batch takes beside its records, and more."""
+"""Upper bound for the bytes of a batch in addition to its records."""
 
 _NOT_HERE = frozenset({3, 6, 74, 75, 100})
-"""Codes of an append, or a load, that say that another node, or nobody, has the partition, or an epoch is over."""
+"""Error codes of an append or a load which mean that this node no longer leads the partition, or
+not in this leader epoch."""
 _STOPS = BrokerNotAvailableError.code
 
 _OF_PRODUCER = frozenset({45, 47, 48, 52, 59, 90, 120})
-"""Codes of an append that judge the producer of a transaction; the others judge the log."""
+"""Error codes of an append that concern the producer of a transaction; all others concern the
+log."""
 
 _log = GuardedLogger(__name__)
 
 
 class ShardPlace(NamedTuple):
-    """Which partition a shard is made of, in which leader epoch."""
+    """The partition of a shard, and its leader epoch."""
 
     topic: str
     topic_id: bytes
@@ -84,7 +92,7 @@ class ShardPlace(NamedTuple):
 
     @property
     def id(self) -> PartitionId:
-        """The partition in every leader epoch."""
+        """The partition, without the leader epoch."""
         return self.topic_id, self.partition
 
     def __str__(self) -> str:
@@ -92,20 +100,22 @@ class ShardPlace(NamedTuple):
 
 
 class Answers(Protocol):
-    """Where answers of operations go."""
+    """Receives the results and effects of operations."""
 
     def answered(self, waiter: Waiter, answer: object) -> None:
-        """An answer is committed."""
+        """Deliver a committed result."""
 
     def refused(self, waiter: Waiter, error_code: int) -> None:
-        """There is no answer but an error."""
+        """Deliver an error."""
 
     def committed(self, place: "ShardPlace", effect: object) -> None:
-        """What the shard of that place wants to have done."""
+        """Execute a committed effect of the shard at that place."""
 
 
 class _Batch:
-    """What turns came to that are appended together: records of one transaction, or of none, or one marker."""
+    """Results of operations that are appended together: records of one transaction, records outside
+    of transactions, or one marker.
+    """
 
     __slots__ = "answers", "bytes_left", "effects", "in_its_name", "records", "size", "stamp"
 
@@ -114,14 +124,15 @@ class _Batch:
         self.records: list[KeyValue] = []
         self.answers: list[tuple[Waiter, object]] = []
         self.in_its_name: list[Waiter] = []
-        """Who asked for what is stamped; answers to others may have joined them."""
+        """Waiters whose operations belong to the transaction; the batch may also have answers for
+        others."""
         self.effects: list[object] = []
         self.bytes_left = bytes_max
         self.size = 0
 
     @property
     def is_written(self) -> bool:
-        """Whether there is something to append."""
+        """Whether the batch has records or a marker to append."""
         return bool(self.records) or isinstance(self.stamp, TransactionEnd)
 
     def takes(self, turn: Turn, size: int) -> bool:
@@ -148,20 +159,20 @@ class _Queued(NamedTuple, Generic[S]):
 
 
 class ShardHost(Generic[S]):
-    """Hosts one shard. Belongs to the control thread.
+    """Hosts one shard. Used only by the control thread.
 
     Args:
         place: Its partition.
-        make: Makes an empty machine.
+        make: Creates an empty state machine.
         batch_bytes_max: ``max.message.bytes`` of the partition.
-        ready: Called when there is something for `carry_on_loading` or `flush`.
+        ready: Called when `carry_on_loading` or `flush` has work.
         core: Has the log, and the clocks.
-        completions: Where appends and reads are waited for.
-        timers: Run what is due in the machine.
-        unread: Has the arrivals of requests that will be submitted.
-        faults: Takes note of an operation that fails alone.
-        answers: Where the answers go.
-        replicas: Where a failed load is recorded.
+        completions: Pending appends and reads.
+        timers: Run the deadlines of the machine.
+        unread: Has the arrival times of requests that will be submitted later.
+        faults: Records an operation that raised an unexpected exception.
+        answers: Receives results and effects.
+        replicas: Records a failed load.
     """
 
     def __init__(
@@ -192,18 +203,18 @@ class ShardHost(Generic[S]):
         self._answers = answers
         self._replicas = replicas
         self._machine: S | None = None
-        """None while it is loaded, and once that failed."""
+        """None during a load, and after a failed one."""
         self._refusal: int | None = None
-        """Why it is not used any more."""
+        """The error code of all further operations, once the shard is closed or its load failed."""
         self._queue: deque[_Queued[S]] = deque()
         self._waiters: dict[Waiter, bool] = {}
-        """Who was taken by the machine and has no answer that left."""
+        """Waiters of operations that the machine has run, until their results are delivered."""
         self._gathered: deque[_Batch] = deque()
         self._in_flight: _Batch | None = None
         self._token = 0
         self._timer: Timer | None = None
         self._patience: Timer | None = None
-        """Ends the wait of operations for a load whose records are not committed for long."""
+        """Ends the wait of operations for a load whose records are not committed soon."""
         self._replaying: Slices[None] | None = None
         self._load_began_ns = 0
         self._reloads = Reloads()
@@ -211,16 +222,16 @@ class ShardHost(Generic[S]):
 
     @property
     def machine(self) -> S | None:
-        """The machine; None while it is loaded, and once it is dropped."""
+        """The state machine; None while it is loaded, and once it is dropped."""
         return self._machine
 
     @property
     def is_loading(self) -> bool:
-        """Whether the machine comes."""
+        """Whether the shard is being loaded, or will be."""
         return self._machine is None and self._refusal is None
 
     def submit(self, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, now_ns: int) -> None:
-        """Run an operation now, or when the shard is loaded and has room."""
+        """Run an operation now, or when the shard is loaded and below its limits."""
         if self._refusal is not None:
             self._answers.refused(waiter, self._refusal)
         elif self.is_loading and self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
@@ -231,11 +242,13 @@ class ShardHost(Generic[S]):
             self._run(self._machine, run, waiter, now_ns)
 
     def limit_batches(self, bytes_max: int) -> None:
-        """``max.message.bytes`` of the partition from now on. What was gathered before may not fit any more."""
+        """Set ``max.message.bytes`` of the partition. Batches that already exist may be too large
+        after that.
+        """
         self._bytes_max = max(bytes_max - _BATCH_OVERHEAD, 0)
 
     def flush(self) -> None:
-        """Append what was gathered, unless a batch is in flight; then run queued operations."""
+        """Append the next batch, unless one is in flight; then run queued operations."""
         while self._gathered and self._in_flight is None:
             batch = self._gathered.popleft()
             if batch.is_written:
@@ -245,18 +258,20 @@ class ShardHost(Generic[S]):
         self._work_off()
 
     def carry_on_loading(self) -> Slices[None] | None:
-        """What is left to replay of the last read, in slices; to be worked on by the caller alone."""
+        """Return the replay of the last read, in slices, if it has not started; from now on it
+        belongs to the caller.
+        """
         work, self._replaying = self._replaying, None
         return work
 
     def close(self, error_code: int) -> None:
-        """The partition is led by another node, or nobody: refuse whoever waits."""
+        """Fail all operations, because this node no longer leads the partition."""
         self._refusal = error_code
         self._replicas.coordinator_closed(self.place.id)
         self._drop(error_code)
 
     def topics_deleted(self, topics: Mapping[str, bytes]) -> None:
-        """Tell the machine."""
+        """Let the machine remove its data about deleted topics."""
         if self._machine is not None:
             machine = self._machine
             self._take(lambda turn: machine.topics_deleted(topics, turn), self._core.now_ns())
@@ -280,7 +295,7 @@ class ShardHost(Generic[S]):
         except KafkaError as error:
             self._refuse(waiter, error.code)
         except SURVIVED as fault:
-            # It may have changed the machine: what is not committed is forgotten.
+            # The operation may have changed the machine, so all uncommitted changes are dropped.
             self._faults.caught(f"an operation of {self.place}", fault)
             self._fail(UnknownServerError.code)
 
@@ -292,7 +307,7 @@ class ShardHost(Generic[S]):
             self._arm()
 
     def _gather(self, turn: Turn) -> None:
-        """Its answers leave at once if they wait for nothing."""
+        """Add an operation's results to a batch; deliver them at once if nothing is pending."""
         if not turn.is_written and self._in_flight is None and not self._gathered:
             self._release(turn)
             return
@@ -311,7 +326,9 @@ class ShardHost(Generic[S]):
             self._arm()
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
-        """Behind what is in flight: the operation may have seen what is not committed."""
+        """Deliver an error after the pending batches: the operation may have read uncommitted
+        state.
+        """
         turn = Turn(0, 0, self._bytes_max)
         turn.answer(waiter, error_code)
         self._gather(turn)
@@ -380,7 +397,7 @@ class ShardHost(Generic[S]):
             self._begin_load()
 
     def _drop(self, error_code: int) -> None:
-        """Refuse all, and forget the machine."""
+        """Fail all operations, and drop the machine."""
         self._completions.cancel(self._token)
         self._end_patience()
         if self._timer is not None:
@@ -427,7 +444,7 @@ class ShardHost(Generic[S]):
             self._load_failed(f"{type(fault).__name__}: {fault}")
             return
         if self._refusal is not None:
-            return  # closed meanwhile: others have the partition
+            return  # closed during the replay: this node no longer leads the partition
         if self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
             self._refuse_queued(CoordinatorLoadInProgressError.code)
         if read.next_offset < read.log_end_offset:
@@ -468,7 +485,7 @@ class ShardHost(Generic[S]):
 
     def _load_refused(self, error_code: int) -> None:
         if error_code in _NOT_HERE or error_code == _STOPS:
-            # The image that says so follows, and closes this host.
+            # The next image no longer has this node as the leader, and closes this host.
             self.close(NotCoordinatorError.code)
         else:
             self._load_failed(error_of(error_code).name)
@@ -502,7 +519,7 @@ class ShardHost(Generic[S]):
         self._timer = self._timers.once(str(self.place), due_ns, self._on_due)
 
     def _judged_ns(self) -> int:
-        """Deadlines up to this time may run.
+        """Return the time up to which deadlines may run.
 
         A session does not expire while its heartbeat waits in the queue.
         """
@@ -511,7 +528,8 @@ class ShardHost(Generic[S]):
     def _on_due(self) -> None:
         """Run deadlines: the horizon has passed the first one.
 
-        Every earlier operation has ended, or waits in the queue, or its request is unread.
+        Every operation that arrived earlier has ended, waits in the queue, or belongs to an unread
+        request.
         """
         self._timer = None
         machine, place = self._machine, self.place
@@ -537,7 +555,7 @@ class ShardHost(Generic[S]):
 
 
 def _marker_code(answer: object) -> int:
-    """What became of a marker, if that was written."""
+    """Return the error code of a marker; 0 if the batch was not a marker."""
     return answer.codes[0] if isinstance(answer, MarkerCodes) else 0
 
 
@@ -545,7 +563,8 @@ def _replay_one(machine: Shard, record: Record) -> None:
     key = record.key
     if key is None:
         raise ValueError(f"the record at offset {record.offset} has no key")
-    # A control record's key has four bytes, version 0 and a type; no key of a coordinator is so short with kind 0.
+    # The key of a control record has four bytes: version 0 and a type. A coordinator's key of kind
+    # 0 is always longer.
     if len(key) == 4 and key.startswith(b"\0\0"):
         machine.replay_marker(record.producer_id, committed=key[3] == 1)
     else:

@@ -1,4 +1,4 @@
-"""The shards of one internal topic on this node: those of the partitions that it leads."""
+"""The shards of one internal topic on this node, one for each partition that it leads."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=Shard)
 
 
 class MakeHost(Protocol[S]):
-    """Begins to host a shard."""
+    """Creates the host of a shard, which starts to load it."""
 
     def __call__(
         self,
@@ -29,19 +29,19 @@ class MakeHost(Protocol[S]):
         batch_bytes_max: int,
         ready: Callable[[ShardHost[S]], object],
     ) -> ShardHost[S]:
-        """As `ShardHost`."""
+        """Create the host; for the arguments see `ShardHost`."""
 
 
 class TopicShards(Generic[S]):
-    """Hosts by partition. Belongs to the control thread.
+    """Hosts by partition. Used only by the control thread.
 
     Args:
-        topic: Its name.
+        topic: Name of the internal topic.
         node_id: This node.
-        core: Its clock.
-        publisher: Has the committed image, which says what this node leads.
-        host: Makes hosts.
-        make: Makes an empty machine.
+        core: Provides the clock.
+        publisher: Has the committed image with the partitions that this node leads.
+        host: Creates hosts.
+        make: Creates an empty state machine.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class TopicShards(Generic[S]):
         self._make = make
         self._hosts: dict[int, ShardHost[S]] = {}
         self._ready: dict[ShardHost[S], None] = {}
-        """Those that have something to replay or to append, in the order in which they said so."""
+        """Hosts with records to replay or to append, in the order of their calls of `ready`."""
         self._loading: deque[Slices[None]] = deque()
         self._followed: Topic | None = None
         self._bytes_max = 0
@@ -70,7 +70,7 @@ class TopicShards(Generic[S]):
         publisher.followers.append(self.follow)
 
     def get(self, partition: int) -> ShardHost[S] | None:
-        """The host of a partition that this node leads."""
+        """Return the host of a partition, or None if this node does not lead it."""
         return self._hosts.get(partition)
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class TopicShards(Generic[S]):
         return bool(self._loading or self._ready)
 
     def advance(self, deadline_ns: int) -> None:
-        """Replay what was read, and append what operations came to."""
+        """Replay the records that were read, and append the records of operations."""
         for host in self._ready:
             work = host.carry_on_loading()
             if work is not None:
@@ -90,13 +90,13 @@ class TopicShards(Generic[S]):
         while self._loading and self._core.now_ns() < deadline_ns:
             if advanced(self._loading[0], self._core, deadline_ns):
                 self._loading.popleft()
-        # What a flush leads to is for the next time.
+        # A host that becomes ready during a flush is handled by the next call.
         ready, self._ready = self._ready, {}
         for host in ready:
             host.flush()
 
     def drop_all(self) -> None:
-        """The broker stops: whoever waited has been told."""
+        """Drop all hosts when the broker stops; all requests already have responses."""
         self._hosts.clear()
         self._ready.clear()
         self._loading.clear()
@@ -104,11 +104,12 @@ class TopicShards(Generic[S]):
     def follow(
         self, image: MetadataImage, deleted: Mapping[str, bytes] = MappingProxyType({})
     ) -> None:
-        """Take in a committed image: load the shards of partitions that this node leads now, close those of others.
+        """Apply a committed image: load the shards of partitions that this node leads now, and
+        close those that it no longer leads.
 
         Args:
-            image: From now on it is what counts.
-            deleted: Topics that it does not have any more: ids by name.
+            image: The new committed image.
+            deleted: Ids of the deleted topics by name.
         """
         topic = image.topics.by_name.get(self.topic)
         if topic is not None:
@@ -121,7 +122,7 @@ class TopicShards(Generic[S]):
                 host.topics_deleted(deleted)
 
     def _follow_limit(self, image: MetadataImage) -> None:
-        """The topic's settings may be altered while its shards are used."""
+        """Apply a changed ``max.message.bytes`` to the shards in use."""
         overrides = image.configs.of(RESOURCE_TOPIC, self.topic)
         bytes_max = int(self._publisher.settings.topic_value("max.message.bytes", overrides) or 0)
         if bytes_max != self._bytes_max:

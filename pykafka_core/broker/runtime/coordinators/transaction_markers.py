@@ -1,15 +1,17 @@
-"""From a decided transaction to its markers: every partition gets one before the transaction is complete.
+"""Writes the markers of a decided transaction: it is complete when each of its partitions has one.
 
-Theory of operation. The decision is committed before this begins (contract/replication.md#T1). Where this node leads,
-markers of partitions with clients' records are written by the core, those of `__consumer_offsets` by the group shards,
-which hold the offsets that wait for them. Other leaders are asked by WriteTxnMarkers, as by Kafka's
-``TransactionMarkerChannelManager``: one request is under way to a node, with partitions of many transactions. What
-fails is tried again, at whoever leads the partition then, until it is written or the partition is gone. Then the
-shard of the transaction is told. A shard that is loaded again, here or elsewhere, asks for its markers again; a marker
-may be written twice. One that this node does not lead any more writes none: its epoch is over.
+Theory of operation. The decision is committed first (contract/replication.md#T1). For partitions
+that this node leads, the core writes the markers; for those of `__consumer_offsets`, the group
+shards do, because they hold the transaction's pending offsets. Other leaders get WriteTxnMarkers
+requests, as from Kafka's ``TransactionMarkerChannelManager``: at most one is in flight per node,
+with partitions of many transactions. A failed marker is retried at the current leader of the
+partition until it is written or the partition is deleted. Then the shard of the transaction
+completes it. A shard that is loaded again, here or on another node, requests all its markers again,
+so a marker may be written twice. If this node no longer leads a shard, it drops the shard's
+markers, because their coordinator epoch has ended.
 
-A commit, or a load, may decide thousands of transactions, and one may have thousands of partitions. So they wait in
-a queue, `PARTITIONS_AT_ONCE` by `PARTITIONS_AT_ONCE`, which is worked off in slices.
+A commit or a load may decide thousands of transactions, and one may have thousands of partitions.
+So they are queued in groups of `PARTITIONS_AT_ONCE`, and the queue is handled in slices.
 """
 
 from collections import deque
@@ -66,13 +68,13 @@ from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.types import GROUP_TOPIC
 
 RETRY_NS = 100_000_000
-"""Between the first two tries; then twice as long each time."""
+"""Delay before the first retry; it doubles with each retry."""
 RETRY_NS_MAX = 2_000_000_000
-"""As thousands of transactions may wait for one partition."""
+"""Maximum delay: thousands of transactions may wait for one partition."""
 PARTITIONS_AT_ONCE = 100
-"""Some 2 ms of the core's time."""
+"""Number of partitions of one call of the core: some 2 ms of its time."""
 SLICE_NS = 2_000_000
-"""How long the queue is worked off before others have their turn."""
+"""How long the queue is handled before other work gets its turn."""
 
 _GONE = frozenset({UnknownTopicIdError.code, UnknownTopicOrPartitionError.code})
 _LOADED_AGAIN = frozenset(
@@ -83,7 +85,8 @@ _LOADED_AGAIN = frozenset(
         UnknownServerError.code,
     }
 )
-"""The shard of the transaction was dropped. Once it is loaded, here or elsewhere, it asks for the markers again."""
+"""Error codes of a dropped transaction shard. Once it is loaded, here or on another node, it
+requests the markers again."""
 
 _log = GuardedLogger(__name__)
 
@@ -92,7 +95,13 @@ Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
 
 
 class _Ending:
-    """One transaction that ends. ``left`` are partitions without a marker, of which ``waiting`` are under way."""
+    """One transaction that ends.
+
+    Attributes:
+        left: Partitions without a marker.
+        waiting: Number of groups of partitions in progress; at 0 the transaction is completed, or
+            retried.
+    """
 
     __slots__ = "effect", "epochs", "left", "pause_ns", "place", "timer", "waiting"
 
@@ -103,9 +112,9 @@ class _Ending:
         self.waiting = 0
         self.pause_ns = RETRY_NS
         self.timer: Timer | None = None
-        """Of the next try."""
+        """Timer of the next retry."""
         self.epochs: Mapping[TopicPartition, int] = MappingProxyType({})
-        """Leader epochs of what is left, as they were when it had to be tried again."""
+        """Leader epochs of the partitions in ``left`` when the retry was scheduled."""
 
     def end(self) -> TransactionEnd:
         effect = self.effect
@@ -119,7 +128,7 @@ class _Ending:
 
 
 class _Part(NamedTuple):
-    """Some partitions of a transaction, which another node leads."""
+    """Partitions of a transaction that one other node leads."""
 
     ending: _Ending
     partitions: Sequence[TopicPartition]
@@ -130,16 +139,16 @@ class _Part(NamedTuple):
 
 
 class TransactionMarkers:
-    """Writes markers. Belongs to the control thread.
+    """Writes markers. Used only by the control thread.
 
     Args:
         core: Has the logs.
         node_id: This node.
-        publisher: Has the committed image, which says what partitions there are and who leads them.
-        channel: To their other leaders.
-        completions: Where the core's markers are waited for.
-        timers: For what is tried again.
-        faults: Takes note of a call of the core that fails alone: it is tried again.
+        publisher: Has the committed image with the partitions and their leaders.
+        channel: Sends requests to other leaders.
+        completions: Pending markers of the core.
+        timers: Run the retries.
+        faults: Records a failed call of the core, which is retried.
         run: Runs an operation of a shard.
     """
 
@@ -164,7 +173,7 @@ class TransactionMarkers:
         self._run = run
         self._endings: dict[str, _Ending] = {}
         self._queue: deque[tuple[ShardPlace, Callable[[], None]]] = deque()
-        """What is to be done now, and for which shard."""
+        """Work for the next slices, each with the shard of its transaction."""
         self._notices = Notices(core.now_ns)
         self._elsewhere = BatchedRequests[_Part](
             channel,
@@ -186,15 +195,15 @@ class TransactionMarkers:
 
     @property
     def is_busy(self) -> bool:
-        """Whether `advance` has something to do."""
+        """Whether `advance` has work."""
         return bool(self._queue) or self._elsewhere.is_busy
 
     def begin(self, place: ShardPlace, effect: WriteMarkers) -> None:
-        """End a transaction on all its partitions; `advance` does it.
+        """Queue a transaction; `advance` writes a marker to each of its partitions.
 
         Args:
-            place: The shard that decided it; its leader epoch is the coordinator's.
-            effect: What was decided.
+            place: The shard of the transaction; its leader epoch is the coordinator epoch.
+            effect: The decision.
         """
         self._forget(effect.transactional_id)
         ending = self._endings[effect.transactional_id] = _Ending(place, effect)
@@ -203,7 +212,9 @@ class TransactionMarkers:
     def follow(
         self, image: MetadataImage, _deleted: Mapping[str, bytes] = MappingProxyType({})
     ) -> None:
-        """Take in a committed image: what waits may have another leader now, and this node may not lead the shard."""
+        """Apply a committed image: retry at once if a leader epoch has changed, and drop
+        transactions whose shard this node no longer leads.
+        """
         for ending in list(self._endings.values()):
             if not self._leads(ending.place):
                 self._forget(ending.effect.transactional_id)
@@ -211,7 +222,7 @@ class TransactionMarkers:
                 self._write_soon(ending)
 
     def advance(self) -> None:
-        """Write markers, for as long as one may."""
+        """Write markers for one time slice, and send the requests to other nodes."""
         stop_ns = self._core.now_ns() + SLICE_NS
         while self._queue and self._core.now_ns() < stop_ns:
             place, work = self._queue.popleft()
@@ -219,7 +230,9 @@ class TransactionMarkers:
         self._elsewhere.advance()
 
     def drop_all(self) -> None:
-        """The broker stops: the next start asks again."""
+        """Drop all markers when the broker stops; the shards request them again when they are
+        loaded.
+        """
         self._endings.clear()
         self._queue.clear()
         self._elsewhere.drop_all()
@@ -233,7 +246,7 @@ class TransactionMarkers:
             ending.timer.cancel()
 
     def _leads(self, place: ShardPlace) -> bool:
-        """Whether this node leads the shard still, in the same epoch."""
+        """Return whether this node still leads the shard, in the same leader epoch."""
         topic = self._publisher.image.topics.by_id.get(place.topic_id)
         partition = topic.partitions.get(place.partition) if topic else None
         epoch = partition.leader_epoch if partition else -1
@@ -265,8 +278,9 @@ class TransactionMarkers:
             return
         division = divide(self._publisher.image.topics.by_name, partitions, self._node_id)
         ending.left.difference_update(division.gone)
-        # This slice is waited for too until the end: a shard that is not there refuses at once, and with two tries for
-        # each one that failed there would soon be millions.
+        # This slice counts as pending until its end: a missing shard refuses at once, and would
+        # start a retry within the loop below. With two retries for each failure there would soon be
+        # millions.
         ending.waiting += len(division.groups) + bool(division.logs) + len(division.by_node)
         end = ending.end()
         if division.logs:
@@ -307,7 +321,7 @@ class TransactionMarkers:
         self._go_on(ending)
 
     def _on_answered(self, parts: Sequence[_Part], answer: Answer) -> None:
-        """Each part is gone on with in a slice of its own: there may be thousands of transactions."""
+        """Queue a separate slice for each part, because there may be thousands of transactions."""
         all_codes = codes_of([part.marked for part in parts], answer)
         for part, codes in zip(parts, all_codes, strict=True):
             self._queue.append((part.ending.place, partial(self._on_part, part, codes)))
@@ -323,18 +337,19 @@ class TransactionMarkers:
         if code == 0 or code in _GONE:
             ending.left.discard(partition)
         elif code == InvalidProducerEpochError.code:
-            # A newer instance of the producer has written there, of which the coordinator has lost what it knew. What
-            # is open there is not this transaction; its other partitions, and its id, must not wait for ever.
+            # A newer instance of the producer has written to this partition, and the coordinator
+            # has lost its records about that instance. The open transaction in the partition is not
+            # this one, whose other partitions, and its transactional id, must not wait forever.
             ending.left.discard(partition)
             _log.error(
                 "the transaction of %r does not end in %s-%d: %s", *named, error_of(code).name
             )
         elif code == TransactionCoordinatorFencedError.code and self._is_current(ending):
-            # A newer coordinator has written there, and ends all of it.
+            # A newer coordinator has written a marker there; it ends the whole transaction.
             self._forget(ending.effect.transactional_id)
             _log.error("the transaction of %r cannot end in %s-%d: %s", *named, error_of(code).name)
         elif code != NotLeaderOrFollowerError.code and self._notices.admit(code) is not None:
-            # Of thousands of partitions that fail ten times a second, one is named.
+            # Thousands of partitions may fail ten times a second; only one of them is logged.
             name = error_of(code).name
             _log.warning("a transaction's marker for %s-%d is tried again: %s", *partition, name)
 
@@ -348,7 +363,9 @@ class TransactionMarkers:
         self._run(operation, partial(self._on_complete, ending))
 
     def _complete(self, ending: _Ending, state: Transactions, waiter: Waiter, turn: Turn) -> None:
-        """Unless its shard was loaded again, and asks for markers that would come after the end."""
+        """Complete the transaction, unless its shard was loaded again: that has requested markers,
+        which would follow the end of the transaction.
+        """
         if not self._is_current(ending):
             raise CoordinatorNotAvailableError
         effect = ending.effect
@@ -356,7 +373,7 @@ class TransactionMarkers:
         try:
             markers_written(effect.transactional_id, *producer, state, waiter, turn)
         except TurnFullError:
-            # Not UNKNOWN_SERVER_ERROR, which a dropped shard answers: this one is tried again.
+            # Not UNKNOWN_SERVER_ERROR, the error of a dropped shard, because this error is retried.
             raise RecordListTooLargeError from None
 
     def _try_again(self, ending: _Ending) -> None:
@@ -373,7 +390,8 @@ class TransactionMarkers:
         if code == 0 or code in _LOADED_AGAIN:
             self._forget(ending.effect.transactional_id)
             return
-        # Such as RECORD_LIST_TOO_LARGE, where ``max.message.bytes`` was lowered: it may be raised again.
+        # For example RECORD_LIST_TOO_LARGE after ``max.message.bytes`` was lowered: it may be
+        # raised again.
         if self._notices.admit(("complete", code)) is not None:
             name, transactional_id = error_of(code).name, ending.effect.transactional_id
             _log.warning("the transaction of %r cannot be completed: %s", transactional_id, name)
@@ -381,7 +399,7 @@ class TransactionMarkers:
 
 
 def _epochs(image: MetadataImage, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-    """Leader epochs of the partitions that exist."""
+    """Return the leader epochs of those partitions that exist."""
     by_name = image.topics.by_name
     named = ((place, by_name.get(place[0])) for place in places)
     found = ((place, topic.partitions.get(place[1])) for place, topic in named if topic is not None)

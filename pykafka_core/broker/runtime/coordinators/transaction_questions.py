@@ -1,9 +1,11 @@
-"""Questions to the coordinator of a transaction: the shard on this node, or the node that leads its partition.
+"""Queries to the coordinator of a transaction: to the shard on this node, or to the node that leads
+the shard's partition.
 
-The node that leads a partition asks before a transaction begins there; the transaction's coordinator may be on another
-one. As in ``AddPartitionsToTxnManager`` one request is under way to a node, with questions about many transactions; one
-about the same transaction waits for the next. Nothing is asked twice: what has no answer is NETWORK_EXCEPTION, and the
-client comes again.
+The leader of a partition sends a query before a transaction's first records in that partition; the
+transaction's coordinator may be on another node. As in ``AddPartitionsToTxnManager``, at most one
+request is in flight per node, with queries about many transactions. A second query about the same
+transaction waits for the next request. Queries are not retried: without a response, the result is
+NETWORK_EXCEPTION, and the client retries.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +34,7 @@ from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.types import TRANSACTION_TOPIC
 
 Settle = Callable[[Coordinated], None]
-"""Gets what came of a question, once."""
+"""Called once with the result of a query."""
 
 
 class _Asked(NamedTuple):
@@ -41,13 +43,13 @@ class _Asked(NamedTuple):
 
 
 class TransactionQuestions:
-    """Asks coordinators. Belongs to the control thread.
+    """Sends queries to coordinators. Used only by the control thread.
 
     Args:
         node_id: This node.
-        publisher: Has the committed image, which says who leads their partitions.
-        channel: To other brokers.
-        faults: Takes note of an answer that fails alone.
+        publisher: Has the committed image with the leaders of the coordinators' partitions.
+        channel: Sends requests to other brokers.
+        faults: Records an error in the handling of a response.
         run: Runs an operation of a shard of this node.
     """
 
@@ -78,9 +80,10 @@ class TransactionQuestions:
         )
 
     def ask(self, question: TransactionQuestion, settle: Settle) -> None:
-        """Ask; ``settle`` is called once, in this turn or in a later one, unless the broker stops.
+        """Send a query; ``settle`` is called once, in this turn or in a later one, unless the
+        broker stops.
 
-        Where nobody leads the coordinator's partition it gets COORDINATOR_NOT_AVAILABLE.
+        The result is COORDINATOR_NOT_AVAILABLE if the coordinator's partition has no leader.
         """
         topic = self._publisher.image.topics.by_name.get(TRANSACTION_TOPIC)
         if topic is None or not topic.partitions:
@@ -98,15 +101,15 @@ class TransactionQuestions:
 
     @property
     def is_busy(self) -> bool:
-        """Whether `advance` has something to do."""
+        """Whether `advance` has queries to send."""
         return self._elsewhere.is_busy
 
     def advance(self) -> None:
-        """Send what waits."""
+        """Send the queued queries."""
         self._elsewhere.advance()
 
     def drop_all(self) -> None:
-        """The broker stops: whoever waited has been told."""
+        """Drop all queries when the broker stops; all requests already have responses."""
         self._elsewhere.drop_all()
 
 

@@ -1,4 +1,4 @@
-"""Produce requests that begin to write in a transaction: is the partition part of it? (KIP-890)"""
+"""Verifies that the partitions of a produce request are part of its transaction (KIP-890)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,10 +16,12 @@ from pykafka_core.errors import (
 from pykafka_core.handlers.outcome import Coordinated, TransactionQuestion
 
 RETRY_NS = 2_000_000
-"""A transaction that ends is complete soon, and a client begins the next one at once."""
+"""Delay before the first retry: the previous transaction usually completes soon, and clients start
+the next one immediately."""
 RETRY_NS_MAX = 20_000_000
-"""The pause doubles up to this, Kafka's ``add.partitions.to.txn.retry.backoff.ms``: a slow disk holds up the ends of
-all transactions, and a thousand questions each 2 ms are all that the control thread does."""
+"""The delay doubles up to this, Kafka's ``add.partitions.to.txn.retry.backoff.ms``. A slow disk
+delays the ends of all transactions, and a thousand queries every 2 ms would fill the control
+thread's time."""
 
 Ask = Callable[[TransactionQuestion, Callable[[Coordinated], None]], None]
 """`Coordinators.run`."""
@@ -28,7 +30,7 @@ _Place = tuple[str, int]
 
 
 class _Verified(NamedTuple):
-    """An event, and the names of the partitions that exist."""
+    """An event, and the names of its partitions; None for one whose topic does not exist."""
 
     event: VerifyTransaction
     places: Sequence[_Place | None]
@@ -37,14 +39,14 @@ class _Verified(NamedTuple):
 
 
 class Verification:
-    """Answers `VerifyTransaction`. Belongs to the control thread.
+    """Handles `VerifyTransaction` events. Used only by the control thread.
 
     Args:
-        core: Waits for the answers.
+        core: Gets the results.
         publisher: Has the committed image.
-        timers: For what is asked again.
-        faults: Takes note of an answer that fails alone: its request times out.
-        ask: Asks the coordinator of a transaction.
+        timers: Run the retries.
+        faults: Records a result that the core rejects; the produce request then times out.
+        ask: Sends a query to the coordinator of a transaction.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Verification:
         self._ask_coordinator = ask
 
     def begin(self, event: VerifyTransaction) -> None:
-        """Ask the coordinator of the transaction."""
+        """Send a query to the coordinator of the transaction."""
         by_id = self._publisher.image.topics.by_id
         topics = ((by_id.get(topic_id), index) for topic_id, index in event.partitions)
         places = [(topic.name, index) if topic else None for topic, index in topics]

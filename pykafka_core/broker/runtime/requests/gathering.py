@@ -48,7 +48,9 @@ class Gathering(Generic[R]):
 
     @property
     def lane(self) -> Lane:
-        """The lane of the request, until its answer is made or dropped."""
+        """The lane of the request, until its response is being created or is dropped; then
+        `NO_LANE`.
+        """
         return NO_LANE if self._asked is None else self._asked.lane
 
     @property

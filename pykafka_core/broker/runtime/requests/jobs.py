@@ -1,4 +1,6 @@
-"""Work in slices: what grows with a request yields again and again, and between that others get their turn."""
+"""Work in slices: a task that grows with its request yields repeatedly, so that other requests get
+their turns.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -18,28 +20,29 @@ from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, 
 JOBS_NS = 5_000_000
 """How long jobs run before the loop reads events again: a request waits for two such turns."""
 SLICE_NS = 2_000_000
-"""How long one job may go on before another one gets its turn."""
+"""Maximum time of one job before another job gets its turn."""
 
 _Job = tuple[Asked, Slices[None] | None]
-"""A request, and the work for it; None before its first slice."""
+"""A request and its work; None before the first slice."""
 
 
 class Jobs:
-    """Requests that take turns: those that read, and the answers of all.
+    """Requests that take turns: all requests that read, and the responses to all requests.
 
-    Theory of operation. Answers, jobs without a slice yet, and jobs that have had some take turns.
-    So a short request waits for the first slices of others, however many long ones wait, and long
-    ones advance, however many short ones arrive. All three wait in lanes (docs/design/0033), so a
-    burst of requests about one group does not delay those about another. A connection has one
-    request at a time, so connections share alike.
+    Theory of operation. There are three queues, which take turns: responses, new jobs, and jobs
+    that have had a slice. So a short request waits only for the first slices of others, however
+    many long requests are pending, and long requests advance, however many short requests arrive.
+    Each queue has lanes (docs/design/0033), so a burst of requests about one group does not delay
+    requests about another group. A connection has one request at a time, so all connections get
+    equal shares.
 
     Args:
-        core: Its clock.
-        contexts: What the handlers know.
-        requests: Where each job ends.
-        maintenance: Has logs maintained for them.
-        coordinators: Have shards decide for them.
-        unread: Has the arrivals of those that no shard has run.
+        core: Provides the clock.
+        contexts: Creates the contexts of handlers.
+        requests: The table of open requests.
+        maintenance: Executes maintenance commands of requests.
+        coordinators: Run operations of requests on shards.
+        unread: Has the arrival times of requests that no shard has run yet.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class Jobs:
         self._deadline_ns = 0
         self._turns = deque((self._answers, self._new, self._begun))
         self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
-        """Has the active controller, on another node, decide what a request needs first."""
+        """Sends a request's proposal to the active controller on another node."""
 
     def __len__(self) -> int:
         return sum(len(queue.arrived) for queue in (self._answers, self._new, self._begun))
@@ -75,9 +78,10 @@ class Jobs:
         self._new.push(asked.lane, asked.key, (asked, None))
 
     def answer(self, asked: Asked, make: Callable[[], Reply]) -> None:
-        """Queue an answer, or the work before it. Its first slice is at once, while `run` has time.
+        """Queue a response, or the work that it needs first. The first slice runs at once, while
+        `run` has time.
 
-        ``make`` is called at once, also if nobody waits for it any more.
+        ``make`` is always called at once, even if the response is no longer expected.
         """
         made = self._requests.made(asked, make)
         if isinstance(made, Coordinate):
@@ -93,13 +97,15 @@ class Jobs:
             self._answers.push(asked.lane, id(work), (asked, work))
 
     def cancel(self, request_id: int) -> None:
-        """Remove the request of a closed connection. One with a slice ends at its next slice."""
+        """Remove the request of a closed connection. A request that has had a slice ends at its
+        next slice.
+        """
         lane = self._new.remove(request_id)
         if lane is not None:
             self._unread.remove(lane, request_id)
 
     def run(self, deadline_ns: int) -> None:
-        """Carry on with one after the other, until the deadline."""
+        """Run jobs until the deadline, one slice of each in turn."""
         self._deadline_ns = deadline_ns
         while (now_ns := self._core.now_ns()) < deadline_ns and (job := self._next()) is not None:
             asked, work = job
@@ -110,7 +116,7 @@ class Jobs:
                 self._begun.push(asked.lane, id(work), (asked, work))
 
     def drop_all(self) -> None:
-        """The broker stops."""
+        """Drop all jobs when the broker stops."""
         self._answers.clear()
         self._new.clear()
         self._begun.clear()

@@ -9,33 +9,33 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 T = TypeVar("T")
 
 Lane = tuple[str, bytes]
-"""The topic whose partition coordinates a key, and the key."""
+"""A key, preceded by the internal topic whose partition coordinates it."""
 
 KEY_BYTES_MAX = 2**15 - 1
 """The longest string that a request may hold."""
 
 NO_LANE: Lane = ("", b"")
-"""The one of all that does not concern one key: it stays in the order of arrival."""
+"""The lane of all items that do not concern exactly one key; they keep their order of arrival."""
 
 
 class Lanes(Generic[T]):
-    """Items that wait, each in a lane.
+    """A queue of items, each in a lane.
 
-    Theory of operation. `pop` returns in turn the oldest item of all and the oldest one of the next
-    lane. So an item waits for at most twice as many items as came before it, however many lanes
-    have some; and the first item of a lane waits for some two items of each other lane, however
-    many wait in one. A lane keeps its order.
+    Theory of operation. `pop` alternates between the oldest item of all and the oldest item of the
+    next lane. So an item waits for at most twice as many items as arrived before it, whatever the
+    number of lanes. The first item of a lane waits for some two items of each other lane, whatever
+    the number of items in a lane. The order within a lane is kept.
     """
 
     def __init__(self) -> None:
         self._lanes: OrderedDict[Lane, OrderedDict[Hashable, T]] = OrderedDict()
-        """In the order of their turns."""
+        """Items by lane; the lanes are in the order of their turns."""
         self.arrived: OrderedDict[Hashable, Lane] = OrderedDict()
-        """The lanes of all items by their keys, the oldest one first; empty if none waits."""
+        """The lane of each item by the item's key, oldest item first."""
         self._takes_oldest = False
 
     def push(self, lane: Lane, key: Hashable, item: T) -> None:
-        """Add an item; no other that waits has its key."""
+        """Add an item; its key must be unique in the queue."""
         items = self._lanes.get(lane)
         if items is None:
             items = self._lanes[lane] = OrderedDict()
@@ -43,7 +43,7 @@ class Lanes(Generic[T]):
         self.arrived[key] = lane
 
     def pop(self) -> T:
-        """Remove the next item, of which there is one."""
+        """Remove and return the next item; there must be one."""
         self._takes_oldest = not self._takes_oldest
         if self._takes_oldest or len(self._lanes) == 1:
             key, lane = self.arrived.popitem(last=False)
@@ -59,7 +59,7 @@ class Lanes(Generic[T]):
         return item
 
     def remove(self, key: Hashable) -> Lane | None:
-        """Remove an item; the lane in which it waited, if it did."""
+        """Remove an item; return its lane, or None if it is not in the queue."""
         lane = self.arrived.pop(key, None)
         if lane is not None:
             items = self._lanes[lane]
@@ -69,18 +69,18 @@ class Lanes(Generic[T]):
         return lane
 
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all items."""
         self._lanes.clear()
         self.arrived.clear()
 
 
 class _Form:
-    """Where the key stands in requests of an API: it is the first string.
+    """The position of the key in the requests of an API: it is the first string.
 
     Args:
-        topic: Whose partition coordinates the key.
+        topic: The internal topic whose partition coordinates the key.
         compact: The first version with compact lengths.
-        array: The first version in which the key is in an array.
+        array: The first version in which the key is an element of an array.
     """
 
     __slots__ = "array", "compact", "topic"
@@ -106,14 +106,16 @@ _FORMS = {
     47: _Form(GROUP_TOPIC, 100),
     68: _Form(GROUP_TOPIC, 0),
 }
-"""APIs whose requests concern one key, at least in some versions. A producer's requests have the lane
-of its transactional id, TxnOffsetCommit too."""
+"""APIs whose requests concern one key, at least in some versions. All requests of a producer, even
+TxnOffsetCommit, are in the lane of its transactional id."""
 _ONE_ITEM = b"\2"
-"""A compact array of one item begins so."""
+"""The length of a compact array with one item."""
 
 
 def lane_of(api_key: int, api_version: int, body: bytes) -> Lane:
-    """The lane of a request; `NO_LANE` if it concerns several keys, or none, or is malformed."""
+    """Return the lane of a request; `NO_LANE` if it concerns several keys or none, or is
+    malformed.
+    """
     form = _FORMS.get(api_key)
     if form is None:
         return NO_LANE

@@ -68,7 +68,7 @@ class Asked(Protocol):
 
     @property
     def lane(self) -> Lane:
-        """Where it waits for its turn."""
+        """The lane in which it waits for its turn."""
 
     def decide(self, context: Context) -> Outcome | Steps:
         """Call the handler.

@@ -1,4 +1,4 @@
-"""Requests that a shard has not run yet: its deadlines must not overtake them."""
+"""Requests that a shard has not run yet. The shard's deadlines must not run before them."""
 
 from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
@@ -19,10 +19,10 @@ class _Arrivals(NamedTuple):
 
 
 class Unread:
-    """When the requests arrived that wait for their turn, by the shard that they concern.
+    """Arrival times of the requests that wait for their turn, by the shard that they concern.
 
     A member's session does not expire while its heartbeat waits here (docs/SEAM.md S6). Requests
-    about other shards do not count, nor those about several keys, which members do not send.
+    about other shards do not count, nor do requests about several keys, which members do not send.
 
     Args:
         topics: Returns the committed topics by name: their partitions are the shards.
@@ -34,7 +34,7 @@ class Unread:
         self._shards: dict[_Shard, set[Lane]] = {}
 
     def add(self, asked: Asked) -> None:
-        """A request waits from now on."""
+        """Add a request that waits for its turn."""
         lane = asked.lane
         if lane is NO_LANE:
             return
@@ -45,7 +45,7 @@ class Unread:
         arrivals.times[asked.key] = asked.caller.received_ns
 
     def remove(self, lane: Lane, key: Hashable) -> None:
-        """Its shard has run it, or it is over."""
+        """Remove a request that its shard has run, or that has ended."""
         arrivals = self._lanes.get(lane)
         if arrivals is None:
             return
@@ -58,16 +58,16 @@ class Unread:
                 del self._shards[arrivals.shard]
 
     def clear(self) -> None:
-        """The broker stops."""
+        """Remove all requests when the broker stops."""
         self._lanes.clear()
         self._shards.clear()
 
     def oldest_ns(self, topic: str, partition: int, due_ns: int) -> int:
-        """Return the arrival of the oldest request, long after everything if there is none.
+        """Return the arrival time of the oldest request of a shard; `FOREVER_NS` if there is none.
 
-        If any arrived before ``due_ns``, return such an arrival, which need not be the oldest:
-        a deadline at ``due_ns`` waits for it, and a shard with many waiting requests looks again
-        in each turn of the loop.
+        If any request arrived before ``due_ns``, the result is the arrival time of such a request,
+        which need not be the oldest one: a deadline at ``due_ns`` waits for it anyway, and the
+        search ends early, because a shard with many waiting requests repeats it in each turn.
         """
         oldest_ns = FOREVER_NS
         for lane in self._shards.get((topic, partition), ()):
