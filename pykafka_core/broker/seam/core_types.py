@@ -15,7 +15,7 @@ class CoreTypes(Protocol):
 
     @property
     def PartitionImage(self) -> "type[PartitionImage]":
-        """The image of a partition."""
+        """One partition of a topic image."""
 
     @property
     def TopicImage(self) -> "type[TopicImage]":

@@ -92,7 +92,7 @@ class _MemberStart:
         self._directory.prepare_metadata()
         core.apply(self._projection.metadata_log(0, on_disk=True))
         self._directory.remove_unfinished_snapshots()
-        # Before the log is read: a snapshot can replace the log, even if only its name was checked.
+        # The snapshot is validated first: `log_state` empties a log that the snapshot replaces.
         loaded, end = newest_snapshot(self._directory)
         first = voter_set_of(loaded.quorum, end) or NO_VOTERS
         log = log_state(core, self._directory.snapshots(), first)

@@ -102,7 +102,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
     identity = found.completed(new_id) if found else new_identity(node_id, new_id)
     voters = _voters(directory, identity, settings.start.controller_names)
-    # Also for a single static voter: its disk may be lost, or not mounted.
+    # A single static voter counts too: its disk may be lost, or not mounted.
     names_others = len(settings.start.bootstrap_servers) > 1 or bool(settings.start.voters)
     is_unknown = settings.start.is_controller and names_others and not voters
     snapshot = directory.latest_snapshot() if directory is not None and is_unknown else None

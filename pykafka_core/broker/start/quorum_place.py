@@ -2,12 +2,12 @@
 that it can contact.
 
 The voters are recorded in the log after its newest snapshot (KIP-853). Otherwise
-``controller.quorum.voters`` lists static voters, who never change and are identified only by their
-node ids. There are three other logs without voters. One is that of a broker that was alone before
-it got a controller listener: its next epoch starts with a record of the voters. The others are
-those of a controller that will be added by others, and of a broker, which contact the nodes in
-their settings. An empty log never starts a cluster: its disk may have been lost, while the cluster
-runs on other nodes.
+``controller.quorum.voters`` lists static voters, which never change and are identified only by
+their node ids. The logs of three other kinds of nodes have no voters. The first kind is a broker
+that was alone before it got a controller listener: its next epoch starts with a record of the
+voters. The other kinds are a controller that will be added to the quorum later, and a node that is
+only a broker; both contact the nodes in their settings. An empty log never starts a cluster: its
+disk may have been lost, while the cluster runs on other nodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,3 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns partitions; a file for each request."""
+"""Groups of the consumer protocol (KIP-848), whose coordinator assigns the partitions; one file for
+each request.
+"""

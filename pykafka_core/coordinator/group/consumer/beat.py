@@ -1,22 +1,22 @@
-"""What a member says in a heartbeat."""
+"""The content of a member's heartbeat."""
 
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.consumer.member import JOIN_EPOCH, Assignment
 
 NO_TIMEOUT = -1
-"""The member says no rebalance timeout: it is as it was."""
+"""The heartbeat has no rebalance timeout; the previous one remains."""
 
 
 class Heartbeat(NamedTuple):
-    """What a member says; what is None is as it was.
+    """A heartbeat. A field that is None has not changed since the previous heartbeat.
 
     Args:
-        member_id: Empty if it joins without one.
-        member_epoch: `JOIN_EPOCH`, or that of its assignment.
-        owned: Partitions it owns.
-        session_timeout_ms: Of this group.
-        heartbeat_interval_ms: Of this group.
+        member_id: Empty if the member joins without an id.
+        member_epoch: `JOIN_EPOCH`, or the epoch of its assignment.
+        owned: Partitions that the member owns.
+        session_timeout_ms: The group's setting.
+        heartbeat_interval_ms: The group's setting.
     """
 
     group_id: str
@@ -36,7 +36,7 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether it says all that a member says when it joins, or after an error."""
+        """Whether it has all fields, as after an error, or joins the group."""
         says_topics = self.topic_names is not None or self.topic_regex is not None
         says_all = self.rebalance_timeout_ms != NO_TIMEOUT and says_topics
         return self.member_epoch == JOIN_EPOCH or (says_all and self.owned is not None)

@@ -11,11 +11,11 @@ from pykafka_core.errors import NonEmptyGroupError
 def delete_consumer_group(
     group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Remove a group without members, and then its offsets; answered with its id.
+    """Remove a group without members, and then its offsets; respond with its id.
 
     Raises:
-        NonEmptyGroupError: It has members.
-        TurnFullError: Its records do not fit into one batch.
+        NonEmptyGroupError: The group has members.
+        TurnFullError: The group's records do not fit into one batch.
     """
     if group.has_members:
         raise NonEmptyGroupError

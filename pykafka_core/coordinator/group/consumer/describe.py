@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe and ListGroups: what clients see of consumer groups."""
+"""ConsumerGroupDescribe and ListGroups: the consumer groups as clients see them."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -19,8 +19,9 @@ class DescribedMember(NamedTuple):
     """A member and its partitions.
 
     Attributes:
-        held: Also those that it has not given up yet, as in Kafka since 4.3.
-        target: Those of the newest target assignment.
+        held: Its assigned partitions, and those that it has not revoked yet, as in Kafka since
+            4.3.
+        target: Its partitions in the newest target assignment.
     """
 
     member: ConsumerMember
@@ -29,7 +30,7 @@ class DescribedMember(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A group as it was at one time."""
+    """The state of a group at one moment."""
 
     group_id: str
     state: str
@@ -40,7 +41,8 @@ class Described(NamedTuple):
 
 
 def describe_consumer_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Answer with a `Described`: the answer is made of it in slices while the group changes.
+    """Respond with a `Described`. The caller encodes it in slices, during which the group may
+    change.
 
     Raises:
         GroupIdNotFoundError: There is no such group, or it is a classic one.

@@ -1,7 +1,8 @@
-"""Changes of a consumer group that are made together, or not at all.
+"""Changes of a consumer group that are made together or not at all.
 
-What a heartbeat does comes in steps that see each other: a member joins, the group's epoch grows, partitions are
-assigned, the member gets some. An append that does not fit must leave no trace of them.
+A heartbeat changes the group in several steps, each of which sees the previous ones: a member
+joins, the group's epoch increases, partitions are assigned, the member gets some of them. If the
+records do not fit into a batch, none of these changes may remain.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ from pykafka_core.coordinator.shard import KeyValue, Turn
 
 
 class Draft:
-    """A group as it will be. The group itself is copied before its first change.
+    """The changed group. The original is copied before the first change.
 
     Args:
-        group: As it is; a new one is in the shard's state from `commit` on.
-        first: Records that come before, which are not of this group.
+        group: The original; `commit` adds a new group to the shard's state.
+        first: Records to append first, which are not records of this group.
     """
 
     def __init__(self, group: ConsumerGroup, first: Sequence[KeyValue] = ()) -> None:
@@ -28,7 +29,7 @@ class Draft:
         self._events: list[tuple[What, str]] = []
 
     def add(self, records: Sequence[KeyValue]) -> None:
-        """Change it."""
+        """Apply records to the draft."""
         if records and self.group is self._origin:
             self.group = self._origin.copy()
         self._records += records
@@ -36,14 +37,14 @@ class Draft:
             apply(self.group, *record)
 
     def note(self, what: What, text: str) -> None:
-        """Have an event in the group's history once the draft is committed."""
+        """Add an event to the group's history when the draft is committed."""
         self._events.append((what, text))
 
     def commit(self, state: GroupState, turn: Turn, last: Sequence[KeyValue] = ()) -> None:
-        """Append all records; from now on the group is as drafted, with ``last`` applied to it.
+        """Append all records, and replace the group by the draft with ``last`` applied to it.
 
         Raises:
-            TurnFullError: They do not fit into one batch; the group is as it was.
+            TurnFullError: They do not fit into one batch; the group has not changed.
         """
         turn.append([*self._records, *last])
         for record in last:

@@ -1,4 +1,4 @@
-"""What happens in consumer groups when time passes."""
+"""Deadlines in consumer groups."""
 
 from pykafka_core.coordinator.deadlines import NS_PER_MS
 from pykafka_core.coordinator.group.consumer.keys import ConsumerDue
@@ -11,11 +11,14 @@ from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, TurnFullError
 
 RETRY_MS = 5_000
-"""Until a member is removed again whose records did not fit: ``max.message.bytes`` may be larger then."""
+"""Delay before the removal of a member is retried if its records did not fit: ``max.message.bytes``
+may be larger by then."""
 
 
 def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> None:
-    """A deadline has passed: the member is removed, unless it is gone, or has given up its partitions."""
+    """Remove the member whose deadline has passed, unless it has left, or has revoked its
+    partitions in time.
+    """
     group = state.consumer_groups.get(key.group_id)
     member = None if group is None else group.members.get(key.member_id)
     if group is None or member is None:
@@ -27,7 +30,7 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
     try:
         remove_members(state, group, [key.member_id], None, cause, turn)
     except TurnFullError:
-        # Out of here it would cost all groups of the shard, which would be loaded again.
+        # If this was raised, the whole shard with all its groups would be dropped and loaded again.
         state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
         return
     if due is not ConsumerDue.SESSION:
@@ -47,7 +50,7 @@ def _cause(due: ConsumerDue, member_id: str) -> str:
 
 
 def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
-    """Sessions of loaded members begin, and the time in which they are to give up partitions."""
+    """Start the sessions of loaded members, and the deadlines for their revocations."""
     for group in state.consumer_groups.values():
         timeout_ms = state.consumer_settings(group.group_id).session_timeout_ms
         for member in group.members.values():

@@ -1,4 +1,4 @@
-"""The epoch that a group comes to next. Kafka does not look for the end of them: its epochs become negative."""
+"""The next epoch of a group. Kafka does not check for the last one: its epochs become negative."""
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
@@ -7,14 +7,16 @@ from pykafka_core.coordinator.group.history import What
 from pykafka_core.errors import UnknownServerError
 
 EPOCH_MAX = 2**31 - 1
-"""The last one that a record can hold. No group lives long enough to come to it; a damaged record may have it."""
+"""The largest epoch that a record can hold. No group lives long enough to reach it, but a damaged
+record may contain it."""
 
 
 def next_epoch(group: ConsumerGroup) -> int:
-    """The one for another assignment.
+    """Return the epoch for a new assignment.
 
     Raises:
-        UnknownServerError: There is none. The group has to be deleted, for which its members have to leave.
+        UnknownServerError: The group is in the last epoch. Its members must leave, and the group
+            must be deleted.
     """
     if group.epoch >= EPOCH_MAX:
         raise UnknownServerError(f"Group {group.group_id} is in the last epoch there is.")
@@ -22,12 +24,12 @@ def next_epoch(group: ConsumerGroup) -> int:
 
 
 def epoch_after_removal(group: ConsumerGroup) -> int:
-    """The one after members have left: that must always be possible, also in the last epoch."""
+    """Return the epoch after members have left, which must be possible even in the last epoch."""
     return min(group.epoch + 1, EPOCH_MAX)
 
 
 def begin_epoch(draft: Draft, epoch: int, topics_hash: int, cause: str) -> None:
-    """Bring the group to an epoch; its history says why."""
+    """Set the group's epoch; ``cause`` is added to its history."""
     draft.add([epoch_record(draft.group.group_id, epoch, topics_hash)])
     draft.note(What.REBALANCE, cause)
     draft.note(What.GENERATION, f"epoch {epoch} began with {len(draft.group.members)} members")

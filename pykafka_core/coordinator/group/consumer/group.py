@@ -1,4 +1,4 @@
-"""One consumer group: its members, their target assignment, and who holds which partition."""
+"""One consumer group: its members, their target assignments, and the holder of each partition."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -26,19 +26,20 @@ from pykafka_core.errors import (
 )
 
 INITIAL_EPOCH = 1
-"""Of a group in which nothing is assigned yet, as in Kafka since 4.3; in 4.2 it was 0."""
+"""Epoch of a group without assignments, as in Kafka since 4.3; in 4.2 it was 0."""
 NO_TIME_MS = 0
-"""Time of a target assignment that was not calculated: the next one need not wait."""
+"""Time of a target assignment that was not calculated: the next one may be calculated at once."""
 REFRESH_INTERVAL_MS = 10_000
-"""Until regular expressions are matched again, as ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`` of Kafka."""
+"""Minimum time before regular expressions are matched again, like Kafka's
+``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS``."""
 NO_EPOCH = -1
-"""Of a commit that names no member."""
+"""Member epoch of a commit that does not come from a member."""
 COMMIT_VERSION = 9
-"""From here on OffsetCommit has a member epoch."""
+"""The first version of OffsetCommit with a member epoch."""
 
 
 class ResolvedRegex(NamedTuple):
-    """What a regular expression matched, in which version of the metadata."""
+    """The topics that a regular expression matched, and the version of the metadata."""
 
     topics: frozenset[str]
     version: int
@@ -46,32 +47,35 @@ class ResolvedRegex(NamedTuple):
 
 
 class RegexesSeen(NamedTuple):
-    """When all regular expressions of a group were matched last, and with which topics; not stored."""
+    """The time at which all regular expressions of a group were last matched, and the version of
+    the topics; not stored.
+    """
 
     version: object = None
     time_ms: int = -REFRESH_INTERVAL_MS
 
     def is_due(self, version: object, now_ms: int) -> bool:
-        """Whether they are to be matched with the topics of a version."""
+        """Return whether they must be matched with this version of the topics."""
         return self.version is not version and now_ms >= self.time_ms + REFRESH_INTERVAL_MS
 
 
 class ConsumerGroup:
-    """A group as its records say; only those change it (`consumer.replay`).
+    """The state of a group, which only its records change (`consumer.replay`).
 
     Attributes:
-        epoch: Grows with each change that needs a new assignment.
-        metadata_hash: Of the topics that it is subscribed to (`consumer.topics`).
+        epoch: Increases with each change that needs a new assignment.
+        metadata_hash: Hash of the topics that the group is subscribed to (`consumer.topics`).
         assignment_epoch: The group's epoch for which ``targets`` were calculated.
-        assignment_time_ms: When that was.
-        members: By member id.
+        assignment_time_ms: The time of that calculation.
+        members: Members by member id.
         static_members: Member ids by instance id.
-        targets: What members are to have in the end, by member id.
-        holders: Member ids by topic id and partition: who may read it, or has not given it up.
-        history: What happened lately; not stored.
-        regexes: What the members' regular expressions matched.
-        regexes_seen: Since when that is so.
-        topics_version: The topics for which ``metadata_hash`` was judged last; not stored.
+        targets: Target assignments by member id.
+        holders: The member id that holds a partition, by topic id and partition: the partition is
+            assigned to the member, or the member has not revoked it yet.
+        history: Recent events; not stored.
+        regexes: The topics that the members' regular expressions matched.
+        regexes_seen: The last time that all of them were matched; not stored.
+        topics_version: The topics that ``metadata_hash`` was last compared with; not stored.
     """
 
     __slots__ = (
@@ -113,23 +117,23 @@ class ConsumerGroup:
         self.regexes_seen = RegexesSeen()
         self.topics_version: object = None
         self._subscribers: Counter[str] = Counter()
-        """How many members name a topic."""
+        """Number of members that subscribe to a topic by name."""
         self._regexes: Counter[str] = Counter()
-        """How many members have a regular expression."""
+        """Number of members with a regular expression."""
         self._assignors: Counter[str] = Counter()
-        """How many members would like an assignor."""
+        """Number of members that prefer an assignor."""
         self._reconciled: Counter[int] = Counter()
-        """How many members have all that the target of an epoch gives them."""
+        """Number of members in state STABLE by member epoch."""
         self._classic_count = 0
-        """How many members use the classic protocol."""
+        """Number of members that use the classic protocol."""
         self._protocols: Counter[str] = Counter()
-        """How many of those support a protocol."""
+        """Number of classic members that support a protocol."""
 
-    # Questions.
+    # Queries.
 
     @property
     def has_members(self) -> bool:
-        """Whether anybody is a member, or comes back soon."""
+        """Whether the group has members, including static members that have left temporarily."""
         return bool(self.members)
 
     @property
@@ -139,7 +143,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Where it is in a rebalance."""
+        """The state of the group's rebalance."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -149,10 +153,10 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def member(self, member_id: str) -> ConsumerMember:
-        """The member.
+        """Return a member.
 
         Raises:
-            UnknownMemberIdError: There is none of that id.
+            UnknownMemberIdError: The group has no member with this id.
         """
         member = self.members.get(member_id)
         if member is None:
@@ -160,16 +164,16 @@ class ConsumerGroup:
         return member
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
-        """The member with that instance id."""
+        """Return the member with an instance id, if any."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
     def member_of(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """The member with both ids.
+        """Return the member with both ids.
 
         Raises:
-            UnknownMemberIdError: None has that id, or that instance id.
-            FencedInstanceIdError: Another member id has the instance id.
+            UnknownMemberIdError: No member has this member id, or this instance id.
+            FencedInstanceIdError: The instance id belongs to another member id.
         """
         if instance_id is None:
             return self.member(member_id)
@@ -184,7 +188,8 @@ class ConsumerGroup:
         """Refuse a member that makes the group larger than ``max_size``.
 
         Raises:
-            GroupMaxSizeReachedError: It is not a member, nor the successor of a static one.
+            GroupMaxSizeReachedError: The group is full, and this is neither a member nor the
+                successor of a static member.
         """
         if member_id in self.members or instance_id in self.static_members:
             return
@@ -192,57 +197,57 @@ class ConsumerGroup:
             raise GroupMaxSizeReachedError
 
     def target(self, member_id: str) -> Assignment:
-        """What a member is to have."""
+        """Return the target assignment of a member."""
         return self.targets.get(member_id, NOTHING)
 
     def holder(self, topic_id: bytes, partition: int) -> str | None:
-        """Who holds a partition."""
+        """Return the id of the member that holds a partition; None if it is free."""
         return self.holders.get(topic_id, {}).get(partition)
 
     def is_free(self, topic_id: bytes, partition: int) -> bool:
-        """Whether nobody holds a partition."""
+        """Return whether no member holds a partition."""
         return self.holder(topic_id, partition) is None
 
     def subscribed_names(self) -> Iterator[str]:
-        """Names of topics that members are subscribed to; one may come more than once."""
+        """Yield the names of subscribed topics; a name may be repeated."""
         yield from self._subscribers
         for regex in self._regexes:
             if regex in self.regexes:
                 yield from self.regexes[regex].topics
 
     def names_of(self, member: ConsumerMember) -> Collection[str]:
-        """Names of the topics that a member is subscribed to."""
+        """Return the names of the topics that a member is subscribed to."""
         resolved = self.regexes.get(member.topic_regex or "")
         return member.topic_names if resolved is None else member.topic_names | resolved.topics
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members may read a topic, so that its offsets are kept."""
+        """Return whether a member is subscribed to a topic, so that its offsets are kept."""
         return topic in self._subscribers or any(
             topic in self.regexes[regex].topics for regex in self._regexes if regex in self.regexes
         )
 
     def subscribed_among(self, topics: Collection[str]) -> frozenset[str]:
-        """Those topics that members may read."""
+        """Return those of the topics that a member is subscribed to."""
         return frozenset(filter(self.is_subscribed, topics))
 
     def own_regexes(self) -> Iterator[str]:
-        """The members' regular expressions, each once."""
+        """Return the members' regular expressions, each once."""
         return iter(self._regexes)
 
     def has_regex(self, regex: str) -> bool:
-        """Whether a member subscribes by this regular expression."""
+        """Return whether a member subscribes with this regular expression."""
         return regex in self._regexes
 
     def is_only_one_with(self, regex: str | None) -> bool:
-        """Whether one member alone subscribes by this regular expression."""
+        """Return whether exactly one member subscribes with this regular expression."""
         return self._regexes[regex or ""] == 1
 
     def preferred_assignor(self) -> str | None:
-        """What most of those members like who say so; None if none does."""
+        """Return the assignor that most members prefer; None if no member has a preference."""
         return max(self._assignors, key=lambda name: (self._assignors[name], name), default=None)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether others hold partitions that a member is to have."""
+        """Return whether other members hold partitions of a member's target."""
         return any(
             number not in member.assigned.get(topic_id, ()) and not self.is_free(topic_id, number)
             for topic_id, numbers in self.target(member.member_id).items()
@@ -250,14 +255,16 @@ class ConsumerGroup:
         )
 
     def common_protocols(self) -> frozenset[str]:
-        """Names of protocols that all members of the classic protocol support."""
+        """Return the names of the protocols that all classic members support."""
         count = self._classic_count
         return frozenset(
             name for name, supporters in self._protocols.items() if supporters == count
         )
 
     def supports_classic(self, names: Collection[str]) -> bool:
-        """Whether who supports those protocols can be a classic member besides those there are."""
+        """Return whether a classic member with these protocols may join: one of them must be common
+        to all classic members.
+        """
         count = self._classic_count
         return any(self._protocols[name] == count for name in names) if count else bool(names)
 
@@ -269,22 +276,26 @@ class ConsumerGroup:
         api_version: int | None,
         partitions: Iterable[tuple[bytes, int]],
     ) -> None:
-        """Refuse a commit of offsets, as ``ConsumerGroup.validateOffsetCommit``.
+        """Refuse an invalid commit of offsets, like ``ConsumerGroup.validateOffsetCommit``.
 
-        An epoch before the member's will do for partitions that it had by then (KIP-1251).
+        An epoch before the member's current one is accepted if the member held all partitions of
+        the commit in that epoch (KIP-1251).
 
         Args:
-            member_id: Who commits.
-            group_instance_id: Not looked at of members; the epoch says enough.
-            member_epoch: Its epoch; negative if it is no member.
-            api_version: Of OffsetCommit; None within a transaction, where nobody has to be named.
-            partitions: Those of the commit, by topic id.
+            member_id: The member that commits.
+            group_instance_id: Only shows whether the commit comes from a member; it is not
+                compared, because the epoch suffices.
+            member_epoch: The member's epoch; negative if the commit does not come from a member.
+            api_version: The version of OffsetCommit; None within a transaction, where the member is
+                optional.
+            partitions: Topic ids and partitions of the commit.
 
         Raises:
-            UnknownMemberIdError: The group has members, and this is none of them.
-            UnsupportedVersionError: That version has no member epoch.
-            StaleMemberEpochError: It was not in that epoch with all these partitions.
-            IllegalGenerationError: The same of a classic member, whose client has only this error.
+            UnknownMemberIdError: The group has members, but not this one.
+            UnsupportedVersionError: This version has no member epoch.
+            StaleMemberEpochError: The epoch is not the member's, or the member did not hold all
+                partitions in it.
+            IllegalGenerationError: The same for a classic member, whose client only has this error.
         """
         transactional = api_version is None
         is_named = member_epoch != NO_EPOCH or member_id or group_instance_id is not None
@@ -298,12 +309,12 @@ class ConsumerGroup:
             raise IllegalGenerationError if is_classic else StaleMemberEpochError
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Refuse to tell offsets, as ``ConsumerGroup.validateOffsetFetch``.
+        """Refuse an invalid fetch of offsets, like ``ConsumerGroup.validateOffsetFetch``.
 
         Raises:
-            UnknownMemberIdError: This is no member.
-            StaleMemberEpochError: It is in another epoch.
-            IllegalGenerationError: The same of a classic member.
+            UnknownMemberIdError: The group has no such member.
+            StaleMemberEpochError: The member is in another epoch.
+            IllegalGenerationError: The same for a classic member.
         """
         if member_id is None and member_epoch < 0:
             return
@@ -312,7 +323,7 @@ class ConsumerGroup:
             raise StaleMemberEpochError if member.classic is None else IllegalGenerationError
 
     def copy(self) -> "ConsumerGroup":
-        """Another group that is the same so far, with the same history; else neither changes the other."""
+        """Return an independent copy; both share only the history."""
         other = ConsumerGroup(self.group_id, self._share.memory, self.history)
         other._share.grow(self._share.size)
         for name in (
@@ -332,10 +343,10 @@ class ConsumerGroup:
         other.holders = {topic_id: dict(held) for topic_id, held in self.holders.items()}
         return other
 
-    # Changes, by records alone.
+    # Changes, made only by records.
 
     def put(self, member: ConsumerMember) -> None:
-        """Add a member, or replace what is known of it."""
+        """Add or replace a member."""
         self._withdraw(self.members.get(member.member_id))
         self.members[member.member_id] = member
         self._share.grow(member.size)
@@ -348,7 +359,7 @@ class ConsumerGroup:
             self.holders.setdefault(topic_id, {})[partition] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, if there is one of that id."""
+        """Remove the member with this id, if any."""
         self._withdraw(self.members.pop(member_id, None))
 
     def _withdraw(self, member: ConsumerMember | None) -> None:
@@ -365,7 +376,7 @@ class ConsumerGroup:
             self._release(topic_id, partition, member.member_id)
 
     def _counted(self, member: ConsumerMember) -> Iterator[tuple[Counter[Any], Iterable[object]]]:
-        """Each counter that a member is a part of, with its keys there."""
+        """Yield each counter that includes the member, with the member's keys."""
         yield self._subscribers, member.topic_names
         if member.topic_regex:
             yield self._regexes, (member.topic_regex,)
@@ -377,7 +388,8 @@ class ConsumerGroup:
             yield self._protocols, member.classic.protocol_names
 
     def _release(self, topic_id: bytes, partition: int, member_id: str) -> None:
-        # A log that was compacted in part may show a partition with its next holder before the last one gives it up.
+        # A partially compacted log may contain a partition's next holder before the record with
+        # which the previous one releases it.
         holders = self.holders.get(topic_id, {})
         if holders.get(partition) == member_id:
             del holders[partition]
@@ -386,11 +398,11 @@ class ConsumerGroup:
 
 
 def check_epoch(member: ConsumerMember, received: int, owned: Assignment | None) -> None:
-    """Refuse a heartbeat of another epoch, as ``throwIfConsumerGroupMemberEpochIsInvalid``.
+    """Refuse a heartbeat with another epoch, like ``throwIfConsumerGroupMemberEpochIsInvalid``.
 
     Raises:
-        FencedMemberEpochError: It is not the member's epoch; nor the one before, of a member that lost an answer and
-            owns nothing but what is assigned to it.
+        FencedMemberEpochError: The epoch is not the member's. The previous epoch is accepted if the
+            member owns only partitions that are assigned to it: it has missed a response.
     """
     if received == member.epoch:
         return

@@ -1,6 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, lives, is told its partitions, and says which it owns.
+"""ConsumerGroupHeartbeat: a member joins, keeps its session alive, reports the partitions that it
+owns, and gets its assignment.
 
-What it does to the group is in `steps`.
+`steps` has the changes of the group.
 """
 
 from typing import TypeVar
@@ -34,19 +35,20 @@ _Answer = ConsumerGroupHeartbeatResponse
 def consumer_heartbeat(
     beat: Heartbeat, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Answered with a `ConsumerGroupHeartbeatResponse`; it has the assignment if that is news to the member.
+    """Respond with a `ConsumerGroupHeartbeatResponse`, with the assignment if it has changed.
 
     Raises:
-        GroupIdNotFoundError: There is no such group, or it is a classic one with members.
-        GroupMaxSizeReachedError: It has members enough.
-        CoordinatorNotAvailableError: All groups together hold as much as they may.
+        GroupIdNotFoundError: There is no such group, or it is a classic group with members.
+        GroupMaxSizeReachedError: The group is full.
+        CoordinatorNotAvailableError: The memory limit of all groups is reached.
         UnknownMemberIdError: There is no such member.
         UnreleasedInstanceIdError: Another member has the instance id, and has not left.
-        FencedInstanceIdError: The same, of a member that has joined already.
-        FencedMemberEpochError: It is in another epoch: it has to give up its partitions and to join again.
+        FencedInstanceIdError: The same, for a member that has already joined.
+        FencedMemberEpochError: The member is in another epoch: it must revoke its partitions and
+            rejoin.
         InvalidRegularExpressionError: The group has too many of them.
-        UnknownServerError: It needs another epoch, and the group is in the last one.
-        TurnFullError: What changes does not fit into one batch.
+        UnknownServerError: A new epoch is needed, but the group is in the last one.
+        TurnFullError: The changes do not fit into one batch.
     """
     draft = opened(beat.group_id, beat.member_epoch, view, state)
     check_regex(beat.topic_regex, beat.member_id, draft.group)

@@ -1,4 +1,4 @@
-"""Who may send a heartbeat: members, and those who join."""
+"""Finds the member of a heartbeat, and admits consumers that join."""
 
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
@@ -27,10 +27,12 @@ from pykafka_core.errors import (
 
 
 def opened(group_id: str, member_epoch: int, view: TopicsView, state: GroupState) -> Draft:
-    """A draft of the group; of a new one for who joins, also in the place of a classic one, whose members it gets.
+    """Return a draft of the group. A consumer that joins creates the group, or converts a classic
+    group with its members.
 
     Raises:
-        GroupIdNotFoundError: There is none, or it is a classic one that stays so.
+        GroupIdNotFoundError: There is no such group, or it is a classic group that cannot be
+            converted.
     """
     group = state.consumer_groups.get(group_id)
     if group is not None:
@@ -48,17 +50,17 @@ def opened(group_id: str, member_epoch: int, view: TopicsView, state: GroupState
 def admitted(
     beat: Heartbeat, member_id: str, draft: Draft, state: GroupState
 ) -> tuple[ConsumerMember, str | None]:
-    """The member before this heartbeat; a new one is not in the group yet.
+    """Return the member as it was before this heartbeat; a new member is not in the group yet.
 
     Returns:
-        The member, and the id of the one whose place it takes as a static member that comes back.
+        The member, and, for a static member that rejoins, the member id that it replaces.
 
     Raises:
-        GroupMaxSizeReachedError: The group has members enough.
-        UnknownMemberIdError: It is none.
+        GroupMaxSizeReachedError: The group is full.
+        UnknownMemberIdError: There is no such member.
         UnreleasedInstanceIdError: Another member has the instance id, and has not left.
-        FencedInstanceIdError: The same, of a member that has joined already.
-        FencedMemberEpochError: It is in another epoch.
+        FencedInstanceIdError: The same, for a member that has already joined.
+        FencedMemberEpochError: The member is in another epoch.
     """
     group = draft.group
     group.check_size(member_id, beat.instance_id, state.settings.consumer.max_size)
@@ -83,7 +85,7 @@ def _joined(beat: Heartbeat, member_id: str, draft: Draft) -> tuple[ConsumerMemb
 
 
 def replaced_static(existing: ConsumerMember, member_id: str, draft: Draft) -> ConsumerMember:
-    """Give all that a static member had to the one that comes back."""
+    """Replace a static member by the one that rejoins, which gets its partitions and its target."""
     group_id = draft.group.group_id
     target = draft.group.target(existing.member_id)
     member = existing._replace(member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)

@@ -5,23 +5,24 @@ from typing import NamedTuple
 
 
 class ConsumerDue(Enum):
-    """What there is to do. Not numbers: a key would equal that of a classic group."""
+    """The kinds of deadlines. Not an `IntEnum`: a key would equal that of a classic group."""
 
     SESSION = 0
-    """A member was silent for too long."""
+    """The session of a member has ended."""
     REBALANCE = 1
-    """A member has not given up the partitions that it was told to."""
+    """A member has not revoked its partitions in time."""
     JOIN = 2
-    """A classic member has not joined again, as it was told to."""
+    """A classic member has not rejoined in a rebalance."""
     SYNC = 3
-    """A classic member has joined, and has not synced."""
+    """A classic member has joined, but has not synced."""
 
-    # By identity: a hash of `Enum` is a call of Python, and each set and cancel of a deadline takes one.
+    # Hashed by identity: the hash of `Enum` is a Python function, and each change of a deadline
+    # calls it.
     __hash__ = object.__hash__
 
 
 class DueInConsumerGroup(NamedTuple):
-    """Something to do with a member at a time."""
+    """The key of a member's deadline."""
 
     consumer_due: ConsumerDue
     group_id: str

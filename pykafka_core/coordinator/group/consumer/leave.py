@@ -1,4 +1,4 @@
-"""A member leaves: because it says so, or because it was silent for too long."""
+"""Removes members: on their request, or after a deadline."""
 
 from collections.abc import Iterable
 
@@ -36,7 +36,8 @@ from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 def consumer_leave(
     request: Request, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn
 ) -> None:
-    """Remove a member, or let a static one be away; answered with a `ConsumerGroupHeartbeatResponse`.
+    """Remove a member, or mark a static member as away; respond with a
+    `ConsumerGroupHeartbeatResponse`.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
@@ -61,7 +62,8 @@ def consumer_leave(
 
 
 def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
-    """Keep its partitions for the static member until its session ends; it has given up the others.
+    """Keep the assigned partitions of a static member until its session ends; those that it had to
+    revoke are released.
 
     Its successor may be in any epoch, so the epochs of its partitions become 0, as in Kafka.
     """
@@ -81,17 +83,17 @@ def remove_members(
     cause: str,
     turn: Turn,
 ) -> None:
-    """Remove members; the group comes to a new epoch, and is assigned again with the next heartbeat.
+    """Remove members. The group gets a new epoch, and the next heartbeat a new assignment.
 
-    If classic members alone are left it becomes a classic group.
+    If only classic members remain, the group becomes a classic group.
 
     Args:
-        state: Of the shard.
-        group: With these members.
+        state: State of the shard.
+        group: The group of these members.
         member_ids: At least one.
-        view: None if the topics are not known now; the next heartbeat looks at them.
-        cause: What happened to them, for the history.
-        turn: Of now.
+        view: The current topics; None if they are unknown, and the next heartbeat checks them.
+        cause: Reason of the removal, for the history.
+        turn: Gets the records.
     """
     group_id, draft = group.group_id, Draft(group)
     for member_id in member_ids:
@@ -102,7 +104,7 @@ def remove_members(
     found, epoch = _hash(draft.group, view), epoch_after_removal(group)
     begin_epoch(draft, epoch, found, cause)
     if not draft.group.members:
-        # As in Kafka since 4.4: there is nothing to assign.
+        # The assignment of an empty group is complete at once, as in Kafka since 4.4.
         draft.add([target_epoch_record(group_id, epoch)])
     draft.commit(state, turn)
     draft.group.topics_version = None if view is None else view.version

@@ -1,4 +1,4 @@
-"""LeaveGroup of members of a consumer group: that is how administrators remove them."""
+"""LeaveGroup for members of a consumer group, which administrators use to remove members."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ def leave_consumer_group(
     waiter: Waiter,
     turn: Turn,
 ) -> None:
-    """Remove members; answered with a tuple of error codes, one for each of them.
+    """Remove members; respond with a tuple of error codes, one for each of them.
 
     Raises:
-        TurnFullError: Their tombstones do not fit into one batch; all of them stay.
+        TurnFullError: Their tombstones do not fit into one batch; no member is removed.
     """
     found = [_found(group, identity) for identity in leaving]
-    # One that is named twice leaves once.
+    # A member that is listed twice is removed once.
     member_ids = list(dict.fromkeys(one for one in found if isinstance(one, str)))
     if member_ids:
         pairs = zip(leaving, found, strict=True)
@@ -34,7 +34,7 @@ def leave_consumer_group(
 
 
 def _found(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> str | int:
-    """The id of the member, or an error's code."""
+    """Return the id of the member, or an error code."""
     try:
         return _member_id(group, identity.member_id, identity.group_instance_id)
     except KafkaError as error:
@@ -51,7 +51,7 @@ def _member_id(group: ConsumerGroup, member_id: str, instance_id: str | None) ->
 
 
 def reason_of(left: Sequence[LeaveGroupRequest.MemberIdentity]) -> str:
-    """Why members have left, for the history; there is at least one."""
+    """Return why members have left, for the history; ``left`` is not empty."""
     first = left[0]
     name = first.member_id or first.group_instance_id
     others = f" and {len(left) - 1} more" if len(left) > 1 else ""

@@ -1,4 +1,4 @@
-"""A member of a consumer group, and the partitions that it may read."""
+"""A member of a consumer group, and its partitions."""
 
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum, IntEnum
@@ -11,10 +11,10 @@ JOIN_EPOCH = 0
 """A member with this epoch joins, for the first time or again."""
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
-"""A static member leaves for a while: its partitions stay its own until its session ends."""
+"""A static member leaves temporarily: it keeps its partitions until its session ends."""
 
 Assignment = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id; no topic is without partitions. Never changed."""
+"""Partitions by topic id; each topic has at least one. Immutable by convention."""
 
 Held = Mapping[bytes, Mapping[int, int]]
 """Partitions by topic id, each with the epoch in which the member got it (KIP-1251)."""
@@ -23,43 +23,46 @@ NOTHING: Assignment = {}
 HOLDS_NOTHING: Held = {}
 
 _OVERHEAD = 2048
-"""What Python takes for a member without names, and more."""
+"""Upper bound for the memory of a member without names, in bytes."""
 _NAME_OVERHEAD = 64
-"""Likewise of a name in a set."""
+"""Upper bound for the memory of a name in a set, without its text."""
 _PROTOCOL_OVERHEAD = 160
-"""Likewise of a protocol."""
+"""Upper bound for the memory of a protocol, without its name and metadata."""
 
 
 class MemberState(IntEnum):
-    """Where a member is on its way to its target assignment; the numbers are stored (``MemberState`` of Kafka)."""
+    """The progress of a member towards its target assignment. The numbers are stored; they are
+    those of Kafka's ``MemberState``.
+    """
 
     STABLE = 0
-    """It has what its epoch's target gives it. A newer target leads out of it."""
+    """The member has the target assignment of its epoch. A newer target ends this state."""
     UNREVOKED_PARTITIONS = 1
-    """It was told to give partitions up, and has not said that it has; until then it keeps its epoch. The end of its
-    rebalance timeout removes it."""
+    """The member must revoke partitions, and has not confirmed it; until then it keeps its epoch.
+    It is removed when its rebalance timeout passes."""
     UNRELEASED_PARTITIONS = 2
-    """It has its target's epoch, and some of its partitions are not given up by other members yet."""
+    """The member has the epoch of its target, but other members still hold some of its
+    partitions."""
     UNKNOWN = 127
-    """Stored by a later version: the member has to come again without partitions."""
+    """A later version stored the state: the member must send a heartbeat without partitions."""
 
 
 class ConsumerGroupState(Enum):
-    """What clients see of a group."""
+    """The state of a group as clients see it."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     """The target assignment is older than the group's epoch."""
     RECONCILING = "Reconciling"
-    """Some member does not have its target assignment yet."""
+    """At least one member does not have its target assignment yet."""
     STABLE = "Stable"
 
 
 class ClassicSide(NamedTuple):
-    """What a member of the classic protocol is beside what all are.
+    """Additional properties of a member that uses the classic protocol.
 
     Attributes:
-        protocols: Names and metadata, the one that it likes best first.
+        protocols: Names and metadata, in order of preference.
     """
 
     session_timeout_ms: int
@@ -67,22 +70,22 @@ class ClassicSide(NamedTuple):
 
     @property
     def protocol_name(self) -> str:
-        """The protocol that it is told."""
+        """Name of the preferred protocol, which its responses have; empty without protocols."""
         return self.protocols[0][0] if self.protocols else ""
 
     @property
     def protocol_names(self) -> Set[str]:
-        """All that it supports, each once: a client may repeat one."""
+        """Names of all protocols, each once; a client may repeat one."""
         return dict(self.protocols).keys()
 
     @property
     def metadata(self) -> bytes:
-        """What it says for that."""
+        """Metadata of the preferred protocol; empty without protocols."""
         return self.protocols[0][1] if self.protocols else b""
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory, and more."""
+        """Upper bound for its memory, in bytes."""
         return sum(
             _PROTOCOL_OVERHEAD + getsizeof(name) + len(metadata)
             for name, metadata in self.protocols
@@ -90,18 +93,18 @@ class ClassicSide(NamedTuple):
 
 
 class ConsumerMember(NamedTuple):
-    """A member as its records say. Values are replaced, never changed.
+    """A member, as its records describe it. Values are replaced, never changed.
 
     Attributes:
-        instance_id: A static member's.
-        topic_names: What it subscribes to by name.
-        topic_regex: What it subscribes to by pattern; empty or None without one.
-        server_assignor: The assignor that it would like, or None.
-        epoch: Of the assignment that it has; `LEAVE_STATIC_EPOCH` while a static member is away.
-        previous_epoch: The one before; a member whose answer was lost still sends it.
-        assigned: What it may read.
-        revoking: What it was told to give up.
-        classic: Of a member that uses the classic protocol; None for one of the consumer protocol.
+        instance_id: Instance id of a static member.
+        topic_names: Topics that it subscribes to by name.
+        topic_regex: Regular expression of its subscription; empty or None without one.
+        server_assignor: The assignor that it prefers, or None.
+        epoch: Epoch of its assignment; `LEAVE_STATIC_EPOCH` while a static member is away.
+        previous_epoch: The epoch before; a member that has missed a response still sends it.
+        assigned: Partitions that it may read.
+        revoking: Partitions that it must revoke.
+        classic: Properties of a classic member; None for a member of the consumer protocol.
     """
 
     member_id: str
@@ -122,7 +125,9 @@ class ConsumerMember(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory by what its client sent, and more; partitions are not the client's."""
+        """Upper bound for the memory of the values that its client sent, in bytes; partitions do
+        not count.
+        """
         texts = (self.client_id, self.instance_id, self.rack_id, self.topic_regex)
         return (
             _OVERHEAD
@@ -132,14 +137,16 @@ class ConsumerMember(NamedTuple):
         )
 
     def held(self) -> Iterable[tuple[bytes, int]]:
-        """Partitions that nobody else may have: those it may read, and those it has not given up."""
+        """Yield the partitions that no other member may get: those that are assigned to it, and
+        those that it has not revoked yet.
+        """
         for partitions in (self.assigned, self.revoking):
             for topic_id, numbers in partitions.items():
                 for number in numbers:
                     yield topic_id, number
 
     def got_in(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch in which it got a partition that it holds."""
+        """Return the epoch in which it got a partition; None if it does not hold it."""
         for partitions in (self.assigned, self.revoking):
             epoch = partitions.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -148,7 +155,7 @@ class ConsumerMember(NamedTuple):
 
 
 def assignment_of(rows: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
-    """Make one of topic ids and partitions; a topic may come more than once."""
+    """Return an assignment from topic ids and partitions; a topic may be repeated."""
     found: dict[bytes, Set[int]] = {}
     for topic_id, numbers in rows:
         found[topic_id] = found.get(topic_id, frozenset()) | frozenset(numbers)
@@ -156,17 +163,17 @@ def assignment_of(rows: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
 
 
 def held_since(epoch: int, partitions: Mapping[bytes, Iterable[int]]) -> Held:
-    """Partitions that a member got in one epoch."""
+    """Return partitions that a member got in the same epoch."""
     return {topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in partitions.items()}
 
 
 def is_subset(owned: Assignment | None, assigned: Held) -> bool:
-    """Whether all that a member says it owns is assigned to it; it is not if it does not say."""
+    """Return whether all owned partitions are assigned; False if ``owned`` is None."""
     if owned is None:
         return False
     return all(numbers <= assigned.get(topic, {}).keys() for topic, numbers in owned.items())
 
 
 def overlaps(one: Assignment, other: Held) -> bool:
-    """Whether there is a partition in both."""
+    """Return whether they have a common partition."""
     return any(not numbers.isdisjoint(other.get(topic, ())) for topic, numbers in one.items())

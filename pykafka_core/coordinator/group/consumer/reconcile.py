@@ -1,8 +1,9 @@
-"""One step of a member towards its target assignment, as ``CurrentAssignmentBuilder``.
+"""One step of a member towards its target assignment, like ``CurrentAssignmentBuilder``.
 
-A member first gives up what its target does not have; it keeps its epoch until it says that it has. Then it gets the
-target's epoch, and with it those of its partitions that nobody holds; the others when their holders give them up.
-A partition keeps the epoch in which the member got it.
+A member first revokes the partitions that are not in its target, and keeps its epoch until it
+confirms this. Then it gets the target's epoch and those of its partitions that are free, and later
+the others, when their holders release them. Each partition is stored with the epoch in which the
+member got it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -23,21 +24,22 @@ P = TypeVar("P", bound=Collection[int])
 
 
 class Target(NamedTuple):
-    """What a member is to have, in which epoch."""
+    """The target assignment of a member, and its epoch."""
 
     epoch: int
     partitions: Assignment
 
 
 class _Step(NamedTuple):
-    """Partitions of a member, sorted by what becomes of them."""
+    """The partitions of a member that it keeps, must revoke, and gets."""
 
     kept: Held
     revoked: Held
     gained: Assignment
-    """Of the target, and held by nobody else: what the member has given up by now may come back to it."""
+    """Partitions of the target that no other member holds; a member may get back partitions that it
+    has revoked."""
     is_waiting: bool
-    """Whether others hold partitions of the target."""
+    """Whether other members hold partitions of the target."""
 
 
 def reconciled(
@@ -46,16 +48,17 @@ def reconciled(
     owned: Assignment | None,
     is_free: Callable[[bytes, int], bool],
 ) -> ConsumerMember:
-    """The member after its next step; the same one if there is none to take.
+    """Return the member after its next step; the same object if there is no step.
 
     Args:
-        member: As it is.
-        target: Where it is to come.
-        owned: What it says it owns; None if it does not say.
-        is_free: Whether nobody holds a partition, not even the member.
+        member: The current member.
+        target: Its target assignment.
+        owned: Partitions that the member says it owns; None if the heartbeat has no list.
+        is_free: Returns whether no member holds a partition, not even this one.
 
     Raises:
-        FencedMemberEpochError: A later version wrote its state, and it still owns partitions.
+        FencedMemberEpochError: A later version wrote the member's state, and the member still owns
+            partitions.
     """
     match member.state:
         case MemberState.STABLE:
@@ -65,7 +68,8 @@ def reconciled(
         case MemberState.UNREVOKED_PARTITIONS:
             if _still_owns(owned, member.revoking):
                 return member
-            # If a newer target takes more away, the member keeps its epoch: its commits must not become stale.
+            # If a newer target requires more revocations, the member keeps its epoch, so that its
+            # commits do not become stale.
             return _next(member, member.epoch, target, owned, is_free)
         case MemberState.UNRELEASED_PARTITIONS:
             return _next(member, member.epoch, target, owned, is_free)

@@ -1,4 +1,4 @@
-"""Consumer groups as they are stored: the kinds 3 and 5 to 8 of `__consumer_offsets`, and 16."""
+"""The records of consumer groups: kinds 3, 5 to 8 and 16 of `__consumer_offsets`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -31,20 +31,20 @@ from pykafka_core.protocol.messages import (
 )
 
 VALUE_VERSION = 0
-"""The only one of all these."""
+"""The only version of all these values."""
 
 _Current = ConsumerGroupCurrentMemberAssignmentValue
 _Target = ConsumerGroupTargetAssignmentMemberValue
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> KeyValue:
-    """The group has come to an epoch."""
+    """Return the record of a group's epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return _record(ConsumerGroupMetadataKey(group_id=group_id), value)
 
 
 def member_record(group_id: str, member: ConsumerMember) -> KeyValue:
-    """What a member subscribes to, and who it is."""
+    """Return the record of a member and its subscription."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -74,7 +74,9 @@ def _classic(
 
 
 def target_epoch_record(group_id: str, epoch: int, time_ms: int = NO_TIME_MS) -> KeyValue:
-    """Target assignments of that epoch are complete; ``time_ms`` is when they were calculated."""
+    """Return the record that completes the target assignments of an epoch; ``time_ms`` is the time
+    of their calculation.
+    """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=time_ms
     )
@@ -82,7 +84,7 @@ def target_epoch_record(group_id: str, epoch: int, time_ms: int = NO_TIME_MS) ->
 
 
 def target_record(group_id: str, member_id: str, target: Mapping[bytes, Iterable[int]]) -> KeyValue:
-    """What a member is to have."""
+    """Return the record of a member's target assignment."""
     rows = [
         _Target.TopicPartition(topic_id=topic_id, partitions=sorted(numbers))
         for topic_id, numbers in sorted(target.items())
@@ -91,7 +93,7 @@ def target_record(group_id: str, member_id: str, target: Mapping[bytes, Iterable
 
 
 def current_record(group_id: str, member: ConsumerMember) -> KeyValue:
-    """What a member has, and in which epoch."""
+    """Return the record of a member's current assignment and epoch."""
     value = _Current(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -103,7 +105,7 @@ def current_record(group_id: str, member: ConsumerMember) -> KeyValue:
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
-    """What a regular expression matched."""
+    """Return the record of the topics that a regular expression matched."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics),
         version=resolved.version,
@@ -113,12 +115,12 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue
 
 
 def regex_tombstone(group_id: str, regex: str) -> KeyValue:
-    """No member has that regular expression any more."""
+    """Return the tombstone of a regular expression that no member has."""
     return _tombstone(_regex_key(group_id, regex))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
-    """A member is gone: what it has first, then what it was to have, then itself."""
+    """Return the tombstones of a removed member: current assignment, target assignment, member."""
     return [
         _tombstone(_current_key(group_id, member_id)),
         _tombstone(_target_key(group_id, member_id)),
@@ -127,7 +129,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
 
 
 def group_tombstones(group: ConsumerGroup) -> Iterator[KeyValue]:
-    """The group is gone, as ``ConsumerGroup.createGroupTombstoneRecords``."""
+    """Yield the tombstones of a group, like ``ConsumerGroup.createGroupTombstoneRecords``."""
     group_id = group.group_id
     for member_id in group.members:
         yield _tombstone(_current_key(group_id, member_id))

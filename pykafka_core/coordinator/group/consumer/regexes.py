@@ -1,8 +1,8 @@
-"""Subscriptions by regular expression: what the members' expressions match among the topics.
+"""Subscriptions by regular expression: finds the topics that the members' expressions match.
 
-Kafka lets another thread match them and takes the result later. Here they are matched with the heartbeat that needs it,
-so an expression has its topics at once; what is known of all of a group is looked at again when topics have changed,
-but not more often than `group.REFRESH_INTERVAL_MS`.
+Kafka matches them on another thread and uses the result later. Here, the first heartbeat with an
+expression matches it, so its topics are known at once. All expressions of a group are matched again
+after topics have changed, but at most once per `group.REFRESH_INTERVAL_MS`.
 """
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
@@ -17,14 +17,15 @@ from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.errors import InvalidRegularExpressionError
 
 REGEXES_MAX = 10
-"""Different ones in a group, so that a turn can match them all. Kafka has no limit."""
+"""Maximum number of different expressions in a group, so that one turn can match all of them. Kafka
+has no limit."""
 
 
 def check_regex(regex: str | None, member_id: str, group: ConsumerGroup) -> None:
-    """Refuse one expression too many.
+    """Refuse a new expression if the group already has the maximum number.
 
     Raises:
-        InvalidRegularExpressionError: The group's other members have `REGEXES_MAX` others.
+        InvalidRegularExpressionError: The group would have more than `REGEXES_MAX` expressions.
     """
     if not regex or group.has_regex(regex):
         return
@@ -35,7 +36,7 @@ def check_regex(regex: str | None, member_id: str, group: ConsumerGroup) -> None
 
 
 def unused_regexes(group: ConsumerGroup) -> list[KeyValue]:
-    """Records that remove what no member has any more."""
+    """Return the records that remove expressions which no member has."""
     return [
         regex_tombstone(group.group_id, regex)
         for regex in group.regexes
@@ -44,7 +45,9 @@ def unused_regexes(group: ConsumerGroup) -> list[KeyValue]:
 
 
 def resolve_regexes(draft: Draft, view: TopicsView, now_ms: int) -> bool:
-    """Match what was not matched before, and all if topics have changed; whether any matches other topics now."""
+    """Match new expressions, and all of them if a refresh is due; return whether the topics of any
+    expression have changed.
+    """
     before = draft.group
     if not before.regexes and not any(before.own_regexes()):
         return False

@@ -1,4 +1,4 @@
-"""A consumer group without members and offsets goes when offsets are searched for what has expired."""
+"""Removes a consumer group without members when all its offsets have expired."""
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.records import group_tombstones
@@ -7,7 +7,7 @@ from pykafka_core.coordinator.shard import Turn, TurnFullError
 
 
 def remove_empty_consumer_group(group: ConsumerGroup, state: GroupState, turn: Turn) -> bool:
-    """Remove it if it has no members; whether its records fitted."""
+    """Remove a group if it has no members; return False if the records do not fit."""
     if group.has_members:
         return True
     try:

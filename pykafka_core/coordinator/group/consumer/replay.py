@@ -1,7 +1,7 @@
-"""What the records of consumer groups do to them: the only way in which a consumer group changes.
+"""Applies the records of consumer groups; consumer groups change only here.
 
-A heartbeat that changes something replays its own records here (`consumer.draft`); so a group that was loaded from its
-log is the same as the one that wrote it.
+A heartbeat with changes also replays its records here (`consumer.draft`), so a group that was
+loaded from the log is equal to the group that wrote the log.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,17 +33,18 @@ _GROUP = "ConsumerGroupMetadata"
 
 
 def replay_consumer_group(state: GroupState, key: bytes, value: bytes | None) -> None:
-    """Take in a stored record of one of `KINDS`.
+    """Apply a stored record of one of `KINDS`.
 
     Raises:
-        ProtocolError: The bytes are no such record.
+        ProtocolError: The bytes are not such a record.
     """
     name, stored_key, stored = _decoded(key, value)
     group_id = stored_key.group_id
     if stored is None and name == _GROUP:
         state.consumer_groups.pop(group_id, None)
     elif stored is not None and group_id not in state.consumer_groups:
-        # It takes the place of a classic one: that is simple, or a tombstone of it came before.
+        # It replaces a classic group, which is a simple one, or whose tombstone was replayed
+        # before.
         state.groups.pop(group_id, None)
         state.consumer_groups[group_id] = ConsumerGroup(group_id, state.member_memory)
     group = state.consumer_groups.get(group_id)
@@ -52,7 +53,7 @@ def replay_consumer_group(state: GroupState, key: bytes, value: bytes | None) ->
 
 
 def apply(group: ConsumerGroup, key: bytes, value: bytes | None) -> None:
-    """Change a group by one of its records, other than the one that removes it."""
+    """Apply one of a group's records, except the tombstone of the group."""
     name, stored_key, stored = _decoded(key, value)
     _REPLAYED[name](group, stored_key, stored)
 
@@ -128,7 +129,9 @@ def _replay_current(group: ConsumerGroup, key: Any, value: Any) -> None:
 
 
 def _held(rows: Iterable[Any], member_epoch: int) -> Held:
-    """Partitions with their epochs. Records of Kafka before 4.3 have none: the member's counts."""
+    """Return partitions with their epochs. Records of Kafka before 4.3 have no epochs: then it is
+    the member's epoch.
+    """
     held: dict[bytes, dict[int, int]] = {}
     for row in rows:
         epochs = row.assignment_epochs
@@ -140,7 +143,7 @@ def _held(rows: Iterable[Any], member_epoch: int) -> Held:
 
 
 def _replay_left(group: ConsumerGroup, member_id: str) -> None:
-    """A member has nothing any more; a tombstone of the member itself follows."""
+    """Remove a member's assignment; the tombstone of the member itself follows."""
     member = group.members.get(member_id)
     if member is not None:
         group.put(
@@ -177,4 +180,5 @@ _REPLAYED: Mapping[str, Callable[[ConsumerGroup, Any, Any], None]] = {
 }
 
 KINDS = frozenset(GROUP_KEYS.index(f"{name}Key") for name in _REPLAYED)
-"""Kinds of record in `__consumer_offsets`. Kafka wrote kind 4, which says no more than the image, until 4.0."""
+"""Kinds of records in `__consumer_offsets`. Kind 4, which Kafka wrote until 4.0, has only data that
+is also in the image."""

@@ -1,8 +1,9 @@
-"""What a member's heartbeat, or a classic member's join, does to its consumer group.
+"""The changes of a consumer group by a member's heartbeat, or by a classic member's join.
 
-Up to four things, each of which sees the ones before: it makes or changes the member; the group
-comes to a new epoch if its subscription or the topics have changed; a new target assignment is made
-for a new epoch, if the last one is old enough; and the member takes a step towards its own target.
+There are up to four steps, each of which sees the previous ones. The member is created or changed.
+The group gets a new epoch if its subscription or the topics have changed. A new target assignment
+is calculated for a new epoch, if the last one is old enough. The member takes one step towards its
+own target.
 """
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
@@ -36,12 +37,13 @@ _TOPICS_CHANGED = "the topics that its members subscribe to changed"
 def put_member(
     draft: Draft, before: ConsumerMember, after: ConsumerMember, state: GroupState
 ) -> str | None:
-    """Take in what a member says of itself; why the group needs another assignment, if it does.
+    """Store the member; return the reason for a new assignment, None if it is not needed.
 
-    It does after another subscription, and since Kafka 4.4 if the group prefers another assignor.
+    It is needed if the subscription has changed or, as in Kafka since 4.4, if the group now prefers
+    another assignor.
 
     Raises:
-        CoordinatorNotAvailableError: All groups together hold as much as they may.
+        CoordinatorNotAvailableError: The memory limit of all groups is reached.
     """
     default = state.settings.consumer.assignors[0]
     assignor = assignor_name(draft.group, default)
@@ -64,7 +66,7 @@ def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
 def renew(
     draft: Draft, view: TopicsView, state: GroupState, cause: str | None, now_ms: int
 ) -> None:
-    """Come to a new epoch if there is a reason, and to a new target assignment if it is due.
+    """Start a new epoch if there is a reason, and calculate a new target assignment if it is due.
 
     Raises:
         UnknownServerError: The group is in the last epoch.
@@ -78,9 +80,9 @@ def renew(
 
 
 def is_assignment_due(group: ConsumerGroup, state: GroupState, now_ms: int) -> bool:
-    """Whether a target assignment is due: ``canComputeNextTargetAssignment`` in Kafka.
+    """Return whether a target assignment is due, like ``canComputeNextTargetAssignment`` in Kafka.
 
-    A clock that goes back does not make the group wait.
+    If the clock was set back, it is due at once.
     """
     if group.epoch <= group.assignment_epoch:
         return False
@@ -90,7 +92,7 @@ def is_assignment_due(group: ConsumerGroup, state: GroupState, now_ms: int) -> b
 
 
 def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:
-    """Come to a new epoch if the subscription has changed, or the topics that the group is subscribed to."""
+    """Start a new epoch if there is a cause, or if the subscribed topics have changed."""
     group = draft.group
     is_new_epoch = cause is not None
     if not is_new_epoch and group.topics_version is view.version:
@@ -103,11 +105,12 @@ def _refresh_epoch(view: TopicsView, draft: Draft, cause: str | None) -> None:
 def reconcile(
     draft: Draft, member_id: str, owned: Assignment | None, state: GroupState, turn: Turn
 ) -> ConsumerMember:
-    """Let the member take a step, and commit all that was drafted.
+    """Take the member's next step, and commit the draft; return the changed member.
 
     Raises:
-        FencedMemberEpochError: A later version wrote its state, and it still owns partitions.
-        TurnFullError: What changes does not fit into one batch.
+        FencedMemberEpochError: A later version wrote the member's state, and the member still owns
+            partitions.
+        TurnFullError: The changes do not fit into one batch.
     """
     group = draft.group
     before = group.members[member_id]

@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: what the assignor makes of its members and topics."""
+"""The target assignment of a consumer group: the result of its assignor."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,11 +12,11 @@ from pykafka_core.coordinator.group.consumer.topics import TopicsView, found_top
 from pykafka_core.coordinator.shard import KeyValue
 
 ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
-"""By the names that clients know."""
+"""Assignors by the names that clients use."""
 
 
 def assignor_name(group: ConsumerGroup, default: str) -> str:
-    """The assignor that most members like, or the broker's."""
+    """Return the assignor that most members prefer, or the broker's default."""
     preferred = group.preferred_assignor()
     return default if preferred is None else preferred
 
@@ -24,11 +24,12 @@ def assignor_name(group: ConsumerGroup, default: str) -> str:
 def target_records(
     group: ConsumerGroup, view: TopicsView, default_assignor: str, now_ms: int
 ) -> list[KeyValue]:
-    """Records of a new target assignment for the group's epoch: of those members whose target changes.
+    """Return the records of a new target assignment for the group's epoch: one for each member
+    whose target has changed, and one for the epoch.
 
-    A target that a member does not have yet is a change too, even to nothing.
+    The first target of a member is always stored, even if it is empty.
     """
-    # A group written by a broker with other assignors may like one that is not here.
+    # Another broker may have stored a preferred assignor that this version does not have.
     name = assignor_name(group, default_assignor)
     assign = ASSIGNORS.get(name, ASSIGNORS[default_assignor])
     topics = found_topics(view, set(group.subscribed_names()))
@@ -41,7 +42,9 @@ def target_records(
 
 
 def _specs(group: ConsumerGroup, ids: Mapping[str, bytes]) -> list[MemberSpec]:
-    """All members; those of equal subscriptions share one set of topics, since that is made topic by topic."""
+    """Return all members. Members with equal subscriptions share one set of topics, because it
+    takes time to build.
+    """
     known: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
     specs = []
     for member_id, member in group.members.items():
@@ -59,7 +62,7 @@ def _changed(group: ConsumerGroup, made: Mapping[str, Assignment]) -> Iterable[s
     return [
         member_id
         for member_id in group.members
-        # Most have the same object again, which need not be compared partition by partition.
+        # Most members get the same object again, which saves a comparison of all partitions.
         if (known := group.targets.get(member_id)) is not made[member_id]
         and known != made[member_id]
     ]

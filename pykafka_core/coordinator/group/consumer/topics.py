@@ -1,14 +1,14 @@
-"""What a consumer group sees of topics: how many partitions each has."""
+"""A consumer group's view of the topics: their ids and numbers of partitions."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 NO_METADATA_HASH = 0
-"""Of a group that is subscribed to nothing that exists."""
+"""Hash of a group without existing subscribed topics."""
 
 
 class GroupTopic(NamedTuple):
-    """One topic."""
+    """A topic in the committed image."""
 
     name: str
     topic_id: bytes
@@ -16,39 +16,42 @@ class GroupTopic(NamedTuple):
 
 
 class TopicsView(Protocol):
-    """The topics of one committed image. It does not change while an operation runs."""
+    """The topics of one committed image. Immutable while an operation runs."""
 
     @property
     def version(self) -> object:
-        """The same object as long as no topic has changed."""
+        """An object that is the same as long as no topic has changed."""
 
     def topic(self, name: str) -> GroupTopic | None:
-        """The topic of that name."""
+        """Return the topic with this name, if it exists."""
 
     @property
     def offset(self) -> int:
-        """Of the image in the metadata log."""
+        """Offset of the image in the metadata log."""
 
     def matching(self, regex: str) -> frozenset[str]:
-        """Names of topics that match a regular expression as a whole; none of the internal ones, nor if it is none."""
+        """Return the topics whose full name matches a regular expression, without internal topics;
+        empty if the expression is invalid.
+        """
 
 
 def found_topics(view: TopicsView, names: Iterable[str]) -> Mapping[str, GroupTopic]:
-    """Those of the named topics that exist, by name."""
+    """Return those of the topics that exist, by name."""
     found = ((name, view.topic(name)) for name in names)
     return {name: topic for name, topic in found if topic is not None}
 
 
 def metadata_hash(topics: Iterable[GroupTopic]) -> int:
-    """Return a number that changes when a topic comes, goes, is made again or grows (KIP-1101).
+    """Return a hash that changes when a topic is created, deleted, recreated or gets more
+    partitions (KIP-1101).
 
-    Only its coordinator compares it; so it need not be the number that Kafka would calculate. A Kafka that takes over
-    a group would assign its partitions once more.
+    Only the group's coordinator compares it, so it need not be the hash that Kafka calculates. If
+    Apache Kafka takes over a group, it calculates one more assignment.
     """
     ordered = sorted(topics)
     if not ordered:
         return NO_METADATA_HASH
-    from hashlib import blake2b  # OpenSSL comes with it: not before a group needs it
+    from hashlib import blake2b  # imported only when needed, because it loads OpenSSL
 
     digest = blake2b(digest_size=8)
     for topic in ordered:

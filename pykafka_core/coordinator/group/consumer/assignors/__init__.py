@@ -1,1 +1,3 @@
-"""How partitions are shared among the members of a consumer group: pure functions, a file for each assignor."""
+"""The assignors, which distribute partitions among the members of a consumer group: pure functions,
+one file for each assignor.
+"""

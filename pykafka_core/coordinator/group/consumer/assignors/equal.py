@@ -1,8 +1,10 @@
-"""The assignor `uniform` for members of equal subscriptions, as ``UniformHomogeneousAssignmentBuilder``.
+"""The assignor `uniform` for members with equal subscriptions, like
+``UniformHomogeneousAssignmentBuilder``.
 
-Then it is known at once how many partitions each member may keep: the quotient of partitions and members, and one more
-for as many members as the remainder says. Who has more gives the rest up; what nobody has goes to those who have
-fewest. Nothing is done for each partition of a member that keeps all it had: a group of many topics mostly has such.
+Each member gets the quotient of partitions and members, and as many members as the remainder get
+one more. A member with more partitions than that loses the excess. Partitions without an owner go
+to the members with the fewest partitions. The partitions of a member that keeps all of them are not
+visited one by one: in a group with many topics, most members keep all.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ _Place = tuple[bytes, int]
 def assign_equal(
     members: Collection[MemberSpec], counts: Mapping[bytes, int]
 ) -> Mapping[str, Assignment]:
-    """An `Assignor` of members that are all subscribed to the same topics."""
+    """An `Assignor` for members that are all subscribed to the same topics."""
     ordered = sorted(members, key=lambda one: one.member_id)
     topic_ids = ordered[0].topic_ids if ordered else frozenset()
     taken: dict[bytes, set[int]] = {topic_id: set() for topic_id in sorted(topic_ids)}
@@ -38,7 +40,9 @@ def assign_equal(
 def _claim(
     target: Assignment, counts: Mapping[bytes, int], taken: Mapping[bytes, set[int]]
 ) -> Assignment:
-    """What a member may keep of what it had: what is still there, and no member before it has."""
+    """Return the partitions of a member's target that still exist and that no previous member
+    claimed; add them to ``taken``.
+    """
     claimed, is_all = {}, True
     for topic_id, numbers in target.items():
         others = taken.get(topic_id)
@@ -56,7 +60,9 @@ def _claim(
 
 
 def _quotas(sizes: Sequence[int], partitions_count: int) -> list[int]:
-    """How many partitions each may have; the larger quotas go to those who have so many already."""
+    """Return the maximum number of partitions of each member; the larger quotas go to members that
+    already have that many.
+    """
     if not sizes:
         return []
     quota, extra = divmod(partitions_count, len(sizes))
@@ -67,7 +73,9 @@ def _quotas(sizes: Sequence[int], partitions_count: int) -> list[int]:
 
 
 def _give_up(has: Assignment, count: int, taken: Mapping[bytes, set[int]]) -> Assignment:
-    """The assignment without some partitions: those of topics of which it has most."""
+    """Return an assignment without ``count`` of its partitions, taken from the topics in which the
+    member has the most partitions.
+    """
     ranked = [
         (rank, topic_id, number)
         for topic_id, numbers in has.items()
@@ -93,7 +101,9 @@ def _free(counts: Mapping[bytes, int], taken: Mapping[bytes, set[int]]) -> Itera
 
 
 def _share(free: Collection[_Place], sizes: Sequence[int]) -> Mapping[int, list[_Place]]:
-    """Give partitions one by one to who has fewest."""
+    """Give each partition to the member that has the fewest at that time; return the new partitions
+    by member number.
+    """
     gained: dict[int, list[_Place]] = {}
     least = [(size, number) for number, size in enumerate(sizes)]
     heapify(least)

@@ -1,7 +1,10 @@
-"""The assignor `range`: of each topic a member has a run of partitions, so those of equal numbers meet in a member.
+"""The assignor `range`: each member gets a contiguous range of every topic's partitions, so
+partitions with equal numbers go to the same member if the topics have equal partition counts and
+subscribers.
 
-As ``RangeAssignor``: subscribers in order, static ones first by instance id, so that a member that comes back has the
-same runs; the first ones have one partition more. It does not look at what members had.
+Like ``RangeAssignor``: subscribers are sorted, static members first by instance id, so that a
+static member that rejoins gets the same ranges; the first ones get one partition more. Previous
+assignments are ignored.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +16,7 @@ from pykafka_core.coordinator.group.consumer.member import Assignment
 def assign_range(
     members: Collection[MemberSpec], counts: Mapping[bytes, int]
 ) -> Mapping[str, Assignment]:
-    """An `Assignor`."""
+    """An `Assignor` for members with any subscriptions."""
     ordered = sorted(members, key=_order)
     made: dict[str, dict[bytes, frozenset[int]]] = {one.member_id: {} for one in ordered}
     subscribers = subscribers_of([one.topic_ids for one in ordered])

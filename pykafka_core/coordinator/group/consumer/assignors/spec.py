@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it makes."""
+"""The input and the result of an assignor."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
@@ -8,7 +8,7 @@ from pykafka_core.coordinator.group.consumer.member import NOTHING, Assignment
 
 
 class MemberSpec(NamedTuple):
-    """A member as an assignor sees it: the topics it is subscribed to, and what it is to have so far."""
+    """An assignor's view of a member: its subscribed topics and its previous target assignment."""
 
     member_id: str
     instance_id: str | None
@@ -17,14 +17,15 @@ class MemberSpec(NamedTuple):
 
 
 Assignor = Callable[[Collection[MemberSpec], Mapping[bytes, int]], Mapping[str, Assignment]]
-"""From members and the partition counts of all their topics to every member's assignment, by member id: each partition
-of a topic that somebody subscribes to goes to exactly one of its subscribers."""
+"""Maps members, and the partition counts of all their topics, to assignments by member id. Each
+partition of a subscribed topic goes to exactly one subscriber of the topic."""
 
 
 def subscribers_of(subscriptions: Collection[frozenset[bytes]]) -> Mapping[bytes, list[int]]:
-    """Who is subscribed to a topic, by places in ``subscriptions``; the places are in no order.
+    """Return the subscribers of each topic as indexes of ``subscriptions``, unsorted.
 
-    Those with equal subscriptions are added at once: a group's members mostly have the same.
+    Members with equal subscriptions are added together, because most members of a group have the
+    same subscription.
     """
     places: dict[frozenset[bytes], list[int]] = {}
     for place, topic_ids in enumerate(subscriptions):

@@ -1,12 +1,15 @@
-"""The assignor `uniform`: every member has as many partitions as its subscription allows, and keeps what it can.
+"""The assignor `uniform`: the numbers of partitions are as equal as the subscriptions allow, and
+members keep their partitions where possible.
 
-Theory of operation, for different subscriptions; equal ones are simpler (`equal`). First everybody keeps what it had,
-if it is still subscribed to it. Then what nobody has goes, topic by topic, to the subscriber with the fewest
-partitions; topics with fewer subscribers for each partition first, as there is less choice for them. At last
-partitions move, again topic by topic, from the subscriber that has most to the one that has fewest, until these two
-differ by no more than one, for all topics.
+Theory of operation, for different subscriptions; equal subscriptions are simpler (`equal`). First,
+each member keeps the partitions of its previous target in topics that it still subscribes to. Then,
+topic by topic, each partition without an owner goes to the subscriber with the fewest partitions;
+topics with the fewest subscribers per partition come first, because they have the least choice.
+Finally, again topic by topic, partitions move from the subscriber with the most partitions to the
+one with the fewest, until these two differ by at most one, for every topic.
 
-Kafka has two builders as well (``UniformHomogeneousAssignmentBuilder``, ``UniformHeterogeneousAssignmentBuilder``).
+Kafka also has two builders (``UniformHomogeneousAssignmentBuilder``,
+``UniformHeterogeneousAssignmentBuilder``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,13 +20,14 @@ from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, s
 from pykafka_core.coordinator.group.consumer.member import Assignment
 
 PASSES_MAX = 16
-"""Over all topics, as Kafka's ``MAX_ITERATION_COUNT``: different subscriptions may take many to be balanced."""
+"""Maximum number of passes over all topics, like Kafka's ``MAX_ITERATION_COUNT``: different
+subscriptions may need many passes for a balance."""
 
 
 def assign_uniform(
     members: Collection[MemberSpec], counts: Mapping[bytes, int]
 ) -> Mapping[str, Assignment]:
-    """An `Assignor`."""
+    """An `Assignor` for members with any subscriptions."""
     if len({member.topic_ids for member in members}) <= 1:
         return assign_equal(members, counts)
     balance = _Balance(members, counts)
@@ -37,14 +41,15 @@ def assign_uniform(
 
 
 class _Balance:
-    """Who has what so far; members are numbered in the order of their ids."""
+    """The current owners of all partitions; members are numbered in the order of their ids."""
 
     def __init__(self, members: Collection[MemberSpec], counts: Mapping[bytes, int]) -> None:
         self._members = sorted(members, key=lambda one: one.member_id)
         self._counts = counts
         self._sizes = [0] * len(self._members)
         self._spread: int | None = None
-        """Between the largest and the smallest size, until one changes."""
+        """Difference of the largest and the smallest size; None if a size has changed since it was
+        calculated."""
         self._subscribers = subscribers_of([one.topic_ids for one in self._members])
         self._owners: dict[bytes, dict[int, int]] = {topic_id: {} for topic_id in counts}
         for number, member in enumerate(self._members):
@@ -59,7 +64,7 @@ class _Balance:
                     self._sizes[number] += 1
 
     def ordered_topics(self) -> list[bytes]:
-        """Topics that somebody subscribes to: those with most partitions for each subscriber first."""
+        """Return the subscribed topics, those with the most partitions per subscriber first."""
         subscribed = [topic_id for topic_id in self._counts if topic_id in self._subscribers]
         return sorted(
             subscribed,
@@ -67,7 +72,9 @@ class _Balance:
         )
 
     def assign_free(self, topic_id: bytes) -> None:
-        """Give what nobody has of a topic to those who have fewest."""
+        """Give each partition of a topic without an owner to the subscriber with the fewest
+        partitions.
+        """
         owners = self._owners[topic_id]
         free = [number for number in range(self._counts[topic_id]) if number not in owners]
         if not free:
@@ -81,7 +88,9 @@ class _Balance:
         self._spread = None
 
     def level(self, topic_id: bytes) -> int:
-        """Move partitions of a topic from those who have most to those who have fewest; how many moved."""
+        """Move partitions of a topic from the subscriber with the most partitions to the one with
+        the fewest; return the number of moves.
+        """
         if self._is_level():
             return 0
         owned: dict[int, list[int]] = {}
@@ -103,7 +112,7 @@ class _Balance:
         return moved
 
     def _is_level(self) -> bool:
-        """Whether nothing can move. The sizes are compared only after one changed."""
+        """Return whether all sizes are balanced. They are compared only if one has changed."""
         if self._spread is None:
             self._spread = max(self._sizes) - min(self._sizes)
         return self._spread <= 1
@@ -119,14 +128,16 @@ class _Balance:
         return heap
 
     def _fewest(self, least: list[tuple[int, int]]) -> int:
-        """The fewest partitions of a subscriber; entries of those who gave some up meanwhile are put right."""
+        """Return the smallest size of a subscriber; heap entries of members that have lost
+        partitions since are corrected first.
+        """
         while least[0][0] != self._sizes[least[0][1]]:
             number = least[0][1]
             heapreplace(least, (self._sizes[number], number))
         return least[0][0]
 
     def assignments(self) -> Mapping[str, Assignment]:
-        """Everybody's partitions."""
+        """Return the assignments by member id."""
         made: list[dict[bytes, set[int]]] = [{} for _ in self._members]
         for topic_id, owners in self._owners.items():
             for partition, number in owners.items():
