@@ -138,7 +138,7 @@ CONTROLLER_ROWS: tuple[Row, ...] = tuple(
 """The APIs of a controller listener in addition to `QUORUM_ROWS`."""
 
 _READ_FROM_ANY = frozenset({29, 32, 60})
-"""Those that a broker serves itself, even if another node is the active controller."""
+"""The APIs that a broker serves itself, even if another node is the active controller."""
 
 FORWARDED: Mapping[int, Row] = {
     row.api_key: row for row in ROWS if row.api_key in _OF_BOTH - _READ_FROM_ANY

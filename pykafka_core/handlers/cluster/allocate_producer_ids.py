@@ -1,4 +1,7 @@
-"""AllocateProducerIds (67): KIP-730; ``ProducerIdControlManager.generateNextProducerId`` in Kafka."""
+"""AllocateProducerIds (67): KIP-730.
+
+``ProducerIdControlManager.generateNextProducerId`` in Kafka.
+"""
 
 from pykafka_core.errors import KafkaError, UnknownServerError
 from pykafka_core.handlers.cluster.broker_records import registered_broker

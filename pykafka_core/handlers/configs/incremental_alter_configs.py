@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (44): contract/kafka.md#38, #68; ``ConfigurationControlManager`` in Kafka."""
+"""IncrementalAlterConfigs (44): contract/kafka.md#38, #68.
+
+``ConfigurationControlManager`` in Kafka.
+"""
 
 from pykafka_core.handlers.configs.changes import Operation, plan_all, records_of
 from pykafka_core.handlers.context import Context

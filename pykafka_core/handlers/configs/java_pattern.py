@@ -5,7 +5,7 @@ yet. Python's `re` has another syntax, recurses, and may need a million times as
 expression as to read it (``(?i:[\x01-\uffff])``). So each token is read once, in slices, and lists
 hold the open groups and classes.
 
-Java refuses some expressions that this check accepts: a look-behind without an obvious maximum
+Java refuses some expressions that this check accepts: a lookbehind without an obvious maximum
 length, and names of scripts, blocks and characters that Unicode does not have (``\p{IsNothing}``,
 ``\N{NOTHING}``).
 """

@@ -1,1 +1,1 @@
-"""What coordinators answer, as far as there are any."""
+"""The APIs of the group coordinator and of the transaction coordinator."""

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): a transaction is going to commit a group's offsets."""
+"""AddOffsetsToTxn (25): a transaction will commit offsets of a group."""
 
 from functools import partial
 
@@ -20,8 +20,8 @@ def handle(
 ) -> Coordinate | AddOffsetsToTxnResponse:
     """Add the partition that coordinates the group.
 
-    A client may look for the group's coordinator, which makes the topic, only after this: then it is the partition that
-    there will be.
+    A client may send FindCoordinator for the group, which creates the topic, only after this
+    request. Then the partition is computed from the future number of partitions.
     """
     topic = context.image.topics.by_name.get(GROUP_TOPIC)
     count = len(topic.partitions) if topic else context.settings.int("offsets.topic.num.partitions")

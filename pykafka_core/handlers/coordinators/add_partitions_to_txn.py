@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (24): partitions that a transaction is going to write to.
+"""AddPartitionsToTxn (24): adds partitions to transactions.
 
-Clients send versions up to 3, for one transaction; brokers later ones, for many, which may also ask only whether the
-partitions are in it (KIP-890).
+Clients send versions up to 3, for one transaction. Brokers send later versions, for many
+transactions, and may only verify that partitions are part of a transaction (KIP-890).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,7 +31,7 @@ from pykafka_core.types import TRANSACTION_TOPIC
 
 FENCED_VERSION = 2
 BATCHED_VERSION = 4
-"""From here on a request names many transactions, and has an error of its own."""
+"""From this version on a request has many transactions, and the response a top-level error."""
 
 _Topics = Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic]
 _Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
@@ -41,7 +41,13 @@ _Place = tuple[str, int]
 
 
 class _Asked(NamedTuple):
-    """One transaction. Where partitions do not exist, nothing is ``missing`` of the others' part: it is not done."""
+    """One transaction of the request.
+
+    Attributes:
+        topics: The requested partitions.
+        missing: Those that do not exist.
+        operation: None if a partition is missing, or if the transaction has no coordinator.
+    """
 
     topics: _Topics
     missing: Collection[_Place]
@@ -51,7 +57,7 @@ class _Asked(NamedTuple):
 def handle(
     context: Context, request: AddPartitionsToTxnRequest
 ) -> Slices[Coordinate | AddPartitionsToTxnResponse]:
-    """All partitions of a transaction are added, or none."""
+    """Add or verify all partitions of each transaction; none if one of them does not exist."""
     asked: list[_Asked] = []
     for one in _transactions(context, request):
         asked.append((yield from _asked(context, one)))
@@ -128,7 +134,7 @@ def _answer(
 
 
 def _codes(context: Context, one: _Asked, came: Iterator[Coordinated]) -> Callable[[_Place], int]:
-    """The error code of each partition."""
+    """Return a function that returns the error code of a partition."""
     if one.missing:
         missing, other = UnknownTopicOrPartitionError.code, OperationNotAttemptedError.code
         return lambda place: missing if place in one.missing else other

@@ -1,4 +1,6 @@
-"""ConsumerGroupDescribe (69): members of consumer groups, with what they have and what they are to have."""
+"""ConsumerGroupDescribe (69): members of consumer groups, with their current and target
+assignments.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -27,12 +29,12 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
-"""A member's type, from version 1 on: by its protocol."""
+"""Types of members, by their protocol; in the response from version 1 on."""
 
 _MEMBER_BYTES = 200
-"""Of a member in an answer, beside its topics and partitions."""
+"""Estimated size of a member in a response, without its topics and partitions."""
 _PARTITION_BYTES = 16
-"""More than the 4 that it has on the wire: it is made one by one."""
+"""Weight of a partition, which has 4 bytes in the response: each is converted separately."""
 
 _Group = ConsumerGroupDescribeResponse.DescribedGroup
 _Member = ConsumerGroupDescribeResponse.Member
@@ -41,7 +43,7 @@ _Row = ConsumerGroupDescribeResponse.TopicPartitions
 
 
 def handle(context: Context, request: ConsumerGroupDescribeRequest) -> Slices[Coordinate]:
-    """Every group by itself, and once."""
+    """Describe each group separately; a repeated group is read once."""
     named = list(dict.fromkeys(request.group_ids))
 
     def reply(results: Sequence[Coordinated]) -> Slices[ConsumerGroupDescribeResponse]:
@@ -130,7 +132,7 @@ def _member(context: Context, described: DescribedMember) -> ConsumerGroupDescri
 def _assignment(
     context: Context, assignment: Mapping[bytes, Collection[int]]
 ) -> ConsumerGroupDescribeResponse.Assignment:
-    """Partitions with their topics' names; those of topics that are gone are left out."""
+    """Return partitions with the names of their topics; deleted topics are omitted."""
     by_id = context.image.topics.by_id
     rows = [
         _Row(topic_id=topic_id, topic_name=by_id[topic_id].name, partitions=sorted(numbers))

@@ -1,4 +1,6 @@
-"""ConsumerGroupHeartbeat (68): a member of a consumer group joins, lives, is told its partitions, and leaves."""
+"""ConsumerGroupHeartbeat (68): a member of a consumer group joins, keeps its session alive, gets
+its assignment, and leaves.
+"""
 
 from functools import partial
 
@@ -33,15 +35,16 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.types import RESOURCE_GROUP
 
 MEMBER_ID_VERSION = 1
-"""From here on a member makes its own id (KIP-1082)."""
+"""From this version on clients create their member ids (KIP-1082)."""
 NAMES_MAX = 2_000
-"""Topics that one member may name or own; a turn can take so many. Kafka has no limit."""
+"""Maximum number of topics that one member may subscribe to or own, so that one turn can handle
+them. Kafka has no limit."""
 OWNED_MAX = 200_000
-"""Partitions that one member may say it owns."""
+"""Maximum number of owned partitions in a heartbeat."""
 
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Coordinate | Message:
-    """Answered at once, when what it changes is committed."""
+    """Respond when the changes are committed; a heartbeat never waits for other members."""
     own = context.image.configs.of(RESOURCE_GROUP, request.group_id)
     settings = ConsumerGroupSettings.of(context.settings, own)
     try:
@@ -65,7 +68,12 @@ def _refused(code: int) -> ConsumerGroupHeartbeatResponse:
 def _check(
     request: ConsumerGroupHeartbeatRequest, api_version: int, settings: ConsumerGroupSettings
 ) -> None:
-    """As ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``."""
+    """Check a request, like
+    ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``.
+
+    Raises:
+        KafkaError: The request is invalid.
+    """
     epoch = request.member_epoch
     makes_id = api_version >= MEMBER_ID_VERSION
     if makes_id or epoch > JOIN_EPOCH or epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
@@ -83,7 +91,9 @@ def _check(
 
 
 def _is_blank(text: str | None) -> bool:
-    """Whether nothing is left of it after Java's ``String.trim``, which knows no other blanks."""
+    """Return whether a text is empty after Java's ``String.trim``, which removes characters up to
+    the space.
+    """
     return text is not None and all(character <= " " for character in text)
 
 

@@ -1,4 +1,4 @@
-"""The topics of an image, as consumer groups see them."""
+"""The topics of an image for consumer groups."""
 
 from typing import NamedTuple
 
@@ -15,18 +15,19 @@ class ImageTopics(NamedTuple):
 
     @property
     def version(self) -> object:
-        """The image's table: another one when a topic changes."""
+        """The image's table of topics, which is replaced when a topic changes."""
         return self.topics.by_name
 
     def topic(self, name: str) -> GroupTopic | None:
-        """The topic of that name."""
+        """Return the topic with this name, if it exists."""
         topic = self.topics.by_name.get(name)
         return None if topic is None else GroupTopic(name, topic.topic_id, len(topic.partitions))
 
     def matching(self, regex: str) -> frozenset[str]:
-        """Names of topics that match a regular expression as a whole, internal ones too, as in Kafka.
+        """Return the topics whose full name matches a regular expression, including internal
+        topics, as in Kafka.
 
-        An invalid expression, which another broker has stored, matches none.
+        An invalid expression, which another broker may have stored, matches no topic.
         """
         try:
             matches = Pattern(regex).matches

@@ -1,4 +1,4 @@
-"""DeleteGroups (42): groups without members go, with their offsets."""
+"""DeleteGroups (42): deletes groups without members, and their offsets."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _Result = DeleteGroupsResponse.DeletableGroupResult
 
 
 def handle(context: Context, request: DeleteGroupsRequest) -> Slices[Coordinate]:
-    """Every group by itself; one that is named twice is answered once, as Kafka does."""
+    """Delete each group separately; a repeated group has one result, as in Kafka."""
     group_ids = list(dict.fromkeys(request.groups_names))
     operations = ((group_id, partial(delete_group, group_id)) for group_id in group_ids)
 

@@ -13,22 +13,23 @@ from pykafka_core.protocol.messages import DescribeGroupsRequest, DescribeGroups
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
 NOT_FOUND_VERSION = 6
-"""From here on a group that does not exist is an error (KIP-1043); before, it is described as dead."""
+"""From this version on an unknown group has an error (KIP-1043); before, it has the state Dead."""
 
 GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
-"""Every operation a group knows, as bits: read, delete, describe, describe and alter configs. Without an authorizer
-everybody may do them all."""
+"""All operations on a group, as bits: read, delete, describe, describe configs and alter configs.
+Without an authorizer, all of them are allowed."""
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Of an answer that names many groups, or one of them often: those that come behind so much are refused."""
+"""Limit for a response about many groups, or with repeated groups; the groups after it get an
+error."""
 _MEMBER_BYTES = 200
-"""Of a member in an answer, beside what it subscribes to and its assignment."""
+"""Estimated size of a member in a response, without its metadata and assignment."""
 
 _Described = DescribeGroupsResponse.DescribedGroup
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> Slices[Coordinate]:
-    """Every group by itself, and once."""
+    """Describe each group separately; a repeated group is read once."""
     named = list(dict.fromkeys(request.groups))
 
     def reply(results: Sequence[Coordinated]) -> Slices[DescribeGroupsResponse]:

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65): KIP-664."""
+"""DescribeTransactions (65): the states of transactional ids (KIP-664)."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,14 +18,15 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
-"""Of an answer that names many transactions, or one of them often: those that come behind so much are refused."""
+"""Limit for a response about many transactions, or with repeated ids; the ids after it get an
+error."""
 _PARTITION_BYTES = 4
 _TOPIC_BYTES = 250
-"""Of a topic in an answer at most, beside its partitions."""
+"""Maximum size of a topic in a response, without its partitions."""
 
 
 def handle(context: Context, request: DescribeTransactionsRequest) -> Slices[Coordinate]:
-    """Each transactional id by itself, and once."""
+    """Describe each transactional id separately; a repeated id is read once."""
     named: dict[str, TransactionOperation | None] = {}
     for name in request.transactional_ids:
         yield

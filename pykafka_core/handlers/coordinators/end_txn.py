@@ -15,7 +15,7 @@ TV2_VERSION = 5
 
 
 def handle(context: Context, request: EndTxnRequest) -> Coordinate | Message:
-    """Answered when the decision is stored; the markers follow (contract/kafka.md#19)."""
+    """Respond when the decision is stored; the markers are written later (contract/kafka.md#19)."""
 
     def refused(code: int) -> EndTxnResponse:
         return EndTxnResponse(error_code=known_to(context, code, FENCED_VERSION))

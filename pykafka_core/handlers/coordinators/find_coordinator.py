@@ -1,7 +1,8 @@
-"""FindCoordinator (10): which node coordinates a key. The first key of a kind that is looked for makes their topic.
+"""FindCoordinator (10): returns the node that coordinates a key. The first request about a kind of
+keys creates the internal topic.
 
-A client is answered when the topic is there, so that it does not have to ask again. For share groups the answer is
-COORDINATOR_NOT_AVAILABLE: their coordinator is not built.
+The response is sent when the topic exists, so that the client need not retry. For share groups it
+is COORDINATOR_NOT_AVAILABLE, because their coordinator is not implemented.
 """
 
 import re
@@ -19,10 +20,10 @@ from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinat
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, id_bytes
 
 BATCHED_VERSION = 4
-"""From here on a request names many keys."""
+"""From this version on a request has many keys."""
 GROUP, TRANSACTION, SHARE_GROUP = range(3)
 SHARE_VERSION = 6
-"""Since then share groups have coordinators."""
+"""From this version on share groups have coordinators."""
 _PARTITION = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _KINDS = (GROUP, TRANSACTION, SHARE_GROUP)
 _TOPICS = {GROUP: GROUP_TOPIC, TRANSACTION: TRANSACTION_TOPIC}
@@ -46,7 +47,7 @@ class _Coordinator(NamedTuple):
 def handle(
     context: Context, request: FindCoordinatorRequest
 ) -> Slices[FindCoordinatorResponse | Propose]:
-    """Answer at once where the coordinators' topic is there; else make it first."""
+    """Respond at once if the coordinators' topic exists; else create it first."""
     if request.key_type == SHARE_GROUP:
         client = f"client {context.caller.client_id!r} at {context.caller.client_host}"
         context.warn("share groups", f"{client} uses share groups, which are not built")
@@ -108,7 +109,7 @@ def _coordinator(
 
 
 def _is_share_key(key: str) -> bool:
-    """As Kafka's ``SharePartitionKey.validate``."""
+    """Return whether a key is valid, like Kafka's ``SharePartitionKey.validate``."""
     parts = key.split(":")
     if len(parts) != 3 or not parts[0].strip() or not _PARTITION.match(parts[2]):
         return False

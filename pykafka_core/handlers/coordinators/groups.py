@@ -1,4 +1,4 @@
-"""From a group's id to an operation in the shard that coordinates it."""
+"""Runs operations in the shards that coordinate groups."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,19 +12,19 @@ from pykafka_core.protocol.messages import Message
 from pykafka_core.types import GROUP_TOPIC
 
 Run = Callable[[GroupShard, Waiter, Turn], None]
-"""As in `GroupOperation`."""
+"""The field ``run`` of a `GroupOperation`."""
 
 
 def coordinate(
     context: Context, group_id: str, run: Run, refused: Callable[[int], Message]
 ) -> Coordinate | Message:
-    """Have the shard of one group answer a request with a message.
+    """Run an operation in the shard of a group, whose result is the response.
 
     Args:
-        context: Of the request.
-        group_id: May be of any length, or empty.
-        run: Answers its waiter with the response, or with an error code.
-        refused: Makes the response of an error code.
+        context: Context of the request.
+        group_id: Any text; may be empty.
+        run: Completes its waiter with the response or an error code.
+        refused: Creates the response for an error code.
     """
     partition = shard_of(context, GROUP_TOPIC, group_id)
     if partition is None:
@@ -40,12 +40,13 @@ def coordinate_each(
     operations: Iterable[tuple[str, Run]],
     reply: Callable[[Sequence[Coordinated]], Reply],
 ) -> Slices[Coordinate]:
-    """Have the shards of many groups answer.
+    """Run operations in the shards of many groups.
 
     Args:
-        context: Of the request.
-        operations: What to run in the shard of which group.
-        reply: Gets one result for each operation, in their order; COORDINATOR_NOT_AVAILABLE where there is no shard.
+        context: Context of the request.
+        operations: Group ids and operations.
+        reply: Gets one result for each operation, in the same order; COORDINATOR_NOT_AVAILABLE if
+            there is no shard.
     """
     found: list[GroupOperation] = []
     places: list[int | None] = []

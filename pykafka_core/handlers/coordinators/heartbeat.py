@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member is still there, and asks whether it has to join again."""
+"""Heartbeat (12): extends a member's session, and shows whether it must rejoin."""
 
 from functools import partial
 
@@ -11,13 +11,13 @@ from pykafka_core.protocol.messages import HeartbeatRequest, HeartbeatResponse, 
 
 
 def handle(context: Context, request: HeartbeatRequest) -> Coordinate | Message:
-    """Answered at once."""
+    """Respond at once."""
     if not request.group_id:
         return _refused(InvalidGroupIdError.code)
     return coordinate(context, request.group_id, partial(heartbeat, request), _refused)
 
 
 def _refused(code: int) -> HeartbeatResponse:
-    # While groups are loaded all sessions wait, so a member has nothing to do; Kafka answers so too.
+    # Sessions do not expire while groups are loaded, so the heartbeat succeeds, as in Kafka.
     loading = code == CoordinatorLoadInProgressError.code
     return HeartbeatResponse(error_code=NONE if loading else code)

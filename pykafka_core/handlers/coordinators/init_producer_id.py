@@ -1,4 +1,6 @@
-"""InitProducerId (22): KIP-98, KIP-360. Ids come from blocks that ProducerIdsRecords make ours."""
+"""InitProducerId (22): KIP-98, KIP-360. The ids come from blocks that ProducerIdsRecords assign to
+this broker.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,9 +30,10 @@ NOT_GIVEN = -1
 
 
 def handle(context: Context, request: InitProducerIdRequest) -> Propose | Reply:
-    """Give a fresh id with epoch 0 to a producer without a transactional id; others' ids are their coordinator's.
+    """Return a new id with epoch 0 to a producer without a transactional id; for others, the
+    coordinator decides.
 
-    The coordinator may need a fresh id too, so there is one at hand before it is asked.
+    The coordinator may need a new id too, so one is made available before its operation runs.
     """
     code = _refusal(context, request)
     if code:
@@ -44,7 +47,9 @@ def handle(context: Context, request: InitProducerIdRequest) -> Propose | Reply:
 
 
 def _refusal(context: Context, request: InitProducerIdRequest) -> int:
-    """What Kafka checks before it asks the coordinator (contract/kafka.md#18)."""
+    """Return the error code of the checks that Kafka makes before its coordinator
+    (contract/kafka.md#18); 0 if there is none.
+    """
     if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
         return InvalidRequestError.code
     if request.transactional_id is None:
@@ -57,7 +62,7 @@ def _refusal(context: Context, request: InitProducerIdRequest) -> int:
 
 
 def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | Reply:
-    """Take a fresh id; when there is none, propose a block of them first."""
+    """Call ``reply`` with a new id; if there is none, propose a block of ids first."""
     producer_id = context.producer_ids.take()
     if producer_id is not None:
         return reply(producer_id)

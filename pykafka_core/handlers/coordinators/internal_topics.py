@@ -1,4 +1,4 @@
-"""The topics of the coordinators: made when the first key is looked for (contract/kafka.md#36)."""
+"""The topics of the coordinators, created by the first FindCoordinator (contract/kafka.md#36)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -13,18 +13,20 @@ from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC, TRANSACTION_TOPIC
 
 
 class InternalTopic(NamedTuple):
-    """What leads each partition of a coordinator's topic, and the records that make it if it does not exist."""
+    """The leaders of a coordinator's topic by partition, and the records that create the topic if
+    it does not exist.
+    """
 
     leaders: Sequence[int]
     records: Sequence[Message] = ()
 
     def leader(self, key: str) -> int:
-        """The node that coordinates ``key``, or `NO_LEADER`."""
+        """Return the node that coordinates ``key``, or `NO_LEADER`."""
         return self.leaders[coordinator_partition(key, len(self.leaders))]
 
 
 class _Settings(NamedTuple):
-    """What a coordinator's topic is made of: names of the broker's settings, and what is fixed."""
+    """Settings of a coordinator's topic: broker settings by name, and fixed values."""
 
     partitions: str
     replication_factor: str
@@ -53,14 +55,14 @@ _SETTINGS: Mapping[str, _Settings] = {
         },
     ),
 }
-"""As ``groupMetadataTopicConfigs`` of Kafka's GroupCoordinatorService, and ``transactionStateTopicConfigs``."""
+"""See ``groupMetadataTopicConfigs`` and ``transactionStateTopicConfigs`` in Kafka."""
 
 
 def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
-    """`__consumer_offsets` or `__transaction_state`, as it is or as it will be.
+    """Return `__consumer_offsets` or `__transaction_state`, as it is or as it would be created.
 
     Raises:
-        KafkaError: It cannot be made.
+        KafkaError: The topic cannot be created.
     """
     found = context.image.topics.by_name.get(name)
     if found is not None:

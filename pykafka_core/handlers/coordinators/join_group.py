@@ -1,4 +1,4 @@
-"""JoinGroup (11): become a member of a group, or of its next generation."""
+"""JoinGroup (11): a client becomes a member of a group, or of its next generation."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,16 +17,17 @@ from pykafka_core.handlers.outcome import Coordinate, Coordinated
 from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, Message
 
 NULL_PROTOCOL_VERSION = 7
-"""From here on the name of the protocol may be null."""
+"""From this version on the name of the protocol may be null."""
 PROTOCOLS_MAX = 100
-"""Of one member. Clients have up to five; Kafka has no limit."""
+"""Maximum number of protocols of one member. Clients have up to five; Kafka has no limit."""
 PROTOCOLS_BYTES_MAX = 1024 * 1024
-"""Of one member. With more its group cannot be stored, so it never becomes stable: Kafka says so with the same code
-when the leader syncs, and holds it all until then."""
+"""Maximum size of the protocols of one member. A group with a larger member cannot be stored and
+never becomes stable. Kafka returns the same error only when the leader syncs, and keeps everything
+in memory until then."""
 
 
 def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
-    """Answered when the group's next generation begins, which may take up to the rebalance timeout."""
+    """Respond when the group's next generation starts, within the rebalance timeout."""
     settings = context.settings
     shortest = settings.int("group.min.session.timeout.ms")
     longest = settings.int("group.max.session.timeout.ms")
@@ -59,7 +60,7 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
 
 
 def _named(answer: JoinGroupResponse, api_version: int) -> JoinGroupResponse:
-    """An error has no protocol: null where that can be said."""
+    """Set the protocol of an error to null, in versions that allow it."""
     if answer.error_code and api_version >= NULL_PROTOCOL_VERSION:
         answer.protocol_name = None
     return answer
@@ -74,7 +75,7 @@ def _join(context: Context, request: JoinGroupRequest) -> Join:
         protocol_type=request.protocol_type,
         protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
         session_timeout_ms=session_timeout_ms,
-        # Version 0 knows one timeout.
+        # Version 0 has only one timeout.
         rebalance_timeout_ms=request.rebalance_timeout_ms
         if caller.api_version
         else session_timeout_ms,

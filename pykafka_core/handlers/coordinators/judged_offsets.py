@@ -1,4 +1,6 @@
-"""Which offsets of a request can be committed at all: what OffsetCommit and TxnOffsetCommit have in common."""
+"""Checks the offsets of a request before its group does: the common part of OffsetCommit and
+TxnOffsetCommit.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -25,7 +27,7 @@ class AskedOffset(Protocol):
 
 
 class AskedTopic(Protocol):
-    """A topic of a request. Its version decides whether ``name`` or ``topic_id`` is set."""
+    """A topic of a request. ``name`` or ``topic_id`` is set, depending on the version."""
 
     name: str
     topic_id: bytes
@@ -44,38 +46,38 @@ class ResultRow(Protocol):
 R = TypeVar("R", bound=ResultRow)
 
 ROWS_A_SLICE = 16
-"""A row takes some ten microseconds, a yield two."""
+"""Number of rows between two yields: a row takes some ten microseconds, a yield two."""
 
 
 class TopicLookup(NamedTuple):
-    """Topics of an image as a version of a request names them."""
+    """Finds the topics of a request in an image, by id or by name."""
 
     topics: Topics
     by_id: bool
 
     @property
     def unknown_code(self) -> int:
-        """The error of each partition of an unknown topic."""
+        """Error code for each partition of an unknown topic."""
         return (UnknownTopicIdError if self.by_id else UnknownTopicOrPartitionError).code
 
     def find(self, asked: AskedTopic) -> Topic | None:
-        """The topic that a request names, None if it does not exist."""
+        """Return the topic; None if it does not exist."""
         if self.by_id:
             return self.topics.by_id.get(asked.topic_id)
         return self.topics.by_name.get(asked.name)
 
 
 class JudgedOffsets:
-    """What is committed if the group takes it.
+    """The offsets that are committed if the group accepts the request.
 
     Args:
-        group_id: Whose they are.
-        retention_ms: How long they are kept, or `NO_RETENTION`.
-        now_ms: The wall clock.
+        group_id: The group of the offsets.
+        retention_ms: Retention of the offsets, or `NO_RETENTION`.
+        now_ms: Wall-clock time.
 
     Attributes:
-        asked: Rows that the group has a say in: an error of its own comes before theirs.
-        offsets: What is committed.
+        asked: Rows whose result depends on the group; an error of the group replaces theirs.
+        offsets: The valid offsets.
     """
 
     def __init__(self, group_id: str, retention_ms: int, now_ms: int) -> None:
@@ -92,13 +94,13 @@ class JudgedOffsets:
         length_max: int,
         row: Callable[[int, int], R],
     ) -> Slices[list[R]]:
-        """One topic's rows as they are if the group takes the commit.
+        """Check one topic; return its rows for the case that the group accepts the commit.
 
         Args:
             lookup: Finds the topic.
-            asked: Of the request.
+            asked: The topic in the request.
             length_max: ``offset.metadata.max.bytes``.
-            row: Makes a row of a partition's index and an error code.
+            row: Creates a row from a partition index and an error code.
         """
         rows = []
         topic = lookup.find(asked)
@@ -118,7 +120,7 @@ class JudgedOffsets:
         return rows
 
     def refuse(self, code: int) -> Slices[None]:
-        """The group has refused the commit, unless ``code`` is 0."""
+        """Set the error code of the group in all rows that depend on it, unless it is 0."""
         for row in self.asked if code else ():
             yield
             row.error_code = code
@@ -134,7 +136,9 @@ def _code(topic: Topic, one: AskedOffset, length_max: int) -> int:
 
 
 def _utf16_length(text: str) -> int:
-    """What Kafka compares, whatever the setting's name says. At most two for each character."""
+    """Return the number of UTF-16 units, at most two per character. Kafka compares this, although
+    the name of the setting contains ``bytes``.
+    """
     return len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 

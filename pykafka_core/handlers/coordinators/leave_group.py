@@ -1,4 +1,4 @@
-"""LeaveGroup (13): members leave, or an administrator has them leave."""
+"""LeaveGroup (13): members leave, or an administrator removes them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,13 +11,13 @@ from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
 from pykafka_core.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 BATCHED_VERSION = 3
-"""From here on a request names many members, and each has a result."""
+"""From this version on a request has many members, and each has a result."""
 AT_ONCE = 500
-"""Members that leave in one operation: it is one turn of the shard."""
+"""Maximum number of members that leave in one operation, which is one turn of the shard."""
 
 
 def handle(context: Context, request: LeaveGroupRequest) -> Slices[Coordinate | LeaveGroupResponse]:
-    """Every member by itself; the rebalance that it causes is the others'."""
+    """Remove each member separately; the remaining members rebalance."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=InvalidGroupIdError.code)
     is_batched = context.caller.api_version >= BATCHED_VERSION

@@ -17,7 +17,9 @@ from pykafka_core.types import GROUP_TOPIC
 
 
 def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGroupsResponse:
-    """Ask all shards here; filters are without case, and empty ones let all pass (KIP-518, KIP-848)."""
+    """List the groups of all shards on this node. Filters ignore case, and empty filters match all
+    groups (KIP-518, KIP-848).
+    """
     topic = context.image.topics.by_name.get(GROUP_TOPIC)
     types = {name.lower() for name in request.types_filter}
     if topic is None or (types and types.isdisjoint((CLASSIC, CONSUMER))):
@@ -36,7 +38,7 @@ def _answer(results: Sequence[Coordinated]) -> Slices[ListGroupsResponse]:
     groups: list[ListGroupsResponse.ListedGroup] = []
     for result in results:
         if result.error_code == NotCoordinatorError.code:
-            continue  # it is another node's by now, which lists its groups
+            continue  # another node leads the partition now, and lists its groups
         if result.error_code:
             return ListGroupsResponse(error_code=result.error_code)
         assert isinstance(result.answer, tuple), "groups are listed in a tuple"

@@ -1,4 +1,7 @@
-"""ListTransactions (66): the transactional ids that this node coordinates (KIP-664, KIP-994, KIP-1152)."""
+"""ListTransactions (66): the transactional ids that this node coordinates.
+
+KIP-664, KIP-994, KIP-1152.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +29,9 @@ from pykafka_core.types import TRANSACTION_TOPIC
 def handle(
     context: Context, request: ListTransactionsRequest
 ) -> Slices[Coordinate | ListTransactionsResponse]:
-    """Ask all shards here. Unknown states are named in the answer, and match nothing."""
+    """List the transactions of all shards on this node. Unknown states match nothing, and are
+    listed in the response.
+    """
     named = yield from collect(request.state_filters)
     unknown = [name for name in named if name not in BY_NAME]
     topic = context.image.topics.by_name.get(TRANSACTION_TOPIC)
@@ -57,7 +62,7 @@ def _answer(
     rows: list[ListTransactionsResponse.TransactionState] = []
     for result in results:
         if result.error_code == NotCoordinatorError.code:
-            continue  # it is another node's by now, which lists its transactions
+            continue  # another node leads the partition now, and lists its transactions
         if result.error_code:
             return ListTransactionsResponse(error_code=result.error_code)
         assert isinstance(result.answer, tuple), "transactions are listed in a tuple"

@@ -1,4 +1,4 @@
-"""OffsetCommit (8): a group commits how far it has read."""
+"""OffsetCommit (8): a group commits offsets."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
 from pykafka_core.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 
 IDS_VERSION = 10
-"""From here on a request names topics by their ids."""
+"""From this version on a request identifies topics by their ids."""
 
 _TopicRow = OffsetCommitResponse.OffsetCommitResponseTopic
 
@@ -19,7 +19,7 @@ _TopicRow = OffsetCommitResponse.OffsetCommitResponseTopic
 def handle(
     context: Context, request: OffsetCommitRequest
 ) -> Slices[Coordinate | OffsetCommitResponse]:
-    """What can be committed is committed as a whole; each partition has a result."""
+    """Commit all valid offsets or none; each partition has a result."""
     judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): an administrator has a group forget offsets."""
+"""OffsetDelete (47): an administrator deletes offsets of a group."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
 def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]:
-    """All offsets that are named go, but those of topics that members are subscribed to."""
+    """Delete the requested offsets, except those of topics with subscribed members."""
     known: dict[str, list[int]] = {}
     for topic in request.topics:
         yield

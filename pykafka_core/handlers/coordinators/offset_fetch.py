@@ -1,4 +1,4 @@
-"""OffsetFetch (9): what groups have committed."""
+"""OffsetFetch (9): returns the committed offsets of groups."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,14 +17,15 @@ from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
 from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 
 ERROR_VERSION = 2
-"""From here on a response has an error of its own; before, each partition has it."""
+"""From this version on a response has a top-level error; before, each partition has the error."""
 BATCHED_VERSION = 8
-"""From here on a request names many groups."""
+"""From this version on a request has many groups."""
 IDS_VERSION = 10
-"""From here on it names topics by their ids."""
+"""From this version on a request identifies topics by their ids."""
 
 ROWS_MAX = 200_000
-"""In an answer: some 8 MiB. Groups behind that are to be asked for again; one named many times is large many times."""
+"""Maximum number of rows in a response, some 8 MiB; clients must request the groups after it again.
+A repeated group counts each time."""
 
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
@@ -34,7 +35,7 @@ _NOTHING = Committed(-1, -1, "", -1)
 
 
 class _Asked(NamedTuple):
-    """One topic; ``name`` is None if its id is unknown."""
+    """A requested topic; ``name`` is None if its id is unknown."""
 
     name: str | None
     topic_id: bytes
@@ -42,7 +43,7 @@ class _Asked(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """One group; without ``topics``, all of them."""
+    """A requested group; ``topics`` is None for all topics."""
 
     group_id: str
     topics: Sequence[_Asked] | None
@@ -51,7 +52,7 @@ class _Wanted(NamedTuple):
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
-    """Each group by itself; a partition without an offset has -1."""
+    """Fetch the offsets of each group separately; a partition without an offset has -1."""
     wanted = yield from _wanted(context, request)
 
     def reply(results: Sequence[Coordinated]) -> Slices[OffsetFetchResponse]:
@@ -116,7 +117,7 @@ def _answer(
     rows_left = ROWS_MAX
     for one, result in zip(wanted, results, strict=True):
         yield
-        # The first group is answered in any case: it may be as large as it is.
+        # The first group is always included, whatever its size.
         came = result if rows_left > 0 or not groups else _LATER
         groups.append((yield from _group(context, one, came, request.require_stable)))
         rows_left -= sum(len(topic.partitions) for topic in groups[-1].topics)
@@ -145,7 +146,7 @@ def _group(
 
 
 def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:
-    """Topics that have offsets; where they are named by ids, those that have one."""
+    """Yield the topics with offsets; in versions with topic ids, only existing topics."""
     for name, partitions in fetched.offsets.items():
         known = context.image.topics.by_name.get(name)
         if known is not None or context.caller.api_version < IDS_VERSION:

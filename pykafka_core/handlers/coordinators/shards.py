@@ -1,4 +1,4 @@
-"""From a key to the shard that coordinates it."""
+"""Finds the shard that coordinates a key."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -16,11 +16,13 @@ from pykafka_core.types import TRANSACTION_TOPIC
 R = TypeVar("R", bound=Reply)
 
 RunTransaction = Callable[[TransactionShard, Waiter, Turn], None]
-"""As in `TransactionOperation`."""
+"""The field ``run`` of a `TransactionOperation`."""
 
 
 def shard_of(context: Context, topic: str, key: str) -> int | None:
-    """The partition of a coordinator's topic that coordinates ``key``, if somebody leads it."""
+    """Return the partition of a coordinator's topic that coordinates ``key``; None if it does not
+    exist or has no leader.
+    """
     found = context.image.topics.by_name.get(topic)
     if found is None or not found.partitions:
         return None
@@ -35,13 +37,13 @@ def coordinate_transaction(
     run: RunTransaction,
     reply: Callable[[Coordinated], R],
 ) -> Coordinate | R:
-    """Have the shard of one transactional id decide.
+    """Run an operation in the shard of a transactional id.
 
     Args:
-        context: Of the request.
-        transactional_id: May be of any length.
-        run: Answers its waiter.
-        reply: Gets what came of it; COORDINATOR_NOT_AVAILABLE where there is no shard.
+        context: Context of the request.
+        transactional_id: Any text.
+        run: Completes its waiter.
+        reply: Gets the result; COORDINATOR_NOT_AVAILABLE if there is no shard.
     """
     shard = shard_of(context, TRANSACTION_TOPIC, transactional_id)
     if shard is None:
@@ -54,7 +56,7 @@ def coordinate_transaction(
 
 
 def answered(result: Coordinated, refused: Callable[[int], Message]) -> Message:
-    """The response that a shard made, or the one of an error code."""
+    """Return the response of a shard, or the response for its error code."""
     if result.error_code:
         return refused(result.error_code)
     assert isinstance(result.answer, Message), "a shard answers with a response"

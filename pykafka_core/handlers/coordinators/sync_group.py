@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader brings the assignment of a generation, its members fetch theirs."""
+"""SyncGroup (14): the leader sends the assignment of a generation, and members get their parts."""
 
 from functools import partial
 
@@ -10,11 +10,11 @@ from pykafka_core.handlers.outcome import Coordinate, Slices
 from pykafka_core.protocol.messages import Message, SyncGroupRequest, SyncGroupResponse
 
 NAMED_VERSION = 5
-"""From here on a request names its protocol and the type of that."""
+"""From this version on a request has a protocol name and a protocol type."""
 
 
 def handle(context: Context, request: SyncGroupRequest) -> Slices[Coordinate | Message]:
-    """Answered when the leader has brought the assignment."""
+    """Respond when the leader has sent the assignment."""
     unnamed = request.protocol_type is None or request.protocol_name is None
     if unnamed and context.caller.api_version >= NAMED_VERSION:
         return _refused(InconsistentGroupProtocolError.code)

@@ -1,7 +1,9 @@
-"""TxnOffsetCommit (28): a transaction commits a group's offsets; they count when it is committed.
+"""TxnOffsetCommit (28): a transaction commits a group's offsets, which take effect with the commit
+of the transaction.
 
-The group's shard takes them at once if the transaction has offsets there already. Else the transaction's coordinator is
-asked first: up to version 4 whether the group's partition is in the transaction, from version 5 on to add it (KIP-890).
+The group's shard accepts them at once if the transaction already has offsets there. Else the
+transaction's coordinator gets a query first: up to version 4 it verifies that the group's partition
+is part of the transaction, from version 5 on it adds the partition (KIP-890).
 """
 
 from collections.abc import Sequence
@@ -43,11 +45,12 @@ from pykafka_core.protocol.messages import TxnOffsetCommitRequest, TxnOffsetComm
 from pykafka_core.types import GROUP_TOPIC
 
 ADDS_VERSION = 5
-"""From here on the group's partition is added to the transaction by the commit."""
+"""From this version on the commit adds the group's partition to the transaction."""
 IDS_VERSION = 6
-"""From here on a request names topics by their ids, and a stale member epoch has its own error."""
+"""From this version on a request identifies topics by their ids, and a stale member epoch has its
+own error."""
 ABORTABLE_VERSION = 4
-"""From here on clients know TRANSACTION_ABORTABLE."""
+"""From this version on clients understand TRANSACTION_ABORTABLE."""
 
 _TopicRow = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
@@ -55,7 +58,7 @@ _TopicRow = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 def handle(
     context: Context, request: TxnOffsetCommitRequest
 ) -> Slices[Coordinate | TxnOffsetCommitResponse]:
-    """What can be committed is committed as a whole; each partition has a result."""
+    """Commit all valid offsets or none; each partition has a result."""
     judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:
@@ -108,9 +111,11 @@ def _question(context: Context, request: TxnOffsetCommitRequest, shard: int) -> 
 
 
 def _told(context: Context, code: int) -> int:
-    """What clients are told of the transaction coordinator's refusal, as by ``AddPartitionsToTxnManager``.
+    """Convert an error code of the transaction coordinator to the one for clients, like
+    ``AddPartitionsToTxnManager``.
 
-    Without an answer of the coordinator they are to ask again, and need not look for their own.
+    If the coordinator did not respond, the client gets COORDINATOR_LOAD_IN_PROGRESS: it retries
+    without another FindCoordinator.
     """
     if code == ProducerFencedError.code:
         return InvalidProducerEpochError.code

@@ -1,4 +1,7 @@
-"""CreatePartitions (37): contract/kafka.md#37; ``ReplicationControlManager.createPartitions`` in Kafka."""
+"""CreatePartitions (37): contract/kafka.md#37.
+
+``ReplicationControlManager.createPartitions`` in Kafka.
+"""
 
 from collections import Counter
 

@@ -1,4 +1,7 @@
-"""CreateTopics (19): contract/kafka.md#37, #66; ``ReplicationControlManager.createTopics`` in Kafka."""
+"""CreateTopics (19): contract/kafka.md#37, #66.
+
+``ReplicationControlManager.createTopics`` in Kafka.
+"""
 
 from collections import Counter
 from typing import NamedTuple

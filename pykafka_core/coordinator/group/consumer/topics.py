@@ -30,8 +30,8 @@ class TopicsView(Protocol):
         """Offset of the image in the metadata log."""
 
     def matching(self, regex: str) -> frozenset[str]:
-        """Return the topics whose full name matches a regular expression, without internal topics;
-        empty if the expression is invalid.
+        """Return the topics whose full name matches a regular expression, including internal
+        topics; empty if the expression is invalid.
         """
 
 
