@@ -1,4 +1,5 @@
-//! Buffers for reads, reused so that a fetch neither allocates nor clears a megabyte, and a bound on what batches inflate to.
+//! Reused read buffers, so that a fetch neither allocates nor clears a megabyte, and a limit on the
+//! memory for decompressed batches.
 
 use std::sync::Arc;
 
@@ -8,22 +9,23 @@ use pykafka_record::Limits;
 
 use crate::log::append::validate::{Scratch, ValidateError};
 
-/// Buffers smaller than this are not worth keeping.
+/// Smaller buffers are not kept.
 const KEPT_BYTES_MIN: usize = 16 << 10;
 
-/// What a batch may inflate to beside others: four times what producers send by default. Also the window through which
-/// a larger one is read: blocks of LZ4 have no more.
+/// Decompressed size up to which batches may be processed concurrently: four times the size of a
+/// batch that producers send by default. It is also the window through which a larger batch is
+/// read: LZ4 blocks are not larger.
 const SMALL_BYTES_MAX: usize = 4 << 20;
 
-/// A bounded pool of initialised buffers, and of what validation needs.
+/// A bounded pool of initialised buffers, and of the memory that validation needs.
 #[derive(Debug)]
 pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Scratches>,
     returned: Condvar,
-    /// Of look-ups: however many there are, appends do not wait for them.
+    /// Used by look-ups only: appends do not wait for them, however many there are.
     stored: Mutex<Scratch>,
-    /// Held while a large batch is inflated.
+    /// Held while a large batch is decompressed.
     large: Mutex<()>,
     bytes_max: usize,
 }
@@ -34,15 +36,15 @@ struct Free {
     bytes: usize,
 }
 
-/// Buffers of those who read batches, made when they are needed.
+/// Buffers for the validation of batches, allocated when they are needed.
 #[derive(Debug)]
 struct Scratches {
     kept: Vec<Scratch>,
-    /// How many more may be lent: each may become as large as [`SMALL_BYTES_MAX`].
+    /// Number of buffers that may still be lent; each may become as large as [`SMALL_BYTES_MAX`].
     left: usize,
 }
 
-/// Returned when it is dropped.
+/// A scratch that returns to the pool when it is dropped.
 struct Lent<'a> {
     pool: &'a BufferPool,
     scratch: Scratch,
@@ -60,13 +62,13 @@ impl Drop for Lent<'_> {
 }
 
 impl BufferPool {
-    /// A pool that keeps at most `bytes_max` of free buffers, and in which batches inflate to at most
-    /// `inflated_bytes_max` together.
+    /// A pool that keeps at most `bytes_max` of free buffers, and in which batches decompress to at
+    /// most `inflated_bytes_max` together.
     ///
-    /// One batch may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs more than this at once, or it is
-    /// rewritten, or it is read from a log.
+    /// One batch at a time may exceed that limit: a batch larger than [`SMALL_BYTES_MAX`] whose
+    /// codec needs more than this at once, or that is rewritten, or that is read from a log.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
-        // One share is the window of a large batch, one that of look-ups.
+        // One share is the window of a large batch, another is for look-ups.
         let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(2).max(1);
         BufferPool {
             free: Mutex::default(),
@@ -78,9 +80,11 @@ impl BufferPool {
         }
     }
 
-    /// Lends the validation of a batch its buffers; the thread waits while others have all of them, which none has for long.
+    /// Calls `work` with a scratch of the pool. Blocks while all of them are in use, which is never
+    /// long.
     ///
-    /// `None` for what inflates to more than [`SMALL_BYTES_MAX`]: it is begun again, with [`BufferPool::inflate_large`].
+    /// Returns `None` for a batch that decompresses to more than [`SMALL_BYTES_MAX`]: the caller
+    /// starts again with [`BufferPool::inflate_large`].
     pub(crate) fn inflate_small<T>(
         &self,
         limits: Limits,
@@ -89,8 +93,9 @@ impl BufferPool {
         inflate_within(SMALL_BYTES_MAX, limits, |small| work(small, &mut self.lend().scratch))
     }
 
-    /// The same for a look-up in a stored batch, of which `work` reads `bytes_to_read` into its scratch: they count too. One
-    /// look-up inflates at a time.
+    /// Does the same for a look-up in a stored batch, whose `bytes_to_read` stored bytes `work`
+    /// reads into its scratch and which therefore count too. Only one look-up decompresses at a
+    /// time.
     pub(crate) fn inflate_small_stored<T>(
         &self,
         limits: Limits,
@@ -106,16 +111,18 @@ impl BufferPool {
         })
     }
 
-    /// Lets a batch inflate to whatever `limits` allow, through a window, or if that cannot be as a whole.
+    /// Decompresses a batch to as much as `limits` allow: through a window, or as a whole if its
+    /// codec needs that.
     ///
-    /// The thread waits while another's does. Who must not wait has no two at it.
+    /// Only one thread at a time runs this; a second caller blocks. Callers that must not block
+    /// must not run two of these calls concurrently.
     pub(crate) fn inflate_large<T>(
         &self,
         limits: Limits,
         mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<T, ValidateError> {
         let _alone = self.large.lock();
-        // Its scratch is gone before the second begins.
+        // This scratch is dropped before the second one is allocated.
         let through_a_window = work(limits, &mut Scratch::new(SMALL_BYTES_MAX));
         match through_a_window {
             Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
@@ -139,7 +146,8 @@ impl BufferPool {
         PooledBuffer { bytes, size, pool: self.clone() }
     }
 
-    /// The smallest free buffer that is large enough, but not four times as large as needed.
+    /// The smallest free buffer that is large enough, but less than about four times as large as
+    /// needed.
     fn take_free(&self, size: usize) -> Option<Vec<u8>> {
         let mut free = self.free.lock();
         let fits = |buffer: &&Vec<u8>| buffer.len() >= size && buffer.len() / 4 <= size;

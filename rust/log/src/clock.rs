@@ -1,11 +1,11 @@
-//! Time enters every part of the engine through [`Clock`], so that a test or a simulation decides it.
+//! The engine reads time only through [`Clock`], so that tests and simulations control it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A source of time. Implementations are cheap: the append path asks once per batch.
+/// A source of time. Calls must be cheap: the append path makes one for each batch.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since the Unix epoch, as record timestamps count. May step back.
+    /// Milliseconds since the Unix epoch, as in record timestamps. May step back.
     fn now_ms(&self) -> i64;
 
     /// Nanoseconds since an arbitrary start; never steps back. For intervals only.
@@ -19,7 +19,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock whose monotonic reading begins near zero.
+    /// A clock whose monotonic reading starts near zero.
     #[expect(clippy::disallowed_methods, reason = "the one place where the machine's clock enters")]
     pub fn new() -> Self {
         SystemClock { started: Instant::now() }
@@ -44,7 +44,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that changes only when a test advances it.
 #[derive(Debug)]
 pub struct ManualClock {
     now_ns: AtomicU64,

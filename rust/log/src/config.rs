@@ -1,26 +1,27 @@
 //! The settings of one log, under Kafka's topic-level names.
 //!
-//! The control plane validates names and ranges for users; here an unknown name or an unreadable value is still an
-//! error, because a log that guesses its retention deletes data.
+//! The control plane validates names and ranges for users. An unknown name or an unreadable value
+//! is an error here too, because a log that guesses its retention deletes data.
 
 use pykafka_record::{Compression, Limits};
 use thiserror::Error;
 
-/// What an acknowledged append survives; it only sets the defaults of `flush.messages` and `flush.ms`.
+/// Which failures an acknowledged append survives. It only sets the defaults of `flush.messages`
+/// and `flush.ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// Synced to disk before the acknowledgement (`flush.messages=1`).
     Fsync,
-    /// In the page cache at the acknowledgement, synced every `flush.ms` = 100.
+    /// In the page cache at the acknowledgement; synced every `flush.ms` = 100.
     Interval,
-    /// In the page cache; the operating system writes it back when it likes.
+    /// In the page cache; the operating system decides when to write it to disk.
     Os,
-    /// Nothing outlives the process.
+    /// Lost when the process ends.
     Memory,
 }
 
 impl Durability {
-    /// The mode called `name` on the command line and in Python.
+    /// The mode with this name on the command line and in Python.
     pub fn from_name(name: &str) -> Option<Durability> {
         match name {
             "fsync" => Some(Durability::Fsync),
@@ -51,19 +52,19 @@ impl Durability {
     }
 }
 
-/// `cleanup.policy`: both may be set; neither means that nothing is ever removed by policy.
+/// `cleanup.policy`. Both may be set; with neither, nothing is removed by policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CleanupPolicy {
-    /// Whole segments go by age and size.
+    /// Segments are deleted by age and size.
     pub delete: bool,
-    /// Records with an older value of the same key go.
+    /// Records are deleted if a later record has the same key.
     pub compact: bool,
 }
 
-/// `compression.type`: what the log stores.
+/// `compression.type`: how the log stores batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CompressionType {
-    /// As the producer sent it.
+    /// As the producer compressed them.
     Producer,
     /// Always in this codec; [`Compression::None`] is Kafka's `uncompressed`.
     Codec(Compression),
@@ -72,43 +73,46 @@ pub enum CompressionType {
 /// `message.timestamp.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageTimestampType {
-    /// The producer's time is kept.
+    /// Keeps the producer's timestamps.
     CreateTime,
-    /// The leader stamps each batch when it appends it.
+    /// The leader sets the timestamp of each batch when it appends it.
     LogAppendTime,
 }
 
-/// A setting that could not be understood.
+/// A setting that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// No topic-level setting of Kafka 4.2 has this name.
     #[error("unknown topic setting {name:?}")]
     Unknown {
-        /// The name as given.
+        /// The unknown name.
         name: String,
     },
-    /// The value does not parse or lies outside its range.
+    /// The value does not parse or is out of range.
     #[error("invalid value {value:?} for {name}: {reason}")]
     Invalid {
         /// The setting.
         name: String,
         /// Its value as given.
         value: String,
-        /// What was expected.
+        /// The expected kind of value, or how the value is wrong.
         reason: &'static str,
     },
 }
 
-/// The settings of one log. Sizes are bytes, times are milliseconds; −1 means "no limit" where Kafka says so.
+/// The settings of one log. Sizes are bytes, times are milliseconds; −1 means "no limit" where
+/// Kafka defines it so.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
-    /// `segment.bytes` (or `internal.segment.bytes`): a segment is rolled before it would grow beyond this.
+    /// `segment.bytes` (or `internal.segment.bytes`): a segment is rolled before it grows beyond
+    /// this.
     pub segment_bytes: i32,
     /// `segment.ms`: a segment is rolled when its first record is older than this.
     pub segment_ms: i64,
-    /// `segment.jitter.ms`: up to this much is taken off `segment.ms`, drawn once per segment.
+    /// `segment.jitter.ms`: up to this much is subtracted from `segment.ms`, drawn once per
+    /// segment.
     pub segment_jitter_ms: i64,
-    /// `segment.index.bytes`: the segment is rolled when an index would outgrow this.
+    /// `segment.index.bytes`: a segment is rolled before an index grows beyond this.
     pub segment_index_bytes: i32,
     /// `index.interval.bytes`: at most one index entry in this many bytes of batches.
     pub index_interval_bytes: i32,
@@ -120,9 +124,9 @@ pub struct LogConfig {
     pub retention_bytes: i64,
     /// `retention.ms`: −1 is no limit.
     pub retention_ms: i64,
-    /// `local.retention.bytes`: only meaningful with tiering; stored.
+    /// `local.retention.bytes`: stored; only tiered storage uses it.
     pub local_retention_bytes: i64,
-    /// `local.retention.ms`: only meaningful with tiering; stored.
+    /// `local.retention.ms`: stored; only tiered storage uses it.
     pub local_retention_ms: i64,
     /// `cleanup.policy`.
     pub cleanup_policy: CleanupPolicy,
@@ -136,9 +140,9 @@ pub struct LogConfig {
     pub compression_zstd_level: i32,
     /// `message.timestamp.type`.
     pub message_timestamp_type: MessageTimestampType,
-    /// `message.timestamp.before.max.ms`: how far a producer's time may lie in the past.
+    /// `message.timestamp.before.max.ms`: how far in the past a producer's timestamp may be.
     pub message_timestamp_before_max_ms: i64,
-    /// `message.timestamp.after.max.ms`: how far it may lie in the future.
+    /// `message.timestamp.after.max.ms`: how far in the future it may be.
     pub message_timestamp_after_max_ms: i64,
     /// `flush.messages`: sync when this many records are unsynced.
     pub flush_messages: i64,
@@ -158,7 +162,7 @@ pub struct LogConfig {
     pub max_compaction_lag_ms: i64,
     /// `min.cleanable.dirty.ratio`.
     pub min_cleanable_dirty_ratio: f64,
-    /// `preallocate`: accepted; space is always reserved ahead in steps.
+    /// `preallocate`: accepted without effect; space is always reserved ahead in steps.
     pub preallocate: bool,
 }
 
@@ -202,7 +206,8 @@ impl Default for LogConfig {
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Topic-level settings of Kafka 4.2 that say nothing about a log on one node's disk: accepted, and kept elsewhere.
+/// Topic-level settings of Kafka 4.2 that do not affect a log on one node's disk. They are accepted
+/// here; other components store and use them.
 const SETTINGS_ELSEWHERE: [&str; 5] = [
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
@@ -212,7 +217,7 @@ const SETTINGS_ELSEWHERE: [&str; 5] = [
 ];
 
 impl LogConfig {
-    /// `limits`, with this bound of records.
+    /// `limits`, with the record size limit of these settings.
     pub(crate) fn limits(&self, limits: Limits) -> Limits {
         Limits { record_bytes_max: self.max_decompressed_message_bytes as usize, ..limits }
     }
@@ -223,10 +228,10 @@ impl LogConfig {
         LogConfig { flush_messages, flush_ms, ..LogConfig::default() }
     }
 
-    /// [`LogConfig::resolve`] for who can refuse the overrides.
+    /// Does the same as [`LogConfig::resolve`], for callers that can reject the overrides.
     ///
     /// # Errors
-    /// The first name that Kafka does not know, or value that does not parse or is out of range.
+    /// The first name that Kafka does not have, or value that does not parse or is out of range.
     pub fn from_settings<'a>(
         base: &LogConfig,
         overrides: impl Iterator<Item = (&'a str, &'a str)>,
@@ -235,9 +240,10 @@ impl LogConfig {
         refused.into_iter().next().map_or(Ok(config), Err)
     }
 
-    /// `base` with topic-level `overrides` applied in order, so that the last of a name wins;
-    /// `internal.segment.bytes` wins over `segment.bytes` in either order. An override that cannot be used leaves the
-    /// value of `base` and is returned: settings that are committed must not keep a log closed.
+    /// `base` with topic-level `overrides` applied in order: the last value of a name wins, and
+    /// `internal.segment.bytes` wins over `segment.bytes` in either order. An invalid override
+    /// leaves the value of `base` and is returned as an error, because committed settings must not
+    /// prevent a log from being opened.
     pub fn resolve<'a>(
         base: &LogConfig,
         overrides: impl Iterator<Item = (&'a str, &'a str)>,
@@ -256,12 +262,14 @@ impl LogConfig {
         (config, refused)
     }
 
-    /// Whether every append is synced before it is acknowledged, which also keeps writers off mapped windows.
+    /// True if every append is synced before it is acknowledged. Such a log also does not write
+    /// through mapped windows.
     pub fn syncs_every_append(&self) -> bool {
         self.flush_messages == 1
     }
 
-    /// How old the first record of an active segment may become: one that is to be compacted must be sealed by then.
+    /// How old the first record of an active segment may become. In a compacted log the segment
+    /// must be sealed within `max.compaction.lag.ms`.
     pub fn segment_ms_max(&self) -> i64 {
         if self.cleanup_policy.compact {
             self.segment_ms.min(self.max_compaction_lag_ms)
@@ -284,7 +292,8 @@ impl LogConfig {
         let setting = Setting { name, value };
         match name {
             "segment.bytes" => self.segment_bytes = setting.int(1)?,
-            // Kafka takes any number; with less than a batch nothing can be appended.
+            // Kafka accepts any number; a log without space for one batch could not append
+            // anything.
             "internal.segment.bytes" => self.segment_bytes = setting.int(i32::MIN)?.max(1),
             "segment.ms" => self.segment_ms = setting.long(1)?,
             "segment.jitter.ms" => self.segment_jitter_ms = setting.long(0)?,
@@ -329,7 +338,7 @@ impl LogConfig {
     }
 }
 
-/// One override while it is parsed.
+/// An override that is being parsed.
 struct Setting<'a> {
     name: &'a str,
     value: &'a str,

@@ -1,7 +1,8 @@
-//! A data directory: the logs in it, the checkpoints about them, and the marker of a clean stop.
+//! A data directory: its logs, their checkpoints, and the marker of a clean stop.
 //!
-//! The checkpoints hold what logs cannot tell of themselves: up to where they were synced, where they begin, and their
-//! high watermarks. A log that is not open keeps its lines.
+//! The checkpoints hold the facts that cannot be derived from a log's own files: up to which offset
+//! it was synced, its log start offset and its high watermark. The lines of a log that is not open
+//! are kept.
 
 pub mod checkpoint;
 pub(crate) mod checkpoints;
@@ -36,39 +37,40 @@ use crate::log::{
 };
 use crate::syncer::SYNC_THREADS_MAX;
 
-/// A stop closes so many logs on its own before it takes another thread.
+/// When the directory is closed, there is one more thread for this many logs.
 const LOGS_PER_THREAD: usize = 8;
 
-/// What a data directory needs from outside.
+/// The dependencies and settings of a data directory.
 #[derive(Debug)]
 pub struct DirectoryOptions<'a> {
-    /// The directory; made if it is not there.
+    /// The directory; created if it does not exist.
     pub dir: &'a Path,
-    /// Where it is.
+    /// The disk that holds it.
     pub disk: Arc<dyn Disk>,
-    /// The lock of `dir`, held until the directory is dropped; none for a disk that nobody else sees.
+    /// The lock of `dir`, held until the directory is dropped; `None` for a disk that no other
+    /// process can use.
     pub lock: Option<DirectoryLock>,
     /// `producer.id.expiration.ms` of all logs.
     pub producer_id_expiration_ms: i64,
-    /// Where directory suffixes and segment jitter draw from.
+    /// Seed of the random numbers for directory suffixes and segment jitter.
     pub random_seed: u64,
     /// Shared by all logs.
     pub buffers: Arc<BufferPool>,
 }
 
-/// Topic and index of a partition.
+/// A partition's topic and index.
 pub type PartitionKey = (String, i32);
 
 /// A partition's directory on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionDir {
-    /// Where it is.
+    /// Full path.
     pub path: PathBuf,
     /// Its topic.
     pub topic: String,
     /// Its index in the topic.
     pub partition: i32,
-    /// As `partition.metadata` tells; `None` if that is missing or unreadable.
+    /// The topic id in `partition.metadata`; `None` if the file is missing or unreadable.
     pub topic_id: Option<[u8; 16]>,
 }
 
@@ -82,7 +84,7 @@ pub struct LogDirectory {
     producer_id_expiration_ms: AtomicI64,
     broker_epoch: AtomicI64,
     random: AtomicU64,
-    /// Locked before `state`, for as long as the disk takes.
+    /// Locked before `state`, also while the disk works.
     checkpoints: Mutex<CheckpointFiles>,
     state: Mutex<DirectoryState>,
     _lock: Option<DirectoryLock>,
@@ -92,18 +94,18 @@ pub struct LogDirectory {
 struct DirectoryState {
     logs: BTreeMap<(String, i32), Arc<Log>>,
     offsets: Checkpoints,
-    /// Renamed directories and when (ms) they may go.
+    /// Renamed directories, and when (ms) they may be removed.
     deleted: Vec<(i64, PathBuf)>,
-    /// Partitions' directories that were there at the opening, until [`LogDirectory::mark_strays`].
+    /// Partition directories that existed at the open; emptied by [`LogDirectory::mark_strays`].
     found: Vec<(String, i32)>,
 }
 
 impl LogDirectory {
-    /// Opens a data directory: reads its checkpoints, and removes the marker of a clean stop.
+    /// Opens a data directory: reads its checkpoints and removes the marker of a clean stop.
     ///
     /// # Errors
-    /// The directory cannot be made or read, or its log start offsets are unreadable: without them deleted
-    /// records would come back.
+    /// The directory cannot be created or read, or its log start offsets are unreadable: without
+    /// them deleted records would reappear.
     pub fn open(
         options: DirectoryOptions<'_>,
         clock: Arc<dyn Clock>,
@@ -134,17 +136,17 @@ impl LogDirectory {
         })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// The disk it is on.
+    /// The disk that holds the directory.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// Checkpoints that could not be read at the opening, and what follows from that: one line for each.
+    /// One line for each checkpoint that could not be read at the open, with the consequences.
     pub fn warnings(&self) -> Vec<String> {
         self.state.lock().offsets.warnings().to_vec()
     }
@@ -154,12 +156,13 @@ impl LogDirectory {
         self.was_clean
     }
 
-    /// The epoch to write into the marker of a clean stop; that of the last marker unless told.
+    /// Sets the epoch for the marker of a clean stop; by default that of the last marker.
     pub fn set_broker_epoch(&self, broker_epoch: i64) {
         self.broker_epoch.store(broker_epoch, Ordering::Relaxed);
     }
 
-    /// `producer.id.expiration.ms` of logs to come; open ones take it with [`Log::expire_producers`].
+    /// `producer.id.expiration.ms` of logs that are opened later; [`Log::expire_producers`] sets it
+    /// for an open log.
     pub fn producer_id_expiration_ms(&self) -> i64 {
         self.producer_id_expiration_ms.load(Ordering::Relaxed)
     }
@@ -169,12 +172,12 @@ impl LogDirectory {
         self.producer_id_expiration_ms.store(expiration_ms, Ordering::Relaxed);
     }
 
-    /// The high watermark that was checkpointed for a partition.
+    /// The checkpointed high watermark of a partition.
     pub fn high_watermark(&self, topic: &str, partition: i32) -> Option<i64> {
         self.state.lock().offsets.high_watermarks.get(&(topic.to_owned(), partition)).copied()
     }
 
-    /// The partitions' directories, by name; those renamed for deletion or as strays are left out.
+    /// The partition directories, by name, without those renamed for deletion or as strays.
     pub fn partitions(&self) -> Vec<PartitionDir> {
         let entries = self.disk.list(&self.dir).unwrap_or_default();
         let dirs = entries.into_iter().filter(|entry| entry.is_dir);
@@ -190,9 +193,9 @@ impl LogDirectory {
         Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
     }
 
-    /// What a log that is not open has on disk, and the log start offset that was checkpointed for it.
+    /// The files of a log that is not open, and its checkpointed log start offset.
     ///
-    /// `None` if there is nothing; or nothing can be told without recovery, since the last stop was not clean.
+    /// `None` if there are no files, or after an unclean stop, when only recovery finds out.
     pub fn survey(&self, topic: &str, partition: i32) -> Option<(LogSurvey, i64)> {
         if !self.was_clean {
             return None;
@@ -203,8 +206,8 @@ impl LogDirectory {
         Some((survey, start))
     }
 
-    /// How much a compaction might clean of a log that is not open and has records; `None` as of
-    /// [`Self::survey`].
+    /// How much a compaction might clean of a log that is not open and has records; `None` after an
+    /// unclean stop.
     pub fn survey_dirtiness(
         &self,
         topic: &str,
@@ -219,7 +222,7 @@ impl LogDirectory {
         survey::dirtiness(&*self.disk, &dir, &checkpointed, config).ok()
     }
 
-    /// Whether a partition has a directory.
+    /// True if a directory of the partition exists.
     pub fn has_partition(&self, topic: &str, partition: i32) -> bool {
         self.disk.exists(&self.partition_path(topic, partition))
     }
@@ -227,8 +230,9 @@ impl LogDirectory {
     /// Opens a partition's log; nothing is written before its first append.
     ///
     /// # Errors
-    /// As [`Log::open`]; [`OpenError::TopicIdMismatch`] if the directory is of an earlier topic of
-    /// that name, [`OpenError::OtherPartition`] if it is a copy of another partition's.
+    /// Those of [`Log::open`]; [`OpenError::TopicIdMismatch`] if the directory belongs to an
+    /// earlier topic of that name, [`OpenError::OtherPartition`] if it is a copy of another
+    /// partition's directory.
     pub fn open_log(
         &self,
         topic: &str,
@@ -240,7 +244,7 @@ impl LogDirectory {
         self.open_at(path, (topic.to_owned(), partition), Some(topic_id), config)
     }
 
-    /// Opens the log of one partition, or one that is this directory itself, whatever its topic id.
+    /// Opens the log of a partition, or a log that is this directory itself, with any topic id.
     pub(crate) fn open_log_in(
         &self,
         path: &Path,
@@ -250,10 +254,10 @@ impl LogDirectory {
         self.open_at(path.to_owned(), partition_key(path), None, config)
     }
 
-    /// What an open would find damaged in a log that is not open. Nothing is changed.
+    /// The damage that an open would find in a log that is not open. Changes nothing.
     ///
     /// # Errors
-    /// As [`LogDirectory::open_log`].
+    /// Those of [`LogDirectory::open_log`].
     pub fn inspect(
         &self,
         topic: &str,
@@ -286,8 +290,8 @@ impl LogDirectory {
         Ok((log, recovery))
     }
 
-    /// Makes the checkpoints forget a deleted partition before a new one gets its directory: from then on what they tell
-    /// of that name is of the new one.
+    /// Writes the checkpoints without the rows of a deleted partition before a new partition gets
+    /// its directory: from then on the rows of that name belong to the new partition.
     fn checkpoint_before_reuse(&self, dir: &Path, key: &(String, i32)) -> Result<(), StorageError> {
         let is_stale = self.state.lock().offsets.is_stale(key);
         if is_stale && !self.disk.exists(dir) { self.checkpoint(&[]) } else { Ok(()) }
@@ -304,8 +308,8 @@ impl LogDirectory {
             let offsets = &self.state.lock().offsets;
             (offsets.of(key), offsets.knows_recovery_points && !offsets.is_of_one_log)
         };
-        // Appends that are synced one by one are promised before a checkpoint has them. A library
-        // cuts no valid batches, whatever durability its next append has.
+        // With a sync for each append, appends are acknowledged before a checkpoint contains them.
+        // A library never cuts valid batches, because its next append may have any durability.
         let on_damage = if config.syncs_every_append() || !may_cut {
             OnDamage::Keep
         } else {
@@ -330,8 +334,9 @@ impl LogDirectory {
 
     /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it later.
     ///
-    /// Durable with the next sync of the parent: that of a checkpoint, or of a new partition. One sync for each of a thousand deleted
-    /// topics would take seconds; a power cut before it brings back directories that no metadata knows.
+    /// The rename becomes durable with the next sync of the parent directory, for a checkpoint or a
+    /// new partition. One sync for each of a thousand deleted topics would take seconds; after an
+    /// earlier power cut the directories reappear, as strays.
     pub fn delete_log(&self, log: &Log) -> Result<(), StorageError> {
         let key = partition_key(log.dir());
         let delay_ms = log.config().file_delete_delay_ms;
@@ -341,7 +346,8 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Renames the directory of a partition that is not open, for removal; nothing happens without one.
+    /// Renames the directory of a partition that is not open, for removal. Does nothing without a
+    /// directory.
     pub fn delete_partition(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
         let key = (topic.to_owned(), partition);
         let to = self.rename_partition(&key, names::DELETE)?;
@@ -349,10 +355,12 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Renames, as [`LogDirectory::mark_stray`] does, each directory that was there at the opening and is of a partition
-    /// that `is_known` does not know. What checkpoints tell of others is forgotten: their directories are gone.
+    /// Renames each partition directory that existed at the open and for which `is_known` returns
+    /// false, as [`LogDirectory::mark_stray`] does. Also drops the checkpoint rows of all other
+    /// unknown partitions: their directories are gone.
     ///
-    /// Such a directory is of a deleted topic: its renaming for deletion failed, or a power cut undid it.
+    /// Such a directory belongs to a deleted topic: it could not be renamed for deletion, or a
+    /// power cut undid the rename.
     pub fn mark_strays(
         &self,
         is_known: impl Fn(&str, i32) -> bool,
@@ -372,7 +380,8 @@ impl LogDirectory {
         marked
     }
 
-    /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
+    /// Renames the directory of a partition that is not in the metadata. It is kept for an
+    /// administrator.
     pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
         self.rename_stray(&(topic.to_owned(), partition))?;
         self.checkpoint_strays();
@@ -385,13 +394,15 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Strays stay for ever, so an open does not learn from them what the checkpoints are to forget.
+    /// Writes the checkpoints without the strays. Unlike directories renamed for deletion, strays
+    /// remain, so an open cannot conclude from them which rows are outdated.
     fn checkpoint_strays(&self) {
-        // Not on a full disk: then a log made later under this name may be taken for damaged.
+        // If it fails, as on a full disk, a log that is created later under this name may seem
+        // damaged.
         let _ = self.checkpoint(&[]);
     }
 
-    /// Renames a partition's directory, if it has one, and tells its new path.
+    /// Renames a partition's directory, if it exists, and returns the new path.
     fn rename_partition(&self, key: &PartitionKey, suffix: &str) -> Result<PathBuf, StorageError> {
         let (from, to) = (self.dir.join(names::partition_dir(key)), self.renamed(key, suffix));
         match self.disk.rename(&from, &to) {
@@ -401,7 +412,8 @@ impl LogDirectory {
         Ok(to)
     }
 
-    /// Drops what is known of a partition whose directory has become `path`, which goes after a delay.
+    /// Drops all state of a partition whose directory was renamed to `path`, and schedules the
+    /// removal of `path`.
     fn forget_and_remove(&self, key: &PartitionKey, delay_ms: i64, path: PathBuf) {
         let expiry_ms = self.clock.now_ms().saturating_add(delay_ms);
         let mut state = self.state.lock();
@@ -409,10 +421,11 @@ impl LogDirectory {
         state.forget(key);
     }
 
-    /// Removes renamed directories whose delay is over at `now_ms`.
+    /// Removes renamed directories whose delay has ended at `now_ms`.
     ///
     /// # Errors
-    /// The first that could not be removed. Each is tried, and what stays is tried again the next time.
+    /// The first error. All directories are tried, and those that remain are tried again by the
+    /// next call.
     pub fn remove_deleted(&self, now_ms: i64) -> Result<(), StorageError> {
         let expired: Vec<_> = {
             let mut state = self.state.lock();
@@ -421,8 +434,9 @@ impl LogDirectory {
         if expired.is_empty() {
             return Ok(());
         }
-        // As long as a checkpoint may tell of a deleted log its directory stays, from which an open knows. On a full disk
-        // the directory goes all the same: that is what frees space.
+        // While a checkpoint may contain a deleted log, its directory must stay: an open then
+        // ignores those rows. If the checkpoint cannot be written because the disk is full, the
+        // directory is removed anyway, to free space.
         let _ = self.checkpoint(&[]);
         let mut result = Ok(());
         for (expiry, path) in expired {
@@ -435,9 +449,10 @@ impl LogDirectory {
         result
     }
 
-    /// Closes all logs and writes the checkpoints; with `clean`, and if all went well, the marker too.
+    /// Closes all logs and writes the checkpoints; with `clean`, and if everything succeeded, also
+    /// the marker.
     ///
-    /// There is no marker while any log is damaged, failed or was never recovered.
+    /// The marker is not written if any log is damaged, failed or was never recovered.
     pub fn close(&self, clean: bool) -> Result<(), StorageError> {
         let logs: Vec<_> = self.state.lock().logs.values().cloned().collect();
         let is_whole = logs.iter().all(|log| !log.is_read_only()) && self.is_recovered();
@@ -454,7 +469,7 @@ impl LogDirectory {
             .map_err(|error| StorageError::io("write", &path, error))
     }
 
-    /// Closes all logs and stores nothing: the disk stays as it would if the process had died.
+    /// Closes all logs and stores nothing: the disk stays as after the death of the process.
     pub fn abandon(&self) {
         let logs = std::mem::take(&mut self.state.lock().logs);
         for log in logs.values() {
@@ -462,14 +477,14 @@ impl LogDirectory {
         }
     }
 
-    /// Closes all logs and removes every file: for a disk that nobody sees again, and that may have no space left for
-    /// what a clean stop writes.
+    /// Closes all logs and removes every file: for a disk that is not used again, and that may not
+    /// have the space for a clean stop.
     pub fn discard(&self) -> Result<(), StorageError> {
         self.abandon();
         remove_dir(&*self.disk, &self.dir)
     }
 
-    /// Whether no log on disk still waits for the recovery that an unclean stop asks for.
+    /// False if a log on disk still needs recovery after an unclean stop.
     fn is_recovered(&self) -> bool {
         let state = self.state.lock();
         self.was_clean
@@ -483,7 +498,7 @@ impl LogDirectory {
         self.dir.join(names::partition_dir(&(topic.to_owned(), partition)))
     }
 
-    /// A new path for the directory of a partition, as Kafka forms it.
+    /// A new path for a partition's directory, with a name like Kafka's.
     fn renamed(&self, key: &PartitionKey, suffix: &str) -> PathBuf {
         let unique_id = (u128::from(self.draw()) << 64) | u128::from(self.draw());
         self.dir.join(names::renamed(key, unique_id, suffix))
@@ -506,19 +521,19 @@ impl std::fmt::Debug for LogDirectory {
 }
 
 impl DirectoryState {
-    /// Drops what is known of a partition.
+    /// Drops all state of a partition.
     fn forget(&mut self, key: &PartitionKey) {
         self.logs.remove(key);
         self.offsets.forget(key);
     }
 
-    /// Drops what is known of partitions that do not exist.
+    /// Drops the checkpoint rows of partitions that do not exist.
     fn forget_unknown(&mut self, is_known: &impl Fn(&PartitionKey) -> bool) {
         self.offsets.retain(is_known);
     }
 }
 
-/// Removes a directory with all it holds, if it is there.
+/// Removes a directory and its contents, if it exists.
 fn remove_dir(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
     match disk.remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -528,7 +543,7 @@ fn remove_dir(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Closes logs, many at once where there are many: each waits for its own syncs.
+/// Closes logs, with several threads if there are many, because each waits for its own syncs.
 fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
     let next = AtomicUsize::new(0);
     let close_some = &|| {
@@ -540,7 +555,7 @@ fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
     };
     let helpers_count = (logs.len() / LOGS_PER_THREAD).min(SYNC_THREADS_MAX);
     thread::scope(|scope| {
-        // Without threads it takes longer, and that is all.
+        // If no thread can be started, it only takes longer.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, close_some).ok();
         let helpers: Vec<_> = (0..helpers_count).map_while(spawn).collect();
         let result = close_some();
@@ -550,7 +565,7 @@ fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
     })
 }
 
-/// Directories that an earlier run renamed for deletion: they may go at once.
+/// Directories that an earlier run renamed for deletion. They may be removed immediately.
 fn deleted_dirs(dir: &Path, entries: &[DirEntry]) -> Vec<(i64, PathBuf)> {
     (entries.iter())
         .filter(|entry| entry.is_dir)
@@ -567,7 +582,8 @@ fn partition_dirs(entries: &[DirEntry]) -> Vec<(String, i32)> {
         .collect()
 }
 
-/// The marker of a clean stop, if there is one; it is removed before anything is written.
+/// Returns the marker of a clean stop, if it exists, and removes it before anything else is
+/// written.
 fn take_clean_marker(disk: &dyn Disk, dir: &Path) -> io::Result<Option<CleanShutdown>> {
     let path = dir.join(checkpoint::CLEAN_SHUTDOWN_FILE);
     if !disk.exists(&path) {

@@ -1,4 +1,4 @@
-//! Keeps `flush.ms` for a log that no broker looks after: one thread, made with the first append.
+//! Enforces `flush.ms` for a log without a broker: one thread, started by the first append.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,12 @@ use pykafka_forks::{Condvar, Mutex};
 
 use crate::log::Log;
 
-/// Syncs a log at the latest `flush.ms` after an append, or after the sync that was under way then.
+/// Syncs a log at most `flush.ms` after an append, or after the end of a sync that was running
+/// then.
 ///
-/// The time is real time, whatever clock the log has. An error is final for the log, which tells the next append.
-/// Dropping it ends the thread; in a forked child, which has none, nothing happens.
+/// Uses real time, whatever clock the log has. An I/O error closes the log for writing, and the
+/// next append returns it. Dropping the flusher ends the thread; in a forked child, which does not
+/// have the thread, it does nothing.
 pub struct Flusher {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -33,7 +35,7 @@ struct Wishes {
 }
 
 impl Flusher {
-    /// The flusher of a log whose settings bound the time without a sync; others need none.
+    /// A flusher for a log whose settings limit the time without a sync; `None` for all others.
     pub(crate) fn of(log: &Arc<Log>) -> Option<Flusher> {
         let config = log.config();
         let interval = Duration::from_millis(u64::try_from(config.flush_ms).ok()?);
@@ -46,7 +48,7 @@ impl Flusher {
         Some(Flusher { shared: Arc::new(shared), thread: Mutex::default(), process })
     }
 
-    /// Tells of an append, which the caller may have synced.
+    /// Notes an append, which the caller may have synced already.
     pub fn note_append(&self) {
         let mut wishes = self.shared.wishes.lock();
         if !wishes.sync && !wishes.close {
@@ -67,13 +69,13 @@ impl Flusher {
             *thread = spawned.ok();
         }
         if thread.is_none() {
-            // Nobody else will: the next append tries again for a thread.
+            // No thread could be started: sync here. The next append tries again to start one.
             self.shared.wishes.lock().sync = false;
             self.shared.flush();
         }
     }
 
-    /// Ends the thread, which finishes the sync it is at.
+    /// Ends the thread after its current sync.
     pub(crate) fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -81,7 +83,7 @@ impl Flusher {
         self.shared.wishes.lock().close = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.lock().take() {
-            // It holds nothing to lose: a panic there has been printed.
+            // The thread has no result, and a panic in it has been printed.
             drop(thread.join());
         }
     }
@@ -108,7 +110,7 @@ impl Shared {
             if wishes.close {
                 return;
             }
-            // Before the sync: an append that comes while it runs asks for another one.
+            // Cleared before the sync: an append during the sync requests another one.
             wishes.sync = false;
             drop(wishes);
             self.flush();
@@ -117,7 +119,7 @@ impl Shared {
     }
 
     fn flush(&self) {
-        // An error closes the log for writing, and the next append raises it.
+        // An error closes the log for writing, and the next append returns it.
         drop(self.log.flush());
     }
 }

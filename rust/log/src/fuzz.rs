@@ -1,5 +1,5 @@
-//! Fuzz targets as plain functions: run by `cargo test` on a corpus, its mutations and random bytes, and by
-//! cargo-fuzz. They must return, whatever the bytes.
+//! Fuzz targets as plain functions: run by `cargo test` on a corpus, its mutations and random
+//! bytes, and by cargo-fuzz. They must return for any input.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::{
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Read `data` as each of the small files; what can be read is written and read again alike.
+/// Read `data` as each of the small files. A value that was read must be equal after it was written
+/// and read again.
 pub fn fuzz_checkpoints(data: &[u8]) {
     if let Ok(offsets) = checkpoint::read_offsets(data) {
         let written = checkpoint::write_offsets(&offsets);
@@ -39,7 +40,8 @@ pub fn fuzz_checkpoints(data: &[u8]) {
     }
 }
 
-/// Read `data` as a producer snapshot; what can be read is written and read again alike.
+/// Read `data` as a producer snapshot. A state that was read must be equal after it was written and
+/// read again.
 pub fn fuzz_producer_snapshot(data: &[u8]) {
     let mut state = ProducerStateManager::new(i64::MAX);
     if state.load_snapshot(data, 0, NOW_MS).is_ok() {
@@ -50,8 +52,9 @@ pub fn fuzz_producer_snapshot(data: &[u8]) {
     }
 }
 
-/// Validate `data`, behind a byte that chooses the topic's settings, as a client's batch. What is accepted must
-/// be accepted again unchanged, and what is refused is left alone.
+/// Validate a client's batch under settings that the first byte of `data` selects; the rest is the
+/// batch. An accepted batch must be accepted again unchanged, and a rejected one must not be
+/// modified.
 pub fn fuzz_validate(data: &[u8]) {
     let Some((choice, batch)) = data.split_first() else { return };
     let codecs = pykafka_record::Compression::ALL;
@@ -94,8 +97,8 @@ const FILES: [&str; 8] = [
     "partition.metadata",
 ];
 
-/// Replace the file that the first byte chooses by the rest of `data`, open the log, read all of it, and where
-/// it may be written, append, close and open again.
+/// Replace the file that the first byte selects with the rest of `data`, open the log and read all
+/// of it. If the log can be written, append, close and open again.
 pub fn fuzz_directory(data: &[u8]) {
     let Some((choice, content)) = data.split_first() else { return };
     let disk = MemoryDisk::default();

@@ -1,16 +1,17 @@
 //! Random delays where threads hand work to each other, for tests (`make perturbed`).
 //!
-//! A test that asserts something before it has waited for it passes nearly always, as the other thread is nearly always
-//! quick enough. With the feature `perturb` it fails within a few runs. Without the feature nothing is compiled in.
+//! A test that asserts something before it has waited for it almost always passes, because the
+//! other thread is almost always fast enough. With the feature `perturb` it fails within a few
+//! runs. Without the feature nothing is compiled in.
 
-/// A thread takes up or hands over work here.
+/// Marks a point where a thread receives or passes on work.
 #[inline]
 pub fn hand_over() {
     #[cfg(feature = "perturb")]
     delay();
 }
 
-/// Mostly nothing, often up to a millisecond, at times 8 ms.
+/// Usually no delay, often up to a millisecond, sometimes 8 ms.
 #[cfg(feature = "perturb")]
 fn delay() {
     use std::hash::{BuildHasher, RandomState};

@@ -1,8 +1,8 @@
 //! The threads that wait for disks.
 //!
-//! A sync takes as long as the disk pleases, and a disk serves many at once: 100 dirty files take 26–230 ms on one
-//! thread and 5–6 ms on many. So up to [`SYNC_THREADS_MAX`] blocking threads, made when work waits and no thread
-//! does, take syncs from one queue.
+//! The disk decides how long a sync takes, and it serves many at once: 100 dirty files take 26–230
+//! ms on one thread and 5–6 ms on many. So up to [`SYNC_THREADS_MAX`] blocking threads take syncs
+//! from one queue. A thread is started when a task waits and no thread is idle.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,12 +13,12 @@ use pykafka_forks::{Condvar, Mutex};
 
 use crate::perturb::hand_over;
 
-/// Enough for one disk: more threads than this gain nothing on the disks that were measured.
+/// Enough for one disk: more threads gave no gain on any disk that was measured.
 pub const SYNC_THREADS_MAX: usize = 16;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A pool of threads for syncs. Dropping it finishes what was asked for and joins the threads.
+/// A pool of threads for syncs. Dropping it runs the submitted tasks and joins the threads.
 pub struct Syncer {
     shared: Arc<Shared>,
 }
@@ -35,9 +35,9 @@ struct State {
     tasks: VecDeque<Task>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
-    /// Tasks that threads are at.
+    /// Tasks that are running.
     running: usize,
-    /// Tasks that were submitted, and those that callers ran.
+    /// Number of tasks that were submitted, and of those that callers ran.
     begun: u64,
     closed: bool,
 }
@@ -59,7 +59,8 @@ impl Syncer {
         self.shared.submit(Box::new(task));
     }
 
-    /// Runs `task` on the caller's thread, as one of the tasks that [`Syncer::wait_idle`] waits for.
+    /// Runs `task` on the caller's thread, as one of the tasks that [`Syncer::wait_idle`] waits
+    /// for.
     pub fn run_here<T>(&self, task: impl FnOnce() -> T) -> T {
         {
             let mut state = self.shared.state.lock();
@@ -70,18 +71,20 @@ impl Syncer {
         task()
     }
 
-    /// Tasks that were submitted up to now, and those that callers ran.
+    /// Number of tasks that were submitted so far, and of those that callers ran.
     pub fn begun(&self) -> u64 {
         self.shared.state.lock().begun
     }
 
-    /// Lets the threads end once nothing is queued; does not wait for that. What is submitted afterwards is run by the caller.
+    /// Ends the threads once the queue is empty; does not wait for that. Tasks that are submitted
+    /// later run on the caller's thread.
     pub fn close(&self) {
         self.shared.state.lock().closed = true;
         self.shared.work.notify_all();
     }
 
-    /// Waits until nothing is queued or running. Whoever submits meanwhile prolongs it.
+    /// Waits until no task is queued or running, including tasks that are submitted during the
+    /// wait.
     pub fn wait_idle(&self) {
         let mut state = self.shared.state.lock();
         while state.running > 0 || !state.tasks.is_empty() {
@@ -105,7 +108,8 @@ impl Shared {
             let spawned = thread::Builder::new().name(name).spawn(move || shared.serve());
             match spawned {
                 Ok(thread) => state.threads.push(thread),
-                // Without a single thread the caller has to wait itself; later calls try again.
+                // Without any thread the caller runs the task itself; later calls try again to
+                // start one.
                 Err(_) if state.threads.is_empty() => {
                     let task = state.tasks.pop_back();
                     drop(state);
@@ -141,7 +145,7 @@ impl Shared {
     }
 }
 
-/// Counts a task as running until it ends, be it by a panic.
+/// Counts a task as running until it returns or panics.
 struct Running<'a>(&'a Shared);
 
 impl Drop for Running<'_> {
@@ -159,7 +163,7 @@ impl Drop for Syncer {
         self.close();
         let threads = std::mem::take(&mut self.shared.state.lock().threads);
         for thread in threads {
-            // A task may hold the last handle: a thread does not wait for itself.
+            // A task may hold the last handle of the pool: a thread must not join itself.
             if thread.thread().id() != thread::current().id() {
                 // A panic in a task has been reported by its thread.
                 let _ = thread.join();

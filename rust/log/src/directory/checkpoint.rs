@@ -1,7 +1,8 @@
-//! The small files beside the segments, byte for byte as Kafka writes them (docs/FORMAT.md).
+//! The small files next to the segments, byte for byte as Kafka writes them (docs/FORMAT.md).
 //!
-//! Functions from bytes to values and back. Who writes them uses [`crate::Disk::write_atomically`], so that
-//! a reader finds one content or another, never a mix; any doubt about a content is an error.
+//! These functions only convert between bytes and values. Callers write the bytes with
+//! [`crate::Disk::write_atomically`], so that a reader finds the old content or the new one, never
+//! a mix. Doubtful content is an error.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,60 +20,61 @@ pub type PartitionOffsets = BTreeMap<(String, i32), i64>;
 
 /// The topic of the metadata log.
 pub(crate) const METADATA_TOPIC: &str = "__cluster_metadata";
-/// Up to which offset each log was synced; recovery begins there.
+/// The offset up to which each log was synced; recovery starts there.
 pub const RECOVERY_POINT_FILE: &str = "recovery-point-offset-checkpoint";
-/// First offset of each log whose start lies inside a segment.
+/// Log start offset of each log.
 pub const LOG_START_OFFSET_FILE: &str = "log-start-offset-checkpoint";
 /// High watermark of each replica.
 pub const REPLICATION_OFFSET_FILE: &str = "replication-offset-checkpoint";
-/// Up to which offset each log was compacted.
+/// The offset up to which each log was compacted.
 pub const CLEANER_OFFSET_FILE: &str = "cleaner-offset-checkpoint";
-/// The last segment of each log in which a read met bytes that are not a batch. Kafka has no such
-/// file and ignores it.
+/// For each log, the last segment in which a read met bytes that are not a batch. Kafka does not
+/// have this file and ignores it.
 pub const UNREADABLE_SEGMENT_FILE: &str = "unreadable-segment-checkpoint";
 /// Leader epochs of one partition.
 pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
-/// How many aborted transactions the indexes of one partition hold. Kafka has no such file and ignores it.
+/// Numbers of aborted transactions in the indexes of one partition. Kafka does not have this file
+/// and ignores it.
 pub const TRANSACTION_INDEX_FILE: &str = "transaction-index-checkpoint";
 /// Topic id of one partition.
 pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
-/// Left by a clean stop, removed at the start.
+/// Marker that a clean stop writes and the next start removes.
 pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
 /// Identity of the directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";
 
-/// Why a checkpoint cannot be used.
+/// The reason why a checkpoint cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// Not text.
     #[error("the file is not UTF-8")]
     Encoding,
-    /// Its version is not the one that is known.
+    /// A version that is not supported.
     #[error("unknown version {0:?}")]
     Version(String),
-    /// A line cannot be read; lines count from 1.
+    /// A line that cannot be parsed; lines are counted from 1.
     #[error("line {number} cannot be read: {line:?}")]
     Line {
         /// Number of the line.
         number: usize,
-        /// Its beginning.
+        /// Its first 100 characters.
         line: String,
     },
-    /// The number of lines is not the declared one.
+    /// The number of lines differs from the declared number.
     #[error("{found} entries instead of {declared}")]
     Count {
-        /// As the file has it.
+        /// The count in the file.
         declared: String,
-        /// As there are.
+        /// The count of its lines.
         found: usize,
     },
-    /// Its last line has no end: the number in it may have lost digits.
+    /// The last line has no line end: its number may have lost digits.
     #[error("the last line is cut: {0:?}")]
     Cut(String),
-    /// There are no bytes, where a file was written before.
+    /// A file without bytes that had content before.
     #[error("it is empty")]
     Empty,
-    /// A field that must be there is not.
+    /// A required field is missing or malformed.
     #[error("field {0} is missing or malformed")]
     Field(&'static str),
 }
@@ -83,10 +85,10 @@ impl CheckpointError {
     }
 }
 
-/// Reads an offset checkpoint. A partition told twice has its last offset.
+/// Reads an offset checkpoint. If a partition occurs twice, its last offset counts.
 ///
-/// An empty file has no entries: Apache Kafka makes such files at its first start. The topic may
-/// hold spaces: a library's log is named by its directory.
+/// An empty file has no entries: Apache Kafka creates such files at its first start. The topic may
+/// contain spaces, because a library's log is named after its directory.
 pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
     if bytes.is_empty() {
         return Ok(PartitionOffsets::new());
@@ -133,7 +135,7 @@ pub fn write_epochs(entries: &[EpochEntry]) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Reads `transaction-index-checkpoint`: entries by the base offset of their segment.
+/// Reads `transaction-index-checkpoint`: counts by the base offset of the segment.
 pub fn read_transaction_indexes(bytes: &[u8]) -> Result<BTreeMap<i64, usize>, CheckpointError> {
     let entry = |line: &str| {
         let (base_offset, count) = line.split_once(' ')?;
@@ -151,16 +153,16 @@ pub fn write_transaction_indexes(counts: &BTreeMap<i64, usize>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The partition a directory belongs to, as `partition.metadata` has it.
+/// The partition of a directory, as stored in `partition.metadata`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionIdentity {
-    /// A topic that was created again under the same name has another one.
+    /// Differs when a topic is created again under the same name.
     pub topic_id: [u8; 16],
-    /// Its index in the topic; `None` in a file of Apache Kafka, which has no such line.
+    /// Its index in the topic; `None` in a file of Apache Kafka, which does not write this line.
     pub partition: Option<i32>,
 }
 
-/// Reads `partition.metadata`. Kafka writes two lines and reads no more.
+/// Reads `partition.metadata`. Kafka writes two lines and ignores any others.
 pub fn read_partition_metadata(bytes: &[u8]) -> Result<PartitionIdentity, CheckpointError> {
     let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;
     let mut lines = text.lines();

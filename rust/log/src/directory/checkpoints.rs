@@ -1,13 +1,17 @@
-//! When the checkpoints of a data directory are written, and what has to wait for them.
+//! When the checkpoints of a data directory are written, and which changes wait for them.
 //!
-//! - A recovery point is checkpointed after the data below it was synced: it is never ahead of the disk.
-//! - A log start offset is checkpointed before `DeleteRecords` is acknowledged, and before retention renames a file: no
-//!   crash brings deleted records back, and segments below the checkpoint are never missed.
-//! - Where a log is truncated, the checkpoints give its records up first; where damage is given up, afterwards.
-//! - Where a compaction ended is checkpointed after its segments were replaced: without that it is repeated.
+//! - A recovery point is checkpointed after the data below it was synced: it is never ahead of the
+//!   disk.
+//! - A log start offset is checkpointed before `DeleteRecords` is acknowledged, and before
+//!   retention renames a file. So deleted records do not reappear after a crash, and segments below
+//!   the checkpoint are never reported as lost.
+//! - When a log is truncated, its checkpoints are lowered first. When damaged records are cut, they
+//!   are lowered afterwards.
+//! - The cleaner offset is checkpointed after the compacted segments replaced the old ones. If the
+//!   process dies in between, the compaction is repeated.
 //!
-//! So the log starts are written before the recovery points: a log whose first segments went is never compared with a
-//! start that it had before.
+//! The log start offsets are written before the recovery points. So a log whose first segments were
+//! removed is never compared with its previous log start offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,31 +30,34 @@ use crate::log::{
     OpenError, Recovery, StorageError,
 };
 
-/// What the checkpoints of a data directory tell.
+/// Contents of the checkpoint files of a data directory.
 #[derive(Default)]
 pub(crate) struct Checkpoints {
     pub(crate) recovery_points: PartitionOffsets,
     pub(super) log_starts: PartitionOffsets,
     pub(super) high_watermarks: PartitionOffsets,
     cleaner_offsets: PartitionOffsets,
-    /// Base offsets of segments; see `unreadable`.
+    /// Base offsets of segments; see [`LogDirectory::note_unreadable`].
     pub(super) unreadable_segments: PartitionOffsets,
-    /// Whether the recovery points could be read; without them all that is on disk may have been synced.
+    /// True if the recovery points could be read; otherwise everything on disk may have been
+    /// synced.
     pub(super) knows_recovery_points: bool,
-    /// Whether they lie in the directory of one log, which a library opens, and not in a data
+    /// True if the files are in the directory of one log, opened by a library, and not in a data
     /// directory.
     pub(super) is_of_one_log: bool,
-    /// Deleted partitions of which the files may still tell.
+    /// Deleted partitions that the files may still contain.
     stale: BTreeSet<PartitionKey>,
-    /// Files that could not be read, and what follows.
+    /// Files that could not be read, with the consequences.
     warnings: Vec<String>,
 }
 
 impl Checkpoints {
-    /// Reads the files in `dir`; those that are not there tell nothing. What they tell of deleted partitions is left out.
+    /// Reads the files in `dir`; a missing file has no entries. Entries of deleted partitions are
+    /// dropped.
     ///
     /// # Errors
-    /// The log start offsets are unreadable: without them deleted records would come back. `dir` cannot be listed.
+    /// The log start offsets are unreadable: without them deleted records would reappear. `dir`
+    /// cannot be listed.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Checkpoints, OpenError> {
         let begun = FilesBegun::of(disk, dir);
         let mut warnings = Vec::new();
@@ -89,7 +96,7 @@ impl Checkpoints {
             stale: BTreeSet::new(),
             warnings,
         };
-        // A clean stop writes them behind the last deletion.
+        // A clean stop writes the checkpoints after the last deletion.
         if !disk.exists(&dir.join(checkpoint::CLEAN_SHUTDOWN_FILE)) {
             match disk.list(dir) {
                 Ok(entries) => {
@@ -103,8 +110,9 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Reports logs whose starts were never checkpointed, as Apache Kafka leaves them in its first
-    /// half minute. A directory of which all checkpoints were emptied looks the same.
+    /// Adds a warning for logs whose start offsets were never checkpointed, as Apache Kafka leaves
+    /// them in its first half minute. A directory whose checkpoints were all emptied looks the
+    /// same.
     fn warn_of_new(&mut self, begun: FilesBegun, entries: &[DirEntry]) {
         let has = |is_wanted: &dyn Fn(&str) -> bool| {
             entries.iter().filter_map(|entry| entry.name.to_str()).any(is_wanted)
@@ -119,8 +127,9 @@ impl Checkpoints {
         }
     }
 
-    /// Drops what the files tell of logs that a run deleted which ended before it wrote them. A directory of that name is
-    /// of a later log, and was made after they were written.
+    /// Drops the entries of logs that an earlier run deleted if it ended before it wrote the
+    /// checkpoints. If a directory of the same name exists, it belongs to a later log and was
+    /// created after the checkpoints were written, so its entries are kept.
     fn forget_deleted(&mut self, entries: &[DirEntry]) {
         let names: BTreeSet<_> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
         let stems: BTreeSet<_> =
@@ -139,17 +148,17 @@ impl Checkpoints {
         }
     }
 
-    /// Files that could not be read, and what follows from that.
+    /// Files that could not be read, with the consequences.
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether the files may still tell of a partition that was deleted.
+    /// True if the files may still contain a deleted partition.
     pub(super) fn is_stale(&self, key: &PartitionKey) -> bool {
         self.stale.contains(key)
     }
 
-    /// Reads the files in `container`, where those that tell of the log in `path` are.
+    /// Reads the files in `container` for the log in `path`.
     pub(crate) fn read_for(
         disk: &dyn Disk,
         container: &Path,
@@ -160,18 +169,18 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Checkpoints inside the directory of a log tell of that log alone, by whatever name it was opened before: each file
-    /// keeps one row, that of the name in `path`.
+    /// Checkpoints inside the directory of a log belong to that log alone, whatever name it had
+    /// when it was opened before. So each file keeps one row, under the name in `path`.
     ///
-    /// Of several rows, as earlier versions left them, the row of that name counts; else the one with which no deleted
-    /// record comes back and nothing is missed that was never there.
+    /// Earlier versions may have left several rows. The row of that name counts; without one, the
+    /// row that neither brings deleted records back nor reports records as lost that never existed.
     pub(super) fn bind(&mut self, disk: &dyn Disk, container: &Path, path: &Path) {
         if container != path || disk.exists(&path.join(checkpoint::META_PROPERTIES_FILE)) {
             return;
         }
         let key = partition_key(path);
         self.is_of_one_log = true;
-        // The others tell of an earlier state: what was synced since must not be cut.
+        // Other rows describe an earlier state: records that were synced since must not be cut.
         self.knows_recovery_points &=
             self.recovery_points.len() <= 1 || self.recovery_points.contains_key(&key);
         keep_row(&mut self.recovery_points, &key, Ord::min);
@@ -181,7 +190,7 @@ impl Checkpoints {
         keep_row(&mut self.unreadable_segments, &key, Ord::max);
     }
 
-    /// What they tell of one log.
+    /// Returns the entries of one log.
     pub(crate) fn of(&self, key: &(String, i32)) -> Checkpointed {
         let offset = |offsets: &PartitionOffsets| offsets.get(key).copied().unwrap_or(0);
         Checkpointed {
@@ -196,7 +205,7 @@ impl Checkpoints {
         }
     }
 
-    /// Takes note that offsets below may be missing between segments of a log.
+    /// Allows missing offsets below `gaps_below` between segments of a log.
     pub(crate) fn accept_gaps(&mut self, key: &(String, i32), gaps_below: Option<i64>) {
         if let Some(offset) = gaps_below {
             let accepted = self.cleaner_offsets.entry(key.clone()).or_default();
@@ -227,7 +236,7 @@ impl Checkpoints {
         ]
     }
 
-    /// What tells of the end of logs.
+    /// The entries that limit the end of a log.
     fn promised_mut(&mut self) -> [&mut PartitionOffsets; 3] {
         [&mut self.recovery_points, &mut self.high_watermarks, &mut self.cleaner_offsets]
     }
@@ -243,27 +252,27 @@ impl Checkpoints {
     }
 }
 
-/// Lowers the checkpointed offset of a log to `offset`, if it is higher.
+/// Lowers the checkpointed offset of a log to `offset` if it is higher.
 fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
     if let Some(stored) = offsets.get_mut(key) {
         *stored = offset.min(*stored);
     }
 }
 
-/// Whether the log start of a log is checkpointed. The metadata log begins with its first segment, as in Kafka: snapshots stand
-/// for what is missing before it.
+/// True if the log start offset of a log is checkpointed. As in Kafka, the metadata log starts with
+/// its first segment: snapshots replace the records before it.
 fn has_log_start((topic, _): &PartitionKey) -> bool {
     topic != checkpoint::METADATA_TOPIC
 }
 
-/// Leaves the row of `key`, or what `safer` chooses of all others, as its only row.
+/// Keeps only the row of `key`. Without one, `safer` chooses a value from the other rows.
 fn keep_row(offsets: &mut PartitionOffsets, key: &(String, i32), safer: fn(i64, i64) -> i64) {
     let own = offsets.get(key).copied();
     let row = own.or_else(|| offsets.values().copied().reduce(safer));
     *offsets = row.map(|offset| (key.clone(), offset)).into_iter().collect();
 }
 
-/// What to do about log start offsets that cannot be understood.
+/// Adds advice to an error about unreadable log start offsets.
 fn with_remedy(error: OpenError) -> OpenError {
     let OpenError::Malformed { path, reason } = error else { return error };
     let remedy = "restore or correct it, or remove it: each log begins with its first segment then, and deleted records \
@@ -271,13 +280,13 @@ fn with_remedy(error: OpenError) -> OpenError {
     OpenError::Malformed { path, reason: format!("{reason}; {remedy}") }
 }
 
-/// Whether the bounds of logs were ever checkpointed in a directory.
+/// Tells apart directories in which the bounds of logs were never checkpointed.
 ///
-/// Apache Kafka makes empty files at its first start. It writes both half a minute later, the
-/// others only once they have a row.
+/// Apache Kafka creates empty files at its first start. It writes these two half a minute later,
+/// the others only once they have a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FilesBegun {
-    /// A data directory that was not stopped cleanly, without a byte in either file.
+    /// A data directory that was not stopped cleanly and in which both files are empty.
     No,
     Yes,
 }
@@ -292,13 +301,13 @@ impl FilesBegun {
         if is_new { FilesBegun::No } else { FilesBegun::Yes }
     }
 
-    /// Whether the file `name` had bytes once: an empty one lost them.
+    /// True if the file `name` must have had content: an empty one has lost it.
     fn has_content(self, name: &str) -> bool {
         self == FilesBegun::Yes && LOG_BOUNDS.contains(&name)
     }
 }
 
-/// A checkpoint's offsets; none if there is no file.
+/// The offsets of a checkpoint; empty without a file.
 fn read_offsets(
     disk: &dyn Disk,
     dir: &Path,
@@ -320,15 +329,15 @@ fn read_offsets(
     }
 }
 
-/// What the checkpoint files hold durably, by name, as far as this process has written them: a file that an earlier one
-/// wrote may not have reached the disk.
+/// The durable contents of the checkpoint files, by name, as far as this process has written them:
+/// a file from an earlier process may not have reached the disk.
 #[derive(Default)]
 pub(super) struct CheckpointFiles {
     durable: BTreeMap<&'static str, PartitionOffsets>,
 }
 
 impl CheckpointFiles {
-    /// Whether the log start of `log` is durable. A log begins at 0 without a line.
+    /// True if the log start offset of `log` is durable. A log without an entry starts at 0.
     fn tell_log_start_of(&self, log: &Log) -> bool {
         let log_start_offset = log.log_start_offset();
         let durable = self.durable.get(checkpoint::LOG_START_OFFSET_FILE);
@@ -337,13 +346,13 @@ impl CheckpointFiles {
     }
 }
 
-/// Files that a change waits for.
+/// The files that a new log start offset must reach.
 const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
-/// Files by which a log misses segments.
+/// Files that reveal missing segments at the start or end of a log.
 const LOG_BOUNDS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE, checkpoint::RECOVERY_POINT_FILE];
-/// What a compaction changes.
+/// The files that a compaction changes.
 const CLEANED: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE];
-/// All of them, in the order in which they are written.
+/// All files, in the order in which they are written.
 const ALL: &[&str] = &[
     checkpoint::LOG_START_OFFSET_FILE,
     checkpoint::CLEANER_OFFSET_FILE,
@@ -351,39 +360,42 @@ const ALL: &[&str] = &[
     checkpoint::REPLICATION_OFFSET_FILE,
     checkpoint::UNREADABLE_SEGMENT_FILE,
 ];
-/// Files that most directories need not have.
+/// Files that are only created once they have an entry.
 const RARE: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE, checkpoint::UNREADABLE_SEGMENT_FILE];
 
 impl LogDirectory {
-    /// Writes the checkpoints: recovery points and log start offsets of all open logs, and these high watermarks.
+    /// Writes all checkpoints: recovery points and log start offsets of all open logs, and these
+    /// high watermarks.
     pub fn checkpoint(&self, high_watermarks: &[(String, i32, i64)]) -> Result<(), StorageError> {
         let files = self.checkpoints.lock();
         self.state.lock().take_high_watermarks(high_watermarks);
         self.write_checkpoints(files, ALL)
     }
 
-    /// Writes where open logs begin and up to where they were synced, so that a lost segment with offsets between the two is
-    /// noticed.
+    /// Writes the log start offsets and recovery points of open logs, so that the loss of a segment
+    /// between them is detected.
     pub fn checkpoint_bounds(&self) -> Result<(), StorageError> {
         self.write_checkpoints(self.checkpoints.lock(), LOG_BOUNDS)
     }
 
-    /// Moves the log start of `log` up to `offset`, as [`Log::delete_before`] does; durable on return.
+    /// Raises the log start offset of `log` to `offset`, as [`Log::delete_before`] does; durable on
+    /// return.
     ///
     /// # Errors
-    /// As [`Log::delete_before`] and [`LogDirectory::record_log_starts`].
+    /// Those of [`Log::delete_before`] and [`LogDirectory::record_log_starts`].
     pub fn delete_before(&self, log: &Log, offset: i64) -> Result<i64, StorageError> {
         let log_start_offset = log.delete_before(offset)?;
         self.record_log_starts([log])?;
         Ok(log_start_offset)
     }
 
-    /// Removes segments as [`Log::expire_segments`] and [`Log::remove_expired`] do, and records the new log start between
-    /// the two. Returns how many segments went.
+    /// Removes segments, as [`Log::expire_segments`] and [`Log::remove_expired`] do, and
+    /// checkpoints the new log start offset between the two steps. Returns the number of removed
+    /// segments.
     ///
     /// # Errors
-    /// As those; the checkpoint could not be written. On a full disk the segments go all the same: that is what frees
-    /// space.
+    /// Those of the two methods; the checkpoint could not be written. If the disk is full, the
+    /// segments are removed without the checkpoint, to free space.
     pub fn enforce_retention(&self, log: &Log, high_watermark: i64) -> Result<usize, StorageError> {
         let Some(expired) = log.expire_segments(high_watermark)? else { return Ok(0) };
         match self.record_log_starts([log]) {
@@ -392,24 +404,27 @@ impl LogDirectory {
         }
     }
 
-    /// Gives up the records of `log` at and behind `offset`, as [`Log::truncate_to`] does.
+    /// Removes the records of `log` from `offset` on, as [`Log::truncate_to`] does.
     ///
-    /// Before that the checkpoints give them up: a log that ends below what they tell is taken for damaged.
+    /// Lowers the checkpoints first, because a log that ends below its checkpoints is treated as
+    /// damaged.
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
         let _held = self.give_up(log, offset)?;
         log.truncate_to(offset)?;
-        // A compaction may have ended in between, and behind a hole that one left the log ends before `offset`.
+        // A compaction may have ended in between, and a gap that it left before `offset` makes the
+        // log end earlier.
         self.lower_cleaner_offset(log, offset.min(log.log_end_offset()));
         Ok(())
     }
 
-    /// Gives up all records of `log`, which is empty then and begins at `offset`, as [`Log::truncate_fully_and_start_at`]
-    /// does; durable on return.
+    /// Removes all records of `log`, which then starts at `offset`, as
+    /// [`Log::truncate_fully_and_start_at`] does; durable on return.
     ///
-    /// Before that the checkpoints give them up, as for [`LogDirectory::truncate_log`].
+    /// Lowers the checkpoints first, as [`LogDirectory::truncate_log`] does.
     pub fn restart_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
         {
-            // To 0: without any segment, and with no start recorded, a log that a kill leaves ends there.
+            // Lowered to 0, because a kill may leave a log without segments and without a recorded
+            // start, which ends at 0.
             let _held = self.give_up(log, 0)?;
             log.truncate_fully_and_start_at(offset)?;
         }
@@ -417,18 +432,19 @@ impl LogDirectory {
         self.record_log_starts([log])
     }
 
-    /// Reads every batch of `log`, which something contradicts, and returns the log that takes its place: the same, or one
-    /// that is damaged and not written any more. The next open finds that damage too.
+    /// Checks every batch of `log` after contradictory evidence. Returns the log that replaces it:
+    /// an equal one, or one that is damaged and refuses writes. The next open finds that damage
+    /// too.
     ///
     /// # Errors
-    /// As [`Log::close`] and [`Log::open`]. `log` is closed all the same.
+    /// Those of [`Log::close`] and [`Log::open`]. `log` is closed in any case.
     pub fn look_again(
         &self,
         log: &Log,
         topic_id: [u8; 16],
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
         log.close()?;
-        // What was synced is missed if it is gone.
+        // So that lost records that were synced are detected.
         self.checkpoint(&[])?;
         let key = partition_key(log.dir());
         let options = self.options(log.dir().to_owned(), &key, Some(topic_id), log.config());
@@ -440,14 +456,16 @@ impl LogDirectory {
         Ok((found, recovery))
     }
 
-    /// Gives up the records of `log` from the first one on that cannot be read, and returns the log that is left, which takes
-    /// its place and is written again. A log that lacks its beginning is empty then, and begins where it did.
+    /// Cuts `log` at the first unreadable record. Returns the log that replaces it, which accepts
+    /// writes again. If the beginning of the log is missing, the new log is empty and keeps the old
+    /// log start offset.
     ///
-    /// Every batch is read: a disk that has lost some is not believed about others. The checkpoints follow the cut; a
-    /// process that ends before they do finds a log that lacks its end.
+    /// Reads every batch: a disk that has lost some may have lost others. The checkpoints are
+    /// lowered after the cut; if the process dies in between, the next open finds that the end of
+    /// the log is missing.
     ///
     /// # Errors
-    /// As [`Log::open`]. `log` is closed all the same.
+    /// Those of [`Log::open`]. `log` is closed in any case.
     pub fn give_up_damage(
         &self,
         log: &Log,
@@ -474,7 +492,8 @@ impl LogDirectory {
         Ok((left, recovery))
     }
 
-    /// Lowers the checkpoints of `log` to `offset` at most. What is returned keeps its recovery point there.
+    /// Lowers the checkpoints of `log` to at most `offset`. The recovery point stays there while
+    /// the returned [`Round`] exists.
     fn give_up<'a>(&self, log: &'a Log, offset: i64) -> Result<Round<'a>, StorageError> {
         let held = log.hold_recovery_point();
         let recovery_point = held.give_up(offset)?;
@@ -493,11 +512,11 @@ impl LogDirectory {
         lower(&mut offsets.cleaner_offsets, &partition_key(log.dir()), offset);
     }
 
-    /// Cleans `log` from where the last compaction ended, as [`Log::compact`] does, and checkpoints where this one did.
-    /// The `clean_offset` of `options` does not count.
+    /// Compacts `log` from its cleaner offset on, as [`Log::compact`] does, and checkpoints the new
+    /// cleaner offset. Ignores the `clean_offset` of `options`.
     ///
     /// # Errors
-    /// As [`Log::compact`]; the checkpoint could not be written.
+    /// Those of [`Log::compact`]; the checkpoint could not be written.
     pub fn compact(
         &self,
         log: &Log,
@@ -519,10 +538,10 @@ impl LogDirectory {
         Ok(report)
     }
 
-    /// How much [`LogDirectory::compact`] would clean.
+    /// Returns how much [`LogDirectory::compact`] would clean.
     ///
     /// # Errors
-    /// As [`Log::dirtiness`].
+    /// Those of [`Log::dirtiness`].
     pub fn dirtiness(
         &self,
         log: &Log,
@@ -536,13 +555,15 @@ impl LogDirectory {
         self.state.lock().offsets.of(&partition_key(log.dir())).cleaner_offset
     }
 
-    /// Makes the log starts of `logs` durable: by one write, or by none if they are already.
+    /// Makes the log start offsets of `logs` durable, by one write, or without one if they are
+    /// durable already.
     ///
-    /// What was not synced below a log start is synced first: a log that ends below its checkpointed start is damaged.
+    /// Data below a log start offset is synced first, because a log that ends below its
+    /// checkpointed start is damaged.
     ///
     /// # Errors
-    /// A log could not be synced, or the checkpoint could not be written. Readers see the log starts all the same, and the next checkpoint makes them
-    /// durable.
+    /// A log could not be synced, or the checkpoint could not be written. Readers use the new log
+    /// start offsets anyway, and the next checkpoint makes them durable.
     pub fn record_log_starts<'a>(
         &self,
         logs: impl IntoIterator<Item = &'a Log>,
@@ -561,13 +582,13 @@ impl LogDirectory {
         self.write_checkpoints(files, LOG_STARTS)
     }
 
-    /// Writes those of the files that differ from what is durable.
+    /// Writes the given files if their content differs from the durable content.
     fn write_checkpoints(
         &self,
         mut files: MutexGuard<'_, CheckpointFiles>,
         names: &[&'static str],
     ) -> Result<(), StorageError> {
-        // Not locked while the disk works: logs are opened meanwhile.
+        // The state is not locked while the disk works, so that logs can be opened concurrently.
         let (offsets, stale) = {
             let mut state = self.state.lock();
             state.take_offsets();
@@ -606,8 +627,9 @@ impl DirectoryState {
         }
     }
 
-    /// Takes the offsets of the open logs; one that is not on disk needs no lines. The lines of a damaged log stay, so
-    /// that the next open finds the damage too. No new log start is told before what is below it was synced.
+    /// Stores the offsets of the open logs; a log without segments has no recovery point. The
+    /// entries of a damaged log are kept, so that the next open finds the damage too. A new log
+    /// start offset is not stored before the records below it were synced.
     fn take_offsets(&mut self) {
         for (key, log) in &self.logs {
             let offsets = log.offsets();

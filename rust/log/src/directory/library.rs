@@ -1,7 +1,9 @@
-//! A log opened on its own, without a broker: which directory is locked, and where its offsets are kept.
+//! A log that is opened on its own, without a broker: which directory is locked, and where its
+//! offsets are stored.
 //!
-//! A partition inside a data directory (its parent has `meta.properties`) is opened under that directory's lock and
-//! with its checkpoints. Any other directory is its own: lock, checkpoints and clean marker lie inside of it.
+//! A partition inside a data directory (its parent contains `meta.properties`) is opened under that
+//! directory's lock and with its checkpoints. Any other directory contains its own lock,
+//! checkpoints and clean marker.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -27,40 +29,40 @@ use crate::log::{Checkpointed, Log, LogOptions, OnDamage, OpenError, Recovery, S
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 
-/// Looks of an open for reading only at a directory that other processes change each time.
+/// How often an open for reading tries again while other processes change the directory.
 const LOOKS_MAX: usize = 16;
 
-/// Pause between two looks at damage of a log with a writer. Kafka writes the checkpoint of a
-/// compaction shortly after it has renamed the files.
+/// Pause before a second look at the damage of a log that has a writer. Kafka writes the cleaner
+/// checkpoint shortly after it has renamed the compacted files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A log with all it needs, on the real disk or in memory.
+/// A log with its dependencies, on the real disk or in memory.
 #[derive(Debug)]
 pub struct LibraryLog {
-    /// Another one after [`LibraryLog::refresh`].
+    /// Replaced by [`LibraryLog::refresh`].
     log: Mutex<Arc<Log>>,
-    /// Ends before the lock is given up.
+    /// Dropped before the lock is released.
     flusher: Option<Arc<Flusher>>,
     home: Home,
 }
 
-/// Where the files are, and what becomes of them at the end.
+/// Where the files are, and how they are closed.
 #[derive(Debug)]
 enum Home {
-    /// A directory that the log leaves clean.
+    /// A directory that is left as after a clean stop.
     Disk(LogDirectory),
-    /// Nobody sees them again.
+    /// Memory that is freed at the close.
     Memory(LogDirectory),
-    /// Somebody else's: no lock is taken and nothing written.
+    /// A directory of another process: no lock is taken and nothing is written.
     Foreign(Box<Foreign>),
 }
 
-/// A log that others may write to.
+/// A log that other processes may write.
 struct Foreign {
-    /// The options that it was opened with, except the checkpoints.
+    /// The options of the open, except the checkpoints.
     options: LogOptions,
     container: PathBuf,
-    /// The directory before it was opened last.
+    /// The directory as it was before the last open.
     seen: Mutex<Option<Seen>>,
 }
 
@@ -71,7 +73,7 @@ impl fmt::Debug for Foreign {
 }
 
 impl Foreign {
-    /// Opens the log as it is now, and looks again while others change its directory.
+    /// Opens the log in its current state, and again while other processes change its directory.
     fn open(&self, mut seen: Seen) -> Result<(Log, Recovery), OpenError> {
         let mut found_before = None;
         for _ in 0..LOOKS_MAX {
@@ -80,7 +82,7 @@ impl Foreign {
             let now = self.see()?;
             let found = wrong_in(&opened);
             let is_settled = match &found {
-                // A listing of a directory may miss a file that is renamed.
+                // A listing of a directory may miss a file that is being renamed.
                 None => now.extends(&seen),
                 Some(_) if DirectoryLock::is_held(&self.container) => {
                     found == found_before && now.has_sealed_of(&seen)
@@ -104,7 +106,7 @@ impl Foreign {
         Seen::of(&*self.options.disk, &self.container, &self.options.dir)
     }
 
-    /// The directory, if segments were added or removed since the log was opened.
+    /// Returns the directory if segments were added or removed since the log was opened.
     fn changed(&self) -> Result<Option<Seen>, OpenError> {
         let now = self.see()?;
         let is_same = self.seen.lock().as_ref().is_some_and(|seen| now.has_segments_of(seen));
@@ -113,10 +115,10 @@ impl Foreign {
 }
 
 impl LibraryLog {
-    /// Opens the log in `path` for reading and writing, making the directory if needed.
+    /// Opens the log in `path` for reading and writing; creates the directory if needed.
     ///
     /// # Errors
-    /// [`OpenError::Locked`] while a broker or another library has it.
+    /// [`OpenError::Locked`] if a broker or another library has it open.
     pub fn open(
         path: &Path,
         config: Arc<LogConfig>,
@@ -132,7 +134,8 @@ impl LibraryLog {
         LibraryLog::open_in(&dir, path, disk, Some(lock), config, clock, Home::Disk)
     }
 
-    /// Makes an empty log that lives as long as this object, in at most `memory_max` bytes. `path` only names it.
+    /// Creates an empty log that exists as long as this object, in at most `memory_max` bytes.
+    /// `path` is only its name.
     pub fn open_in_memory(
         path: &Path,
         memory_max: u64,
@@ -166,13 +169,14 @@ impl LibraryLog {
         Ok((LibraryLog { log: Mutex::new(log), flusher, home: home(directory) }, recovery))
     }
 
-    /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
+    /// Opens the log in `path` for reading only: takes no lock, writes nothing, reads files with
+    /// `pread`.
     ///
-    /// Other processes may write to it and compact it. A reader that fails calls
+    /// Other processes may append to it and compact it. After a failed read the caller should call
     /// [`LibraryLog::refresh`].
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// Those of [`Log::open`].
     pub fn open_read_only(
         path: &Path,
         config: Arc<LogConfig>,
@@ -181,10 +185,10 @@ impl LibraryLog {
         LibraryLog::open_read_only_on(Arc::new(RealDisk), &resolve(path), config, clock)
     }
 
-    /// As [`Self::open_read_only`], on any disk.
+    /// Opens a log for reading on any disk; see [`Self::open_read_only`].
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// Those of [`Log::open`].
     pub fn open_read_only_on(
         disk: Arc<dyn Disk>,
         path: &Path,
@@ -213,11 +217,11 @@ impl LibraryLog {
         Ok((LibraryLog { log, flusher: None, home }, recovery))
     }
 
-    /// Opens a foreign log again if segments were added or removed since it was opened; `false` if
-    /// the log is the same. Only a log opened for reading changes this way.
+    /// Opens a read-only log again if segments were added or removed since it was opened. Returns
+    /// `false` if the log is unchanged, or open for writing.
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// Those of [`Log::open`].
     pub fn refresh(&self) -> Result<bool, OpenError> {
         let Home::Foreign(foreign) = &self.home else { return Ok(false) };
         let Some(seen) = foreign.changed()? else { return Ok(false) };
@@ -230,15 +234,17 @@ impl LibraryLog {
         self.log.lock().clone()
     }
 
-    /// Who must be told of each append, if the settings bound the time without a sync.
+    /// The flusher, which the caller must notify of each append; `None` if the settings do not
+    /// limit the time without a sync.
     pub fn flusher(&self) -> Option<&Arc<Flusher>> {
         self.flusher.as_ref()
     }
 
-    /// As [`LogDirectory::truncate_log`].
+    /// Truncates the log as [`LogDirectory::truncate_log`] does.
     ///
     /// # Errors
-    /// As that; [`StorageError::OffsetOutOfRange`] below 0 or beyond the log end.
+    /// Those of that method; [`StorageError::OffsetOutOfRange`] below 0 or above the log end
+    /// offset.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         self.log().check_within(offset)?;
         match &self.home {
@@ -247,10 +253,11 @@ impl LibraryLog {
         }
     }
 
-    /// As [`LogDirectory::delete_before`].
+    /// Raises the log start offset as [`LogDirectory::delete_before`] does.
     ///
     /// # Errors
-    /// As that; [`StorageError::OffsetOutOfRange`] below 0 or beyond the log end.
+    /// Those of that method; [`StorageError::OffsetOutOfRange`] below 0 or above the log end
+    /// offset.
     pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
         self.log().check_within(offset)?;
         match &self.home {
@@ -259,8 +266,9 @@ impl LibraryLog {
         }
     }
 
-    /// As [`LogDirectory::checkpoint_bounds`]. Who syncs appends calls it after the first one in each segment: nothing else
-    /// tells of a segment if the process is killed and all its files are lost.
+    /// Writes the bounds as [`LogDirectory::checkpoint_bounds`] does. A caller that syncs appends
+    /// must call it after the first append to each segment: if the process is killed and all files
+    /// of that segment are lost, only the checkpoint reveals the loss.
     pub fn checkpoint_bounds(&self) -> Result<(), StorageError> {
         match &self.home {
             Home::Disk(directory) => directory.checkpoint_bounds(),
@@ -268,7 +276,8 @@ impl LibraryLog {
         }
     }
 
-    /// As [`LogDirectory::enforce_retention`]; also removes files whose delay is over at `now_ms`.
+    /// Removes expired segments as [`LogDirectory::enforce_retention`] does, and files whose delay
+    /// has ended at `now_ms`.
     pub fn enforce_retention(&self, now_ms: i64) -> Result<(), StorageError> {
         let log = self.log();
         let log_end_offset = log.log_end_offset();
@@ -279,8 +288,8 @@ impl LibraryLog {
         log.delete_expired_files(now_ms).map(drop)
     }
 
-    /// Stores and syncs everything, and leaves the directory as after a clean stop. What was in memory is
-    /// given back.
+    /// Stores and syncs everything, and leaves the directory as after a clean stop. Frees the
+    /// memory of a log in memory.
     pub fn close(self) -> Result<(), StorageError> {
         if let Some(flusher) = &self.flusher {
             flusher.close();
@@ -293,7 +302,8 @@ impl LibraryLog {
     }
 }
 
-/// What an open goes by, read without a lock: of two moments if somebody writes meanwhile.
+/// The checkpoints and files that an open uses. They are read without a lock, so they may be
+/// inconsistent if another process writes.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     checkpointed: Checkpointed,
@@ -311,7 +321,7 @@ impl Seen {
         Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
     }
 
-    /// Names of the segments, also those that a compaction gives them.
+    /// Names of the segment files, including the temporary names of a compaction.
     fn segments(&self) -> impl Iterator<Item = &str> {
         let files = self.files.iter().filter_map(|file| file.name.to_str());
         files.filter(|name| name.contains(".log"))
@@ -321,8 +331,8 @@ impl Seen {
         self.segments().eq(other.segments())
     }
 
-    /// Whether all but the last segment, to which a writer appends, is the same. The high watermark
-    /// and the recovery point move with appends.
+    /// True if all segments except the last one are the same. A writer appends to the last one, and
+    /// appends also move the high watermark and the recovery point.
     fn has_sealed_of(&self, other: &Seen) -> bool {
         let bounds =
             |seen: &Seen| (seen.checkpointed.log_start_offset, seen.checkpointed.cleaner_offset);
@@ -335,14 +345,14 @@ impl Seen {
         self.files.iter().filter(move |file| !file.name.to_str().is_some_and(is_last))
     }
 
-    /// Whether it has the same segments, and may have more after them.
+    /// True if this has all segments of `other` in the same order, and possibly more after them.
     fn extends(&self, other: &Seen) -> bool {
         let mut segments = self.segments();
         other.segments().all(|name| segments.next() == Some(name))
     }
 }
 
-/// Damage of a log, or why it cannot be opened.
+/// The damage of a log, or the reason why it cannot be opened.
 fn wrong_in(opened: &Result<(Log, Recovery), OpenError>) -> Option<String> {
     match opened {
         Ok((_, recovery)) => recovery.damage.as_ref().map(ToString::to_string),
@@ -350,13 +360,13 @@ fn wrong_in(opened: &Result<(Log, Recovery), OpenError>) -> Option<String> {
     }
 }
 
-/// The path of a log itself: a symbolic link or a relative path tells neither its name nor the data directory it lies in,
-/// and the working directory may change.
+/// The absolute path of a log without symbolic links. A link or a relative path hides the log's
+/// name and its data directory, and the working directory may change.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     (path.canonicalize().or_else(|_| std::path::absolute(path))).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The directory whose lock and checkpoints are a log's.
+/// The directory that contains a log's lock and checkpoints.
 pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if disk.exists(&parent.join(checkpoint::META_PROPERTIES_FILE)) => {
@@ -366,8 +376,8 @@ pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
     }
 }
 
-/// Topic and partition by the directory's name; any other name is partition 0 of itself. Names that a line of a
-/// checkpoint cannot hold are changed.
+/// Topic and partition from the directory's name; any other name is a topic with partition 0. Line
+/// breaks, which a line of a checkpoint cannot contain, are replaced.
 pub(crate) fn partition_key(path: &Path) -> (String, i32) {
     let name = path.file_name().unwrap_or(OsStr::new("_")).to_string_lossy();
     let name = name.replace(['\n', '\r'], "_");

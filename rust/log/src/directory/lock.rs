@@ -1,11 +1,12 @@
-//! One process per log directory, and one opener per process.
+//! Allows one process per log directory, and one opener per process.
 //!
-//! An `fcntl` lock on `.lock` is what Apache Kafka takes too, so each keeps the other out; `flock` would not. Such a
-//! lock belongs to the process: it does not stop a second opener in the same process, and closing *any* descriptor
-//! of the file gives it up. So a process-wide registry is asked first, and nobody but this module opens `.lock`.
+//! Apache Kafka also takes an `fcntl` lock on `.lock`, so each excludes the other; `flock` would
+//! not. An `fcntl` lock belongs to the process: it does not stop a second opener in the same
+//! process, and closing *any* descriptor of the file releases it. So a process-wide registry is
+//! checked first, and only this module opens `.lock`.
 //!
-//! A forked child has neither the lock nor the right to use what its parent opened: [`DirectoryLock::check_process`]
-//! fails there. The child has its own registry.
+//! A forked child does not hold the lock and must not use the files that its parent opened:
+//! [`DirectoryLock::check_process`] fails there. The child has its own registry.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -21,41 +22,41 @@ use rustix::process::{Flock, FlockType};
 /// The file that is locked.
 pub const LOCK_FILE: &str = ".lock";
 
-/// Device and inode of a directory: the same however its path is written.
+/// Device and inode of a directory, which do not depend on how its path is written.
 type DirectoryId = (u64, u64);
 
 /// Directories that this process has open.
 static OPEN: PerProcess<Mutex<HashSet<DirectoryId>>> = PerProcess::new(Mutex::default);
 
-/// Why a directory cannot be used.
+/// The reason why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody has it open.
+    /// The directory is open already.
     #[error("{} is in use by {}", dir.display(), if *.here { "this process" } else { "another process" })]
     Held {
         /// The directory.
         dir: PathBuf,
-        /// Whether it is this process.
+        /// True if this process has it open, false if another process has.
         here: bool,
     },
-    /// This process is a fork of the one that opened it.
+    /// This process was forked from the one that opened the directory.
     #[error("{} was opened before this process was forked; reopen it", dir.display())]
     Forked {
         /// The directory.
         dir: PathBuf,
     },
-    /// The lock file cannot be made or locked.
+    /// The lock file cannot be created or locked.
     #[error("cannot lock {}: {error}", dir.display())]
     Io {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         #[source]
         error: io::Error,
     },
 }
 
-/// The right to write to a directory, given back when dropped.
+/// The right to write to a directory; released when dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     dir: PathBuf,
@@ -65,17 +66,17 @@ pub struct DirectoryLock {
 #[derive(Debug)]
 struct Held {
     id: DirectoryId,
-    /// Holds the lock by being open; `None` only while it is dropped.
+    /// The lock is held while this file is open; `None` only during the drop.
     file: Option<ForkClosed<File>>,
 }
 
 impl DirectoryLock {
-    /// Takes the lock of `dir`, which exists. Does not wait.
+    /// Takes the lock of `dir`, which must exist. Does not block.
     pub fn acquire(dir: &Path) -> Result<Self, LockError> {
         let failed = |error| LockError::Io { dir: dir.to_owned(), error };
         let metadata = fs::metadata(dir).map_err(failed)?;
         let id = (metadata.dev(), metadata.ino());
-        // Held throughout: a second opener must not touch the file while the first locks it.
+        // Held throughout: a second opener must not touch the file while the first one locks it.
         let mut open = OPEN.get().lock();
         if open.contains(&id) {
             return Err(LockError::Held { dir: dir.to_owned(), here: true });
@@ -93,10 +94,12 @@ impl DirectoryLock {
         Ok(DirectoryLock { dir: dir.to_owned(), held })
     }
 
-    /// Whether somebody holds the lock of `dir`, as far as the system tells. Takes nothing and writes nothing.
+    /// True if any process holds the lock of `dir`, as far as the system reports it. Takes no lock
+    /// and writes nothing.
     pub(crate) fn is_held(dir: &Path) -> bool {
         let Ok(metadata) = fs::metadata(dir) else { return false };
-        // Held throughout: a lock that this process takes meanwhile would go with the descriptor here.
+        // Held throughout: if this process took the lock during the check, closing the descriptor
+        // here would release it.
         let open = OPEN.get().lock();
         if open.contains(&(metadata.dev(), metadata.ino())) {
             return true;
@@ -111,7 +114,7 @@ impl DirectoryLock {
         &self.dir
     }
 
-    /// Fails in a forked child, which must not touch what its parent opened.
+    /// Fails in a forked child, which must not use the files that its parent opened.
     pub fn check_process(&self) -> Result<(), LockError> {
         if self.held.is_own() {
             return Ok(());
@@ -134,7 +137,8 @@ fn open_options() -> OpenOptions {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closed under the registry's lock: a close after somebody else has locked would free theirs.
+        // Closed under the registry's mutex: a close after another opener has locked would release
+        // its lock.
         let mut open = OPEN.get().lock();
         drop(self.file.take());
         open.remove(&self.id);

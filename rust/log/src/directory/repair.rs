@@ -1,8 +1,9 @@
-//! Repair of a directory that nobody serves: shows what a log would lose, and cuts it.
+//! Repair of a directory that is not in use: shows the records that a log would lose, and cuts
+//! them.
 //!
-//! A log with valid batches behind a damaged one refuses writes until somebody decides (see [`Log::open`]).
-//! `pykafka-core repair` is that decision. The directory's lock is held from the look to the cut, so what was
-//! shown is what goes.
+//! A log with valid batches after a damaged one refuses writes until an administrator decides (see
+//! [`Log::open`]). `pykafka-core repair` is that decision. The directory's lock is held from the
+//! first look to the cut, so exactly the records that were shown are removed.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,31 +21,34 @@ use crate::disk::{DirEntry, Disk, RealDisk};
 use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, Plan, StorageError};
 use crate::segment::{FileKind, parse_file_name};
 
-/// What goes from one log: all from a position in one segment on.
+/// The part of a log that will be removed: everything from a position in one segment on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
-    /// The log end offset that is left (exclusive).
+    /// The log end offset after the cut (exclusive).
     pub offset: i64,
     /// Base offset of the segment that is cut.
     pub segment: i64,
-    /// Where in its `.log` the cut is.
+    /// Position of the cut in its `.log`.
     pub position: u64,
-    /// Bytes that go, in all segments; zeros at their ends do not count. None go where records are missing at the end.
+    /// Number of removed bytes in all segments, without the zeros at their ends; 0 if records are
+    /// missing at the end.
     pub bytes: u64,
-    /// Base offsets of the segments behind it, which go whole.
+    /// Base offsets of the later segments, which are removed entirely.
     pub removed_segments: Vec<i64>,
-    /// Where the log begins after the repair, if its checkpointed log start is above its end: nothing else goes.
+    /// The log start offset after the repair, if the checkpointed one is above the log end offset.
+    /// Then nothing is removed.
     pub log_start: Option<i64>,
-    /// Where a gap ends (exclusive): what is behind it may be kept.
+    /// The end of a gap (exclusive), from which on the records may be kept.
     pub gap_end: Option<i64>,
-    /// What is wrong, as a broker tells it; `None` for a torn tail, which opening the log cuts in any case.
+    /// The damage, as a broker reports it; `None` for a torn tail, which opening the log cuts in
+    /// any case.
     pub damage: Option<Damage>,
 }
 
 /// A partition's directory, or a data directory with several, locked for repair.
 pub struct Repair {
     dir: PathBuf,
-    /// Where lock and checkpoints are: `dir`, or its parent.
+    /// The directory with the lock and the checkpoints: `dir` or its parent.
     container: PathBuf,
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -52,10 +56,10 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// Locks `dir`, or the data directory that it lies in.
+    /// Locks `dir`, or its data directory.
     ///
     /// # Errors
-    /// It is not there, or somebody has it open ([`OpenError::Locked`]).
+    /// The directory does not exist, or another process has it open ([`OpenError::Locked`]).
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Repair, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let dir = &resolve(dir);
@@ -70,12 +74,13 @@ impl Repair {
         Ok(Repair { dir: dir.to_owned(), container, disk, clock, _lock: lock })
     }
 
-    /// The partitions' directories: `dir` itself if it is one, also an empty or missing one of which a checkpoint tells; else
-    /// those in it, by name, and those that are gone though a checkpoint tells of synced records in them.
+    /// The partition directories. If `dir` is a partition directory (it may be empty or missing if
+    /// a checkpoint lists it): only `dir`. Otherwise its partition directories, by name, and
+    /// missing ones that had synced records according to a checkpoint.
     pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
         let checkpoints = Checkpoints::read(&*self.disk, &self.container)?;
         let entries = self.entries(&self.dir)?;
-        // A library's log has its checkpoints inside, as a data directory has.
+        // The log of a library contains its checkpoints, as a data directory does.
         let has_checkpoint = checkpoints.of(&partition_key(&self.dir)) != Checkpointed::default();
         let is_of_segment = |entry: &DirEntry| entry.name.to_str().and_then(parse_file_name);
         if entries.iter().any(|entry| is_of_segment(entry).is_some()) || has_checkpoint {
@@ -91,9 +96,11 @@ impl Repair {
         Ok(all.into_iter().map(|name| self.dir.join(name)).collect())
     }
 
-    /// Reads every batch of a partition and says what would go; `None` for a whole log. Changes nothing.
+    /// Reads every batch of a partition and returns the cut that it needs; `None` for an undamaged
+    /// log. Changes nothing.
     ///
-    /// `config` must tell whether the topic is compacted: its log may end with a gap and an empty segment.
+    /// `config` must state whether the topic is compacted: a compacted log may end with a gap and
+    /// an empty segment.
     ///
     /// # Errors
     /// [`OpenError::NotRepairable`] for a log with a batch of an unknown format.
@@ -111,7 +118,7 @@ impl Repair {
             return Err(OpenError::NotRepairable { path, reason });
         }
         let offset = match &found.damage {
-            // The log begins behind it, and all that is left stays.
+            // The log starts after the damage, and everything that is left is kept.
             Some(Damage::Beginning { .. }) => Some(recovered.log_end_offset),
             damage => damage.as_ref().map(Damage::offset).or(found.truncated_at),
         };
@@ -137,16 +144,16 @@ impl Repair {
         }))
     }
 
-    /// Cuts a partition where [`Self::look`] said, rebuilds its derived files and syncs all of it.
+    /// Cuts a partition as [`Self::look`] reported, rebuilds its derived files and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
         if let Some(Cut { offset, log_start: Some(start), .. }) = self.look(partition, config)? {
-            // The records are believed, not the checkpoint.
+            // The records count, not the checkpoint.
             self.promise_no_more_than(offset, partition)?;
             let name = checkpoint::LOG_START_OFFSET_FILE;
             return self.change_checkpoint(name, partition, |_| start);
         }
         let recovery = Log::repair(self.options(partition, config)?)?;
-        // Where the beginning is gone, the log begins with what is left.
+        // If the beginning is missing, the log starts with the records that are left.
         let first_base = self.segments_behind(partition, -1)?.into_iter().min().unwrap_or(0);
         self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, partition, |offset| {
             offset.max(first_base)
@@ -154,7 +161,7 @@ impl Repair {
         recovery.truncated_at.map_or(Ok(()), |end| self.promise_no_more_than(end, partition))
     }
 
-    /// Lowers the checkpoints to the log end that is left.
+    /// Lowers the checkpoints to the remaining log end offset.
     fn promise_no_more_than(&self, log_end_offset: i64, partition: &Path) -> Result<(), OpenError> {
         let names = [
             checkpoint::RECOVERY_POINT_FILE,
@@ -166,21 +173,22 @@ impl Repair {
         })
     }
 
-    /// Keeps what is behind a gap: the log was compacted there, or somebody agrees to the loss. No record changes.
+    /// Keeps the records after a gap, because compaction removed the records or an administrator
+    /// accepts their loss. Changes no record.
     ///
-    /// The cleaner offset does not speak for records that an index tells of, so the indexes that tell of the missing
-    /// ones go first. Without their evidence alone the gap is damage all the same.
+    /// The cleaner offset does not excuse the loss of records that an index contains. So the
+    /// indexes of the missing records are removed first: otherwise the gap would still be damage.
     pub fn keep(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
         let Some(cut) = self.look(partition, config)? else { return Ok(()) };
         let Some(gap_end) = cut.gap_end else { return Ok(()) };
         self.remove_indexes(partition, |base_offset, kind| match kind {
             FileKind::Log | FileKind::Snapshot => false,
-            // Those of the segment that ends at the gap are made again from its batches.
+            // The indexes of the segment that ends at the gap are rebuilt from its batches.
             _ => base_offset == cut.segment || (cut.offset..gap_end).contains(&base_offset),
         })?;
         let name = checkpoint::CLEANER_OFFSET_FILE;
         let mut offsets = self.checkpoints(partition)?.offsets(name).clone();
-        // Gaps further on may have been accepted before.
+        // Later gaps may have been accepted before.
         let accepted = offsets.entry(partition_key(partition)).or_default();
         *accepted = gap_end.max(*accepted);
         self.write_checkpoint(name, &offsets)
@@ -235,7 +243,7 @@ impl Repair {
         Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())
     }
 
-    /// The entries of a directory; none if it is not there.
+    /// The entries of a directory; empty if it does not exist.
     fn entries(&self, dir: &Path) -> Result<Vec<DirEntry>, StorageError> {
         match self.disk.list(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -243,7 +251,8 @@ impl Repair {
         }
     }
 
-    /// Changes what a checkpoint tells of a log, if it tells of it. One that is unreadable tells nothing.
+    /// Changes the row of a log in a checkpoint. Does nothing without a row or with an unreadable
+    /// file.
     fn change_checkpoint(
         &self,
         name: &str,

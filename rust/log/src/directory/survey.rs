@@ -1,4 +1,5 @@
-//! What a log that is not open has on disk, told by its directory's entries: idle logs stay closed.
+//! Statistics of a log that is not open, from the entries of its directory, so that idle logs stay
+//! closed.
 
 use std::io;
 use std::path::Path;
@@ -11,23 +12,23 @@ use crate::log::swap::is_left_over;
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, file_name, parse_file_name};
 
-/// A closed log, after a clean stop: only then do files end where their logs end.
+/// A closed log after a clean stop: only then do the files end where the log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSurvey {
-    /// Bytes of all segments' batches.
+    /// Bytes of the batches of all segments.
     pub size_bytes: u64,
-    /// Of the oldest segment.
+    /// Size of the oldest segment.
     oldest_bytes: u64,
     /// The oldest segment's largest timestamp, if its time index has one.
     oldest_timestamp: Option<i64>,
     /// Base offset of the segment after the oldest.
     second_base: Option<i64>,
-    /// Whether there are files that go with the next open.
+    /// True if there are files that the next open removes.
     has_leftovers: bool,
 }
 
 impl LogSurvey {
-    /// Looks at the directory of a log; `None` if there is none, or nothing was ever appended.
+    /// Reads the directory of a log; `None` if it does not exist, or nothing was ever appended.
     pub(crate) fn of(disk: &dyn Disk, dir: &Path) -> io::Result<Option<LogSurvey>> {
         let entries = match disk.list(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -44,8 +45,8 @@ impl LogSurvey {
         }))
     }
 
-    /// Whether an open or retention might find something to delete, so that the log must be opened.
-    /// If no index has the records' time, their age begins with the first open.
+    /// True if an open or retention might delete something, so that the log must be opened. If no
+    /// index contains a record time, the age of the records starts with the first open.
     pub fn may_expire(&self, config: &LogConfig, log_start_offset: i64, now_ms: i64) -> bool {
         let is_old = config.retention_ms >= 0
             && self.oldest_bytes > 0
@@ -60,10 +61,10 @@ impl LogSurvey {
     }
 }
 
-/// How much of a closed log a compaction might clean. [`crate::Log::dirtiness`] finds less where
-/// records are not stable or too young.
+/// How much of a closed log a compaction might clean. [`crate::Log::dirtiness`] returns less if
+/// some records are not stable or too young.
 ///
-/// `checkpointed` is from a clean stop. Times are read only if the settings need them.
+/// `checkpointed` must come from a clean stop. Timestamps are read only if the settings need them.
 pub(crate) fn dirtiness(
     disk: &dyn Disk,
     dir: &Path,
@@ -93,7 +94,7 @@ pub(crate) fn dirtiness(
     Ok(found)
 }
 
-/// Base offsets and sizes of the `.log` files, in their order.
+/// Base offsets and sizes of the `.log` files, in order.
 fn segments(entries: &[DirEntry]) -> Vec<(i64, u64)> {
     let mut logs: Vec<_> = (entries.iter())
         .filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
@@ -105,7 +106,7 @@ fn segments(entries: &[DirEntry]) -> Vec<(i64, u64)> {
     logs
 }
 
-/// The last entry of a segment's time index.
+/// The timestamp of the last entry of a segment's time index.
 fn last_timestamp(disk: &dyn Disk, dir: &Path, base_offset: i64) -> io::Result<Option<i64>> {
     let path = dir.join(file_name(base_offset, FileKind::TimeIndex));
     let file = match disk.open(&path, OpenMode::Read) {

@@ -13,8 +13,8 @@ use crate::segment::parse_file_name;
 
 impl LogDirectory {
     /// Records that a read met bytes that are not a batch in `file`, a file of a segment of `log`.
-    /// The next checkpoint makes it durable. Of several such segments the last counts: the log
-    /// start passes it last.
+    /// The next checkpoint makes this durable. If there are several such segments, the last one is
+    /// kept, because the log start offset passes it last.
     pub fn note_unreadable(&self, log: &Log, file: &Path) {
         let name = file.file_name().and_then(|name| name.to_str());
         let Some((base_offset, _)) = name.and_then(parse_file_name) else { return };
@@ -23,17 +23,18 @@ impl LogDirectory {
         *noted = base_offset.max(*noted);
     }
 
-    /// Whether a read, also of an earlier run, met such bytes, and no check has found them gone.
+    /// True if a read, in this run or an earlier one, met such bytes and no later check read them
+    /// successfully.
     pub fn is_unreadable(&self, topic: &str, partition: i32) -> bool {
         let key = (topic.to_owned(), partition);
         self.state.lock().offsets.unreadable_segments.contains_key(&key)
     }
 
-    /// Reads the segment that was noted for `log` from the log start on, and forgets it if all of
-    /// that are batches.
+    /// Reads the noted segment of `log` from the log start offset on, and removes the note if all
+    /// of it consists of batches.
     ///
     /// # Errors
-    /// [`StorageError::Malformed`] if they are not; the log cannot be read, or the check was
+    /// [`StorageError::Malformed`] if it does not; the log cannot be read, or the check was
     /// cancelled.
     pub fn check_unreadable(
         &self,
@@ -53,7 +54,7 @@ impl LogDirectory {
         Ok(())
     }
 
-    /// Forgets the segments of a log of which every batch was read.
+    /// Removes the note of a log whose every batch was read.
     pub(super) fn forget_unreadable(&self, key: &PartitionKey) {
         self.state.lock().offsets.unreadable_segments.remove(key);
     }

@@ -16,7 +16,7 @@ pub struct MetaProperties {
 }
 
 impl MetaProperties {
-    /// Reads versions 1 and 0 (which says `broker.id`); unknown keys are ignored.
+    /// Reads versions 1 and 0 (which has `broker.id`); ignores unknown keys.
     pub fn read(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;
         let version = property(text, "version").ok_or(CheckpointError::Field("version"))?;
@@ -35,7 +35,7 @@ impl MetaProperties {
         })
     }
 
-    /// Writes version 1, keys sorted.
+    /// Writes version 1 with sorted keys.
     pub fn write(&self) -> Vec<u8> {
         let mut text = format!("cluster.id={}\n", self.cluster_id);
         if let Some(directory_id) = &self.directory_id {
@@ -47,7 +47,8 @@ impl MetaProperties {
     }
 }
 
-/// The value of `key` in a properties file: `key=value`, `key: value`, with `#` and `!` for comments.
+/// The value of `key` in a properties file: `key=value` or `key: value`, with comments after `#`
+/// and `!`.
 fn property<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', '!']));
     let pairs = lines.filter_map(|line| line.split_once(['=', ':']));
@@ -55,7 +56,7 @@ fn property<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     values.next_back().filter(|value| !value.is_empty())
 }
 
-/// Content of `.kafka_cleanshutdown`: the last stop was clean.
+/// Content of `.kafka_cleanshutdown`, which marks a clean stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanShutdown {
     /// Epoch of the broker that stopped; −1 if unknown.
@@ -63,7 +64,7 @@ pub struct CleanShutdown {
 }
 
 impl CleanShutdown {
-    /// Reads the marker. An empty one, as old releases leave it, tells no epoch.
+    /// Reads the marker. Old releases write an empty one, without an epoch.
     pub fn read(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?.trim();
         if text.is_empty() {
@@ -91,10 +92,10 @@ impl CleanShutdown {
 }
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// Characters of 16 bytes in base64 without padding.
+/// Length of 16 bytes in base64 without padding.
 const ID_CHARS: usize = 22;
 
-/// A topic id as Kafka prints it: base64 for URLs, without padding.
+/// A topic id as Kafka prints it: URL-safe base64 without padding.
 pub fn write_topic_id(id: [u8; 16]) -> String {
     let bits = u128::from_be_bytes(id);
     // 22 × 6 = 132 bits: the last character holds 2 bits of the id and 4 of padding.
@@ -105,7 +106,7 @@ pub fn write_topic_id(id: [u8; 16]) -> String {
     (0..ID_CHARS).map(|index| char::from(BASE64[(shifted(index) & 63) as usize])).collect()
 }
 
-/// Reads what [`write_topic_id`] writes; `None` if it is anything else.
+/// Reads the output of [`write_topic_id`]; `None` for any other text.
 pub fn parse_topic_id(text: &str) -> Option<[u8; 16]> {
     if text.len() != ID_CHARS {
         return None;
