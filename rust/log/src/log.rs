@@ -1,22 +1,24 @@
 //! One partition's log.
 //!
 //! # Theory of operation
-//! A log is a list of segments, of which only the last, the *active* one, grows. One mutex guards what is known
-//! of them ([`state::State`]); a change holds it while it writes. Readers look at a copy of the facts
-//! ([`view::View`]), which is published when a change ends, and never wait for the disk on a writer's behalf.
-//! Reading itself is `pread` without a lock, on the segments of one moment ([`snapshot`], docs/design/0006): bytes
-//! below the log end that a reader saw never change, except by truncation, after which it looks again.
+//! A log is a list of segments. Only the last one, the *active* segment, grows. One mutex guards
+//! the state of the log ([`state::State`]); a change holds it while it writes. Readers use a copy
+//! of the facts ([`view::View`]), which is published when a change ends, so they never wait for a
+//! writer's disk access. Records are read by `pread` without a lock, from the segments of one
+//! moment ([`snapshot`], docs/design/0006): bytes below the log end offset that a reader saw change
+//! only by truncation, after which it looks again.
 //!
-//! Truth is in the `.log` files. All else (indexes, epochs, producer state, checkpoints) is derived and can be
-//! rebuilt from them, so it is written without sync, and checked or rebuilt when a log is opened that was not
-//! closed cleanly. Order of truth: a leader epoch is noted before its first batch, data is synced before
-//! the recovery point moves, a file is synced before its name is.
+//! The `.log` files are the only source of truth. Indexes, epochs, producer state and checkpoints
+//! are derived and can be rebuilt from them. So they are written without a sync, and checked or
+//! rebuilt when a log is opened that was not closed cleanly. Three orders hold: a leader epoch is
+//! stored before its first batch, data is synced before the recovery point moves, and a file is
+//! synced before its name.
 //!
-//! Nothing is on disk before the first append. The active segment's indexes live in memory while it is written
-//! to; [`Log::release_idle_files`] stores them and gives every descriptor back.
+//! Nothing is on disk before the first append. While the active segment is written, its indexes are
+//! in memory; [`Log::release_idle_files`] stores them and closes all descriptors.
 //!
-//! After the first I/O error the log refuses all writes until it is reopened; a full disk is no such error,
-//! since space is reserved before anything is written.
+//! After the first I/O error the log refuses all writes until it is reopened. A full disk is not
+//! such an error, because space is reserved before anything is written.
 
 mod active;
 pub(crate) mod append;
@@ -72,25 +74,25 @@ use sync::Rounds;
 use verification::{FirstBatch, Transactions, VerificationGuard};
 use view::View;
 
-/// One partition's log; see the module's head. All methods may be called from any thread.
+/// One partition's log; see the module documentation. All methods may be called from any thread.
 pub struct Log {
     shared: Shared,
-    /// Held by a change, for as long as the disk takes; see [`view::Writing`].
+    /// Held by a change, also while the disk works; see [`view::Writing`].
     state: Mutex<State>,
-    /// What readers see, never locked while the disk works.
+    /// The copy for readers, never locked while the disk works.
     view: Mutex<View>,
     rounds: Rounds,
-    /// The state's own.
+    /// Shared with the state.
     transactions: Arc<Transactions>,
-    /// What was found damaged when it was opened, and left so.
+    /// Damage that was found at the open and not cut.
     damage: Option<Damage>,
-    /// Counts truncations: what was read before one may stand in the log no more.
+    /// Number of truncations: bytes that were read before one may no longer be in the log.
     truncations: Arc<AtomicU64>,
-    /// Held by a compaction: there is one at a time.
+    /// Held by a compaction, so that only one runs at a time.
     compacting: Mutex<()>,
 }
 
-/// What never changes while a log is open.
+/// Fields that do not change while a log is open.
 pub(crate) struct Shared {
     pub(crate) dir: Arc<Path>,
     pub(crate) disk: Arc<dyn Disk>,
@@ -100,10 +102,11 @@ pub(crate) struct Shared {
 }
 
 impl Log {
-    /// Opens the log in a directory, which need not exist: it appears with the first append.
+    /// Opens the log in a directory. The directory need not exist: the first append creates it.
     ///
-    /// Without a clean stop, segments that reach beyond the recovery point are checked batch by batch and their
-    /// indexes rebuilt; a torn tail is cut and reported. Damage is treated as [`LogOptions::on_damage`] tells.
+    /// Without a clean stop, segments that reach beyond the recovery point are checked batch by
+    /// batch and their indexes are rebuilt; a torn tail is cut and reported.
+    /// [`LogOptions::on_damage`] decides about damage.
     ///
     /// # Errors
     /// Files that cannot be read or written, or that belong to another topic id.
@@ -112,10 +115,10 @@ impl Log {
         Log::open_by(options, plan)
     }
 
-    /// What an open would find. Nothing is changed.
+    /// Returns the findings of an open. Changes nothing.
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// Those of [`Log::open`].
     pub(crate) fn look(options: &LogOptions, plan: Plan) -> Result<Recovered, OpenError> {
         recovery::look(&DirView::new(&*options.disk, &options.dir), plan)
     }
@@ -125,7 +128,8 @@ impl Log {
         Ok(recovery::apply::apply(found, options)?)
     }
 
-    /// Checks every batch of a closed log and cuts it where damage begins, with all that follows.
+    /// Checks every batch of a closed log and cuts the log at the first damage, with all records
+    /// after it.
     ///
     /// This is what Apache Kafka does when it starts. `dir` must not be open.
     pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
@@ -136,11 +140,11 @@ impl Log {
         Ok(recovery)
     }
 
-    /// Opens a log again of which this process may still have files mapped, and checks every batch. With [`OnDamage::Cut`] it
-    /// does what [`Log::repair`] does.
+    /// Opens a log again while this process may still have its files mapped, and checks every
+    /// batch. With [`OnDamage::Cut`] it cuts like [`Log::repair`].
     ///
     /// # Errors
-    /// As [`Log::open`].
+    /// Those of [`Log::open`].
     pub(crate) fn reopen(
         options: LogOptions,
         on_damage: OnDamage,
@@ -156,7 +160,7 @@ impl Log {
         &self.shared.dir
     }
 
-    /// First offset that can be read.
+    /// First offset that can be read (inclusive).
     pub fn log_start_offset(&self) -> i64 {
         self.view.lock().log_start_offset
     }
@@ -178,17 +182,17 @@ impl Log {
         }
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn config(&self) -> Arc<LogConfig> {
         self.view.lock().config.clone()
     }
 
-    /// Logical bytes of all segments' batches.
+    /// Bytes of the batches of all segments, without reserved space.
     pub fn size_bytes(&self) -> u64 {
         self.view.lock().segments.iter().map(|segment| segment.size).sum()
     }
 
-    /// How many segments there are; none before the first append.
+    /// The number of segments; 0 before the first append.
     pub fn segments_count(&self) -> usize {
         self.view.lock().segments.len()
     }
@@ -204,22 +208,23 @@ impl Log {
         view.segments.iter().map(|segment| (segment.base_offset(), segment.size)).collect()
     }
 
-    /// Whether this log refuses writes: opened so, damaged, failed or closed.
+    /// True if this log refuses writes: it was opened read-only, is damaged, has failed or is
+    /// closed.
     pub fn is_read_only(&self) -> bool {
         self.write_error().is_some()
     }
 
-    /// Why this log refuses writes, if it does.
+    /// The reason why this log refuses writes; `None` if it accepts them.
     pub fn write_error(&self) -> Option<StorageError> {
         self.view.lock().check_writable().err()
     }
 
-    /// The damage with which the log was opened, if nothing was cut.
+    /// The damage that was found at the open and not cut.
     pub fn damage(&self) -> Option<Damage> {
         self.damage.clone()
     }
 
-    /// The latest leader epoch noted.
+    /// The latest leader epoch.
     pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
         self.view.lock().epochs.latest_epoch()
     }
@@ -229,58 +234,62 @@ impl Log {
         self.view.lock().epochs.epoch_for_offset(offset)
     }
 
-    /// All leader epochs and their first offsets.
+    /// All leader epochs with their first offsets.
     pub fn epoch_entries(&self) -> Vec<EpochEntry> {
         self.view.lock().epochs.entries().to_vec()
     }
 
-    /// The largest known epoch not above `epoch`, and where it ends (exclusive); `None` if there is no answer.
+    /// The largest known epoch that is at most `epoch`, and its end (exclusive); `None` if there is
+    /// no such epoch.
     pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
         let view = self.view.lock();
         view.epochs.end_offset_for(epoch, view.log_end_offset)
     }
 
-    /// Notes that `epoch` begins at `start_offset`; on return it is on disk, if the log is.
+    /// Records that `epoch` starts at `start_offset`; durable on return if the log is on disk.
     ///
-    /// A leader calls it before its first append, with the log end.
+    /// A leader calls this before its first append, with the log end offset.
     pub fn assign_epoch(&self, epoch: LeaderEpoch, start_offset: i64) -> Result<(), StorageError> {
         let mut state = self.write();
         state.check_writable()?;
         state.assign_epoch(&self.shared, Some(epoch), start_offset)
     }
 
-    /// First offset of the oldest transaction not decided below `high_watermark`.
+    /// First offset of the oldest transaction without a marker below `high_watermark`.
     pub fn first_unstable_offset(&self, high_watermark: i64) -> Option<i64> {
         let mut state = self.write();
         state.take_high_watermark(high_watermark);
         state.first_unstable_offset()
     }
 
-    /// The exclusive bound for `read_committed`.
+    /// The exclusive upper bound for `read_committed`.
     pub fn last_stable_offset(&self, high_watermark: i64) -> i64 {
         let unstable = self.first_unstable_offset(high_watermark);
         unstable.map_or(high_watermark, |offset| offset.min(high_watermark))
     }
 
-    /// What is known of each idempotent producer.
+    /// The state of each idempotent producer.
     pub fn active_producers(&self) -> Vec<ProducerEntry> {
         self.state.lock().producers.active_producers()
     }
 
-    /// The guard under which the transaction that `batch` begins has to be verified; `None` if it is open already.
+    /// The guard for verifying the transaction that `batch` starts; `None` if the transaction is
+    /// open already.
     ///
-    /// Never waits for the disk. The guard holds until a batch or a marker of the producer is appended, or as long as an
-    /// idle producer is remembered.
+    /// Never waits for the disk. The guard is valid until a batch or a marker of the producer is
+    /// appended, or until the state of an idle producer expires.
     pub fn begin_verification(&self, batch: &FirstBatch) -> Option<VerificationGuard> {
         self.transactions.begin(batch, self.shared.clock.now_ms())
     }
 
-    /// Lets go of a guard: the coordinator does not know the producer, so that nothing comes of it.
+    /// Releases a guard because the coordinator does not have the producer, so that no append
+    /// follows.
     pub fn abandon_verification(&self, producer_id: ProducerId, guard: VerificationGuard) {
         self.transactions.abandon(producer_id, guard);
     }
 
-    /// Forgets producers that were silent for `expiration_ms`, which is in force from now on, and have no open transaction.
+    /// Sets the expiration time, and removes producers that were idle for longer and have no open
+    /// transaction.
     pub fn expire_producers(&self, expiration_ms: i64) {
         let now_ms = self.shared.clock.now_ms();
         let mut state = self.write();
@@ -289,17 +298,20 @@ impl Log {
         self.transactions.expire(now_ms, expiration_ms);
     }
 
-    /// Stores and syncs everything and refuses all further use. A log that failed or is damaged is left as it is.
+    /// Stores and syncs everything and refuses all further use. A failed or damaged log is not
+    /// changed.
     ///
     /// # Errors
-    /// What could not be stored; the log is closed all the same, and needs recovery when opened again.
+    /// The error of the first step that failed. The log is closed anyway, and needs recovery at the
+    /// next open.
     pub fn close(&self) -> Result<(), StorageError> {
         let result = self.close_open_state();
         self.discard();
         result
     }
 
-    /// Refuses all further use and stores nothing: for a log whose disk goes with it.
+    /// Refuses all further use and stores nothing: for a log that will not be opened again from
+    /// this disk.
     pub fn discard(&self) {
         let mut state = self.write();
         state.status = Status::Closed;
@@ -322,9 +334,10 @@ impl Log {
         self.flush()
     }
 
-    /// Stores the active segment's indexes, trims it and gives every descriptor and buffer back.
+    /// Stores the active segment's indexes, trims its file and releases all descriptors and
+    /// buffers.
     ///
-    /// For logs that were not used for a while; the next append opens them again.
+    /// For idle logs; the next append opens the files again.
     pub fn release_idle_files(&self) -> Result<(), StorageError> {
         let mut state = self.write();
         if state.check_writable().is_ok() {
@@ -336,19 +349,19 @@ impl Log {
         Ok(())
     }
 
-    /// Whether others have removed or renamed the file that appends go to, or a directory above it.
-    /// A concurrent change of this log may make it look so: [`Log::check_place`] decides.
-    /// Waits for the disk.
+    /// True if another process seems to have removed or renamed the active segment's file, or a
+    /// directory above it. A concurrent change of this log may look the same: [`Log::check_place`]
+    /// decides. Waits for the disk.
     pub fn may_be_displaced(&self) -> bool {
         let active = self.view.lock().segments.last().map(|segment| segment.files.clone());
         active.is_some_and(|files| matches!(files.is_in_place(), Ok(false)))
     }
 
-    /// Makes a log fail whose file was removed or renamed by others: no start would find what it
-    /// takes.
+    /// Marks a log as failed if another process removed or renamed its active file, because the
+    /// next start would not find the appended records.
     ///
     /// # Errors
-    /// It was, or cannot be looked up.
+    /// The file was removed or renamed, or cannot be looked up.
     pub fn check_place(&self) -> Result<(), StorageError> {
         let mut state = self.write();
         let Some(segment) = state.segments.last().filter(|_| state.check_writable().is_ok()) else {
@@ -364,33 +377,35 @@ impl Log {
         state.fail(checked)
     }
 
-    /// Whether space is reserved that will not be used soon; `false` while another change is under way.
+    /// True if reserved space will not be used soon; `false` while another change is running.
     pub fn has_space_to_give_back(&self) -> bool {
         self.try_write().is_some_and(|state| state.is_giving_back_due(&self.shared))
     }
 
-    /// Gives back space that will not be used soon. Waits for the disk, for as long as it takes to sync a segment.
+    /// Releases reserved space that will not be used soon. Waits for the disk, up to the time for
+    /// syncing a segment.
     ///
     /// # Errors
-    /// The file could not be shortened; the log takes no more writes then.
+    /// The file could not be shortened. The log then refuses writes.
     pub fn give_back_space(&self) -> Result<(), StorageError> {
         let mut state = self.write();
         if state.check_writable().is_ok() { state.give_back_space(&self.shared) } else { Ok(()) }
     }
 
-    /// Closes the log and moves its directory to `deleted_dir`, from where its files may be removed at leisure. Durable once
-    /// the parent directory is synced.
+    /// Closes the log and moves its directory to `deleted_dir`, where its files may be removed
+    /// later. Durable once the parent directory is synced.
     ///
     /// # Errors
     /// The directory could not be renamed.
     pub fn delete(&self, deleted_dir: &Path) -> Result<(), StorageError> {
         let mut state = self.write();
         state.status = Status::Closed;
-        // Readers that fail from here on are told that the log is closed.
+        // Readers that fail from here on return the error that the log is closed.
         let taken = Taken::of(state.segments.clone());
         let _withdrawn = state.withdraw(taken);
         state.release();
-        // Without space for its metadata there may be a directory that is not used yet.
+        // A directory may exist before it is used, if its metadata files could not be written for
+        // lack of space.
         if !state.is_on_disk && !self.shared.disk.exists(&self.shared.dir) {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! The active segment: made with the first append, rolled when it is full or old, put to rest when idle.
+//! The active segment: created by the first append, rolled when it is full or old, closed when
+//! idle.
 
 use pykafka_record::{Batch, LeaderEpoch};
 
@@ -12,27 +13,28 @@ use crate::segment::scan::BatchScanner;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// A segment that is full within this time is filled fast: 1 GiB at 100 MB/s.
+/// A segment that is full within this time fills fast: 1 GiB at 100 MB/s.
 const FAST_SEGMENT_NS: u64 = 10_000_000_000;
 
-/// Whether a segment began within the time in which a fast one is full.
+/// True if a segment was started so recently that it can still fill fast.
 fn is_new(shared: &Shared, segment: &Segment) -> bool {
     let age = |begun_ns| shared.clock.now_ns().saturating_sub(begun_ns);
     segment.begun_ns.is_some_and(|begun_ns| age(begun_ns) < FAST_SEGMENT_NS)
 }
 
-/// What is about to be appended, as far as rolling depends on it.
+/// The properties of the batches to append that decide about rolling.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming {
     pub(crate) size: u64,
-    /// The log end, or behind it: a leader's log may have holes.
+    /// The log end offset or above: a leader's log may have gaps.
     pub(crate) first_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) max_timestamp: i64,
 }
 
 impl Log {
-    /// Seals the active segment and begins a new one at the log end. Does nothing if the active one is empty.
+    /// Seals the active segment and starts a new one at the log end offset. Does nothing if the
+    /// active segment is empty.
     pub fn roll(&self) -> Result<(), StorageError> {
         let mut state = self.write();
         state.check_writable()?;
@@ -46,15 +48,16 @@ impl Log {
 }
 
 impl State {
-    /// Makes the last segment ready to take `incoming`: the directory, a first or a new segment, its writer.
+    /// Prepares the last segment for `incoming`: creates the directory, adds a first or new
+    /// segment, opens its writer.
     pub(crate) fn prepare_append(
         &mut self,
         shared: &Shared,
         incoming: Incoming,
     ) -> Result<(), StorageError> {
         if self.segments.is_empty() {
-            // Its base offset is the log start, as in Kafka. The first batch of a compacted leader
-            // may have a higher offset.
+            // Its base offset is the log start offset, as in Kafka. The first batch of a compacted
+            // leader may have a higher offset.
             self.begin_first_segment(shared, self.log_end_offset)?;
         }
         self.activate()?;
@@ -71,18 +74,18 @@ impl State {
         Ok(())
     }
 
-    /// Reserves the active segment, which is new, as a whole where space is plenty: the segment before it is about to be
-    /// synced, and whoever needs blocks meanwhile waits for that.
+    /// Reserves all of the new active segment if the disk has plenty of space: the segment before
+    /// it will be synced soon, and allocating blocks during that sync would have to wait for it.
     fn reserve_segment(&mut self, shared: &Shared) {
         let size = self.config.segment_bytes as u64;
         let is_spare = shared.disk.spare_bytes(&shared.dir).is_ok_and(|spare| spare >= size);
         if let Some(appender) = self.appender.as_mut().filter(|_| is_spare) {
-            // Nothing needs the space yet. An append reports what is wrong with the disk.
+            // The space is not needed yet. If the disk has an error, an append reports it.
             let _ = appender.reserve_up_to(size);
         }
     }
 
-    /// Whether space is reserved for a segment that does not fill as fast as the one before it.
+    /// True if space is reserved for a segment that does not fill as fast as the one before it.
     pub(super) fn is_giving_back_due(&self, shared: &Shared) -> bool {
         self.appender.as_ref().is_some_and(Appender::is_far_ahead)
             && self.segments.last().is_some_and(|segment| !is_new(shared, segment))
@@ -99,7 +102,7 @@ impl State {
         self.fail(given_back)
     }
 
-    /// Stores index entries where so many are not stored that they would take much memory.
+    /// Stores index entries when the unstored ones take much memory.
     fn store_due_entries(&mut self, shared: &Shared) -> Result<(), StorageError> {
         match (&self.indexes, self.segments.last()) {
             (Some(indexes), Some(segment)) if indexes.lock().is_storing_due() => {
@@ -110,9 +113,9 @@ impl State {
         }
     }
 
-    /// Seals the active segment, stores the producers' state and begins a segment at `base_offset`,
-    /// which is the log end or after it. An empty active segment is replaced, unless it is the
-    /// first one, which marks the log start.
+    /// Seals the active segment, stores the producer state and starts a segment at `base_offset`,
+    /// which is the log end offset or above. An empty active segment is replaced, unless it is the
+    /// first one, which marks the log start offset.
     pub(crate) fn roll(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
         if matches!(&self.segments[..], [_, .., last] if last.size == 0) {
@@ -123,7 +126,8 @@ impl State {
         self.activate()
     }
 
-    /// Removes the last segment, and the snapshot of its base offset: the log goes on elsewhere.
+    /// Removes the empty last segment and the snapshot at its base offset: the log continues at
+    /// another offset.
     fn remove_empty_segment(&mut self, shared: &Shared) -> Result<(), StorageError> {
         let last = self.segments.len().saturating_sub(1);
         let withdrawn = self.take_segments(last..).while_empty();
@@ -133,14 +137,15 @@ impl State {
         self.mark_deleted(shared, &withdrawn)
     }
 
-    /// Makes the directory with its metadata files.
+    /// Creates the directory with its metadata files.
     fn create_dir(&mut self, shared: &Shared) -> Result<(), StorageError> {
         if self.is_on_disk {
             return Ok(());
         }
         let created = shared.disk.create_dir_all(&shared.dir);
         created.map_err(|error| StorageError::io("create", &shared.dir, error))?;
-        // Before anything that may fail, so that a later append syncs the name all the same.
+        // Noted before a step that may fail, so that a later append syncs the directory's name in
+        // any case.
         if let Some(parent) = shared.dir.parent() {
             self.unsynced.add_dir(parent.to_path_buf());
         }
@@ -166,7 +171,7 @@ impl State {
         self.add_segment(shared, base_offset)
     }
 
-    /// Adds an empty segment, with its `.log` on disk.
+    /// Adds an empty segment and creates its `.log`.
     fn add_segment(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
         let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
         let path = files.path(FileKind::Log);
@@ -210,9 +215,10 @@ impl State {
         Ok(())
     }
 
-    /// Trims the active segment's file, drops its writer and stores its indexes with a last time entry.
+    /// Trims the active segment's file, closes its writer, and stores its indexes with a last time
+    /// entry.
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
-        // First: on a full disk what follows may have no space but this.
+        // First, because on a full disk the next steps may have only this space.
         self.trim()?;
         self.store_aborted_counts(shared)?;
         let Some(segment) = self.segments.last() else { return Ok(()) };
@@ -221,7 +227,8 @@ impl State {
             indexes.lock().times.append(max_timestamp);
             let stored = indexes.store(&*shared.disk, &files);
             self.fail(stored)?;
-            // Not before: without space for the files these are all there is.
+            // Not earlier: if the files could not be stored for lack of space, this is the only
+            // copy.
             self.indexes = None;
             self.unsynced.add_file(files.path(FileKind::OffsetIndex));
             self.unsynced.add_file(files.path(FileKind::TimeIndex));
@@ -230,7 +237,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives back all that the active segment's file has reserved, and drops its writer.
+    /// Releases all reserved space of the active segment's file and closes its writer.
     fn trim(&mut self) -> Result<(), StorageError> {
         let (Some(appender), Some(segment)) = (&mut self.appender, self.segments.last()) else {
             return Ok(());
@@ -238,14 +245,15 @@ impl State {
         let files = segment.files.clone();
         let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
         self.fail(trimmed)?;
-        // Not before: a file that cannot be opened now, for want of descriptors, is trimmed later.
+        // Not earlier: if the file cannot be opened now for lack of descriptors, it is trimmed
+        // later.
         self.appender = None;
         self.unsynced.add_file(files.path(FileKind::Log));
         Ok(())
     }
 
-    /// Whether appending `batch`, which has no offsets yet, takes no more than what `takes_no_more` asks of the appender:
-    /// nothing else is opened, made or rolled.
+    /// True if appending `batch`, which has no offsets yet, only needs a step that `takes_no_more`
+    /// allows: nothing else is opened, created or rolled.
     pub(crate) fn only_appends(
         &mut self,
         shared: &Shared,
@@ -296,7 +304,7 @@ impl State {
         Ok(waited_ms > self.config.segment_ms_max() - self.segment_jitter_ms())
     }
 
-    /// The max timestamp of the active segment's first batch, read once.
+    /// The maximum timestamp of the active segment's first batch; read from the file once.
     fn first_timestamp(&mut self) -> Result<i64, StorageError> {
         let segment = self.segments.last_mut().expect("a segment was added before");
         if let Some(timestamp) = segment.first_timestamp {
@@ -312,7 +320,7 @@ impl State {
         Ok(timestamp)
     }
 
-    /// What is taken off `segment.ms` for the active segment.
+    /// The time that is subtracted from `segment.ms` for the active segment.
     fn segment_jitter_ms(&self) -> i64 {
         let bound = self.config.segment_jitter_ms.min(self.config.segment_ms_max());
         if bound <= 0 { 0 } else { (self.jitter % bound as u64) as i64 }
@@ -343,7 +351,7 @@ mod tests {
     use crate::disk::{Disk, FileOp, Hook, HookedDisk, MemoryDisk};
     use crate::log::{AppendOptions, Checkpointed, LogOptions, OnDamage};
 
-    /// No descriptors are left.
+    /// A disk that reports that no descriptors are left.
     #[derive(Debug, Default)]
     struct Exhausted(AtomicBool);
 

@@ -1,4 +1,4 @@
-//! Appending: validated and stamped as leader, as given as follower.
+//! Appends: a leader validates and stamps batches, a follower stores them unchanged.
 
 mod all;
 pub mod validate;
@@ -23,13 +23,13 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 
 impl Log {
-    /// Appends the first batch in `bytes`, at the log end, stamped with the leader's epoch.
+    /// Appends the first batch in `bytes` at the log end, with the leader's epoch.
     ///
-    /// `bytes` is what one partition's part of a produce request holds; it is changed in place. The batch is in
-    /// the page cache on return, and visible to readers.
+    /// `bytes` is one partition's part of a produce request and is changed in place. On return the
+    /// batch is in the page cache and visible to readers.
     ///
     /// # Errors
-    /// Nothing was appended. A duplicate is no error: [`AppendInfo::duplicate`].
+    /// Nothing was appended. A duplicate is not an error: see [`AppendInfo::duplicate`].
     pub fn append_as_leader(
         &self,
         bytes: &mut [u8],
@@ -39,9 +39,11 @@ impl Log {
         self.append_validated(bytes, validated, options)
     }
 
-    /// Judges the first batch in `bytes` by itself, as [`Log::append_as_leader`] does first.
+    /// Validates the first batch in `bytes` on its own, which is the first step of
+    /// [`Log::append_as_leader`].
     ///
-    /// Checksums and decompression take their time here, for callers who hold a lock while they append.
+    /// A separate step, so that callers that hold a lock while they append need not hold it during
+    /// checksums and decompression.
     ///
     /// # Errors
     /// The batch must not be appended.
@@ -57,11 +59,12 @@ impl Log {
         }
     }
 
-    /// As [`Log::validate`]; `None` for a batch that inflates to more than may do so beside others. Then `bytes` is as before,
-    /// and [`Log::validate_large`] takes it.
+    /// Validates as [`Log::validate`] does, but returns `None` for a batch that decompresses to
+    /// more than is allowed concurrently. Then `bytes` is unchanged, and [`Log::validate_large`]
+    /// can validate it.
     ///
     /// # Errors
-    /// As [`Log::validate`].
+    /// Those of [`Log::validate`].
     pub fn validate_small(
         &self,
         bytes: &mut [u8],
@@ -83,11 +86,12 @@ impl Log {
         validated.map(|validated| self.check_fits_segment(validated)).transpose()
     }
 
-    /// As [`Log::validate`], for a batch that [`Log::validate_small`] left. One thread at a time does this, and others wait:
-    /// who must not wait sees to it that no two call it.
+    /// Validates a batch for which [`Log::validate_small`] returned `None`. Only one thread at a
+    /// time runs this; a second caller blocks. Callers that must not block must not call it
+    /// concurrently.
     ///
     /// # Errors
-    /// As [`Log::validate`]; [`ValidateError::Cancelled`].
+    /// Those of [`Log::validate`]; [`ValidateError::Cancelled`].
     pub fn validate_large(
         &self,
         bytes: &mut [u8],
@@ -111,10 +115,10 @@ impl Log {
         Ok(validated)
     }
 
-    /// Appends what [`Log::validate`] made of the same `bytes`.
+    /// Appends the result of [`Log::validate`] for the same `bytes`.
     ///
     /// # Errors
-    /// As [`Log::append_as_leader`].
+    /// Those of [`Log::append_as_leader`].
     pub fn append_validated(
         &self,
         bytes: &mut [u8],
@@ -129,11 +133,12 @@ impl Log {
         state.append_stamped(&self.shared, batch, options, validated.log_append_time_ms)
     }
 
-    /// As [`Log::append_validated`], but only if no more is needed than to copy the batch into memory; else `None`, and
-    /// nothing has changed. Never waits for the disk, nor for somebody who does.
+    /// Appends as [`Log::append_validated`] does, but only if it just copies the batch into memory;
+    /// otherwise returns `None` and changes nothing. Never waits for the disk, nor for a thread
+    /// that does.
     ///
     /// # Errors
-    /// As [`Log::append_as_leader`].
+    /// Those of [`Log::append_as_leader`].
     pub fn try_append_validated(
         &self,
         bytes: &mut [u8],
@@ -152,8 +157,9 @@ impl Log {
         is_copied.then(|| state.append_stamped(&self.shared, batch, options, log_append_time_ms))
     }
 
-    /// Whether [`Log::append_validated`] of `bytes`, in `leader_epoch`, is no more than one write to space that is reserved:
-    /// no file is made or opened, nothing is rolled. `false` while another change is under way.
+    /// True if [`Log::append_validated`] of `bytes` in `leader_epoch` is at most one write to
+    /// reserved space: it creates and opens no file, and rolls no segment. `false` while another
+    /// change is running.
     pub fn only_writes(
         &self,
         bytes: &[u8],
@@ -173,7 +179,7 @@ impl Log {
     /// Appends a marker that ends a producer's transaction.
     ///
     /// # Errors
-    /// The marker is of an older producer or coordinator epoch; or the log cannot be written.
+    /// The marker has an older producer or coordinator epoch; or the log cannot be written.
     pub fn append_end_marker(
         &self,
         producer_id: ProducerId,
@@ -195,7 +201,7 @@ impl Log {
         self.append_control(&mut state, options, &marker.key(), &marker.value(), leader_epoch)
     }
 
-    /// Appends a control record that belongs to no producer, such as a leader change of the metadata log.
+    /// Appends a control record without a producer, such as a leader change in the metadata log.
     pub fn append_control_record(
         &self,
         key: &[u8],
@@ -225,18 +231,20 @@ impl Log {
         state.append_stamped(&self.shared, &mut bytes, options, -1)
     }
 
-    /// Appends what a leader's answer to a fetch holds: batches as they are, from the log end on or behind it.
+    /// Appends a leader's response to a fetch: batches with final offsets, at the log end offset or
+    /// above.
     ///
-    /// As in Kafka, it takes the whole batches of epochs up to `leader_epoch`: an answer may end inside of a batch, and
-    /// a leader that lost its leadership meanwhile may send batches of a later epoch (KAFKA-18723). What is left out is
-    /// fetched again from the log end. A batch that does not fit its segment begins another one, at its own offset.
+    /// As in Kafka, it takes the whole batches with epochs up to `leader_epoch`: a response may end
+    /// within a batch, and a leader that loses its leadership during the fetch may send batches of
+    /// a later epoch (KAFKA-18723). The rest is fetched again from the log end offset. A batch that
+    /// does not fit into the active segment starts a new one at its own offset.
     ///
-    /// An empty log also takes a batch that begins below its log start offset and reaches beyond
-    /// it: `DeleteRecords` may have moved the leader's log start offset into that batch.
+    /// An empty log also takes a batch that starts below its log start offset and ends above it:
+    /// `DeleteRecords` may have moved the leader's log start offset into that batch.
     ///
     /// # Errors
-    /// A batch fails its CRC, is malformed, or does not follow the one before it: nothing was appended. The log cannot
-    /// be written: the batches before the one that failed are in the log.
+    /// A batch fails its CRC, is malformed, or does not follow the previous one: nothing was
+    /// appended. If the log cannot be written, the batches before the failed one are in the log.
     pub fn append_as_follower(
         &self,
         bytes: &[u8],
@@ -255,12 +263,12 @@ impl Log {
     }
 }
 
-/// An uncompressed batch up to this size is validated by the thread that brings it.
+/// Uncompressed batches up to this size are validated by the calling thread.
 const QUICK_BYTES_MAX: usize = 1 << 20;
 
 impl LogConfig {
-    /// Whether [`Log::validate`] of `bytes` only walks and checks them, and quickly: nothing is inflated or compressed, and
-    /// it waits for nobody.
+    /// True if [`Log::validate`] of `bytes` only walks and checks the records, and quickly: it does
+    /// not compress or decompress, and does not block.
     pub fn validates_in_place(&self, bytes: &[u8]) -> bool {
         let keeps = matches!(self.compression_type, CompressionType::Producer);
         let codec = Batch::split(bytes).map(|(batch, _)| batch.compression());
@@ -293,7 +301,7 @@ fn validate_rules(config: &LogConfig, origin: AppendOrigin) -> ValidateRules {
 }
 
 impl State {
-    /// Stamps a validated batch with offset and epoch and appends it, unless it is a duplicate.
+    /// Sets a validated batch's offset and epoch and appends it, unless it is a duplicate.
     fn append_stamped(
         &mut self,
         shared: &Shared,
@@ -329,9 +337,9 @@ impl State {
         Ok(AppendInfo { log_append_time_ms, ..info })
     }
 
-    /// Whether a batch has to come after the one with `refused_sequence`, by the verdict on its own. It may be in order all the
-    /// same: a log that does not know the producer yet takes any sequence, and what comes again may have been appended before,
-    /// which nobody knows any more once five others are.
+    /// True if, by `verdict`, a batch must follow the one with `refused_sequence`. It may still be
+    /// in sequence: an unknown producer may start at any sequence, and a retry may already be in
+    /// the log if it is older than the five batches that are cached.
     fn is_behind_refused(
         batch: &BatchSummary,
         verdict: &Result<Check, ProducerError>,
@@ -343,7 +351,7 @@ impl State {
         is_other && is_new
     }
 
-    /// Judges a marker that is to be appended.
+    /// Checks a marker before it is appended.
     fn check_marker(&self, batch: &Batch<'_>, transaction_version: i16) -> Result<(), AppendError> {
         let coordinator_epoch =
             producers::coordinator_epoch(batch).ok_or(ValidateError::Control)?;
@@ -358,7 +366,7 @@ impl State {
         Ok(())
     }
 
-    /// The answer to what is in the log already, from batch `first` to batch `last`.
+    /// The result for batches that were appended before, from `first` to `last`.
     pub(super) fn appended_before(
         &self,
         first: &BatchMetadata,
@@ -386,8 +394,9 @@ impl State {
         }
     }
 
-    /// Checks what a leader sent: CRCs, and offsets that grow from the log end. Returns the size of the whole batches of
-    /// epochs up to `leader_epoch`, behind which nothing is looked at.
+    /// Checks batches from a leader: their CRCs, and that their offsets increase from the log end
+    /// offset. Returns the size of the whole batches with epochs up to `leader_epoch`; batches
+    /// after them are not checked.
     fn check_followed(
         &self,
         bytes: &[u8],
@@ -403,7 +412,8 @@ impl State {
             if size == 0 && self.begins_inside(&batch) {
                 expected = found;
             }
-            // A compacted leader has holes between batches, never below what it sent before.
+            // A compacted leader has gaps between batches, but never sends an offset below those it
+            // sent before.
             if found < expected || !batch.has_valid_offsets() {
                 return Err(AppendError::UnexpectedOffset { expected, found });
             }
@@ -416,13 +426,13 @@ impl State {
         Ok(size)
     }
 
-    /// Whether a log without records begins inside of a batch.
+    /// True for a log without records whose start is inside `batch`.
     fn begins_inside(&self, batch: &Batch<'_>) -> bool {
         let start = self.log_start_offset;
         start == self.log_end_offset && batch.base_offset() < start && start < batch.next_offset()
     }
 
-    /// Appends batches as they are, each to the segment that has room for it.
+    /// Appends batches unchanged, each to a segment that has space for it.
     pub(super) fn append_each(
         &mut self,
         shared: &Shared,
@@ -435,7 +445,7 @@ impl State {
         Ok(info)
     }
 
-    /// Writes whole batches whose offsets are final to one segment, and takes note of each.
+    /// Writes whole batches with final offsets to one segment and updates the state for each.
     pub(super) fn write_all(
         &mut self,
         shared: &Shared,
@@ -484,7 +494,7 @@ impl State {
         }
     }
 
-    /// Writes to the active segment; returns the position. Without space nothing changes.
+    /// Writes to the active segment and returns the position. Without space nothing changes.
     fn write(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
         let appender = self.appender.as_mut().expect("the active segment was prepared");
         let files = &self.segments.last().expect("the active segment was prepared").files;
@@ -492,8 +502,8 @@ impl State {
         self.fail(written)
     }
 
-    /// Takes note of a batch that was written at `position` of the active segment; `reserved` is what the transaction index
-    /// has for it.
+    /// Updates the state after a batch was written at `position` of the active segment. `reserved`
+    /// has the entries that the transaction index got for it.
     fn note_batch(
         &mut self,
         shared: &Shared,
@@ -528,7 +538,7 @@ impl State {
     }
 }
 
-/// What is appended in one go.
+/// Summary of the batches of one append.
 struct Summary {
     first_offset: i64,
     last_offset: i64,
@@ -537,7 +547,7 @@ struct Summary {
 }
 
 impl Summary {
-    /// `None` for no batches. They begin at `log_end_offset` or later.
+    /// `None` without batches. They start at `log_end_offset` or above.
     fn of(bytes: &[u8], log_end_offset: i64) -> Option<Summary> {
         let mut walk = batches(bytes).flatten();
         let first = walk.next()?;

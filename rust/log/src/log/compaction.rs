@@ -1,18 +1,23 @@
-//! Compaction: of each key the last record stays.
+//! Compaction: keeps the last record of each key.
 //!
 //! # Theory of operation
-//! Sealed segments below the last stable offset are cleaned, from the first one on. Two walks:
-//! 1. over the dirty ones, those behind where the last compaction ended: the offset of the last committed record of each
-//!    key is noted ([`keys`]), until the map is full;
-//! 2. over all up to there: each batch is passed through a [`filter`] and written to a new segment ([`output`]), one for
-//!    each group of segments ([`plan`]), which then takes the place of its group ([`replace`]).
+//! Compaction cleans sealed segments below the last stable offset, starting with the first one. It
+//! reads them twice:
 //!
-//! Neither walk holds the log's lock; the replacement does, and gives up if the log was truncated or lost the segments
-//! meanwhile. What a removed record was removed for is durable before: everything that is cleaned is synced first.
-//! Groups are replaced in their order, and durably, so that a tombstone never goes before what it deletes.
+//! 1. The dirty segments, which end above the clean offset of the last compaction: [`keys`] stores
+//!    the offset of the last committed record of each key, until the map is full.
+//! 2. All segments up to there: each batch passes through a [`filter`] and is written to a new
+//!    segment ([`output`]), one for each group of segments ([`plan`]), which then replaces the
+//!    group ([`replace`]).
 //!
-//! A tombstone gets its delete horizon when it is first cleaned, so that no older record of its key is left. One that was
-//! never noted, as an offset in `cleaner-offset-checkpoint` that somebody else wrote may leave it, stays.
+//! Neither pass holds the log's lock. The replacement does, and is abandoned if the log was
+//! truncated or the segments were removed since. Everything that is cleaned is synced first, so
+//! that the record for which an older one is removed is durable before. Groups are replaced in
+//! order, and durably, so that a tombstone is never removed before the records that it deletes.
+//!
+//! A tombstone gets its delete horizon when it is first cleaned, because then no older record of
+//! its key is left. A tombstone below the clean offset without a horizon is kept; it exists if
+//! another program wrote `cleaner-offset-checkpoint`.
 
 mod filter;
 mod keys;
@@ -40,25 +45,27 @@ use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// What a compaction is told.
+/// Settings of one compaction.
 #[derive(Debug, Clone)]
 pub struct CompactionOptions {
-    /// Where the last compaction ended ([`CompactionReport::clean_offset`]), as far as is known; 0 for nowhere.
+    /// Where the last compaction ended ([`CompactionReport::clean_offset`]), if known, otherwise 0.
     pub clean_offset: i64,
-    /// Nothing at or above it is touched.
+    /// Records at or above this offset are not changed.
     pub high_watermark: i64,
-    /// What the map of keys may take. One batch more than fits is noted.
+    /// Memory for the map of keys. The last batch may exceed it.
     pub key_bytes_max: usize,
-    /// Bytes that are written at once; a larger batch is written whole.
+    /// Size of a write; a larger batch is written whole.
     pub write_bytes: usize,
-    /// What is read and written in a second, on average.
+    /// Maximum of the bytes read and written per second, on average.
     pub bytes_per_second_max: f64,
-    /// Asked between batches, and while it waits for its pace; what was replaced by then stays replaced.
+    /// Checked between batches, and during waits for the pace. Groups that were replaced before
+    /// stay replaced.
     pub cancellation: Cancellation,
 }
 
 impl Default for CompactionOptions {
-    /// Everything, at once, in Kafka's `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.buffer.size`.
+    /// Cleans everything without delay, with the sizes of Kafka's `log.cleaner.dedupe.buffer.size`
+    /// and `log.cleaner.io.buffer.size`.
     fn default() -> Self {
         CompactionOptions {
             clean_offset: 0,
@@ -71,25 +78,25 @@ impl Default for CompactionOptions {
     }
 }
 
-/// What a compaction did.
+/// Results of a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactionReport {
-    /// Everything below is clean: the next compaction begins there.
+    /// Everything below is clean: the next compaction starts here.
     pub clean_offset: i64,
-    /// Whether it came to its end. A truncation, retention or a cancellation ends it before; what it did by then is done, and
-    /// `clean_offset` is the one that was given.
+    /// False if a truncation, retention or a cancellation ended it early. Groups that were replaced
+    /// by then stay replaced, and `clean_offset` is the given one.
     pub is_complete: bool,
-    /// Segments that were replaced, and how many replaced them.
+    /// Number of replaced segments.
     pub segments_before: usize,
-    /// See `segments_before`.
+    /// Number of segments that replaced them.
     pub segments_after: usize,
-    /// Bytes of those that were replaced.
+    /// Bytes of the replaced segments.
     pub bytes_before: u64,
-    /// Bytes of what replaced them.
+    /// Bytes of the segments that replaced them.
     pub bytes_after: u64,
-    /// Records that went.
+    /// Number of removed records.
     pub records_removed: u64,
-    /// Which truncation it saw last.
+    /// Number of the log's truncations when it started.
     truncations: u64,
 }
 
@@ -100,18 +107,20 @@ pub struct Dirtiness {
     pub clean_bytes: u64,
     /// Bytes of segments that may be cleaned now.
     pub dirty_bytes: u64,
-    /// The smallest timestamp (ms) that a sealed segment behind the clean ones begins with; `None` without one.
+    /// The smallest timestamp (ms) at the start of a sealed segment after the clean ones; `None`
+    /// without such a segment or timestamp.
     pub first_dirty_timestamp: Option<i64>,
 }
 
 impl Dirtiness {
-    /// What Kafka compares with `min.cleanable.dirty.ratio`.
+    /// The ratio that Kafka compares with `min.cleanable.dirty.ratio`.
     pub fn ratio(&self) -> f64 {
         let all = self.clean_bytes + self.dirty_bytes;
         if all == 0 { 0.0 } else { self.dirty_bytes as f64 / all as f64 }
     }
 
-    /// Whether a log must be compacted, by its share of dirty bytes or by the age of the oldest.
+    /// True if a log must be compacted because of its dirty ratio or the age of its oldest dirty
+    /// record.
     pub fn is_due(&self, config: &LogConfig, now_ms: i64) -> bool {
         let oldest_ms = now_ms.saturating_sub(config.max_compaction_lag_ms);
         let is_late = self.first_dirty_timestamp.is_some_and(|time| time < oldest_ms);
@@ -119,9 +128,9 @@ impl Dirtiness {
     }
 }
 
-/// Why a compaction ended before its end.
+/// The reason why a compaction ended early.
 enum Stopped {
-    /// Nothing is wrong: it was cancelled, or the log was changed by others.
+    /// Not an error: it was cancelled, or another operation changed the log.
     Early,
     Failed(StorageError),
 }
@@ -133,12 +142,12 @@ impl From<StorageError> for Stopped {
 }
 
 impl Log {
-    /// Removes the records of which a later one has the same key, and what Kafka removes with them. Blocks; appends and
-    /// readers go on beside it.
+    /// Removes the records that have a later one with the same key, and everything else that Kafka
+    /// removes. Blocks, but appends and reads continue concurrently.
     ///
     /// # Errors
-    /// A segment cannot be read, or has a damaged batch: the log stays as it is, and later compactions fail too. Or the
-    /// log cannot be written.
+    /// A segment cannot be read or has a damaged batch: the log stays unchanged, and later
+    /// compactions fail too. Or the log cannot be written.
     pub fn compact(
         &self,
         options: &CompactionOptions,
@@ -161,7 +170,7 @@ impl Log {
             return Ok(report);
         }
         output::remove_leftovers(&self.shared)?;
-        // A record goes for the sake of a later one, which must not be lost then.
+        // A record is removed in favour of a later one, which must be durable first.
         if self.recovery_point() < plan.upper {
             self.flush()?;
         }
@@ -222,7 +231,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes what is left of a group of segments; `None` if nothing would change.
+    /// Writes the remaining records of a group of segments; `None` if nothing would change.
     fn clean(
         &self,
         sources: &[Segment],
@@ -255,7 +264,7 @@ impl Log {
                 if fate == Fate::Gone {
                     return Ok(true);
                 }
-                // Written again, with another level, batches may be larger than they were.
+                // Written again at another level, batches may become larger.
                 has_room &= i32::try_from(output.size()).is_ok();
                 if has_room {
                     pace.spend(output.buffer.len() - start);
@@ -272,7 +281,7 @@ impl Log {
         Ok(Some(output.finish(last)?))
     }
 
-    /// How much a compaction would clean, by the sizes of segments.
+    /// Returns how much a compaction would clean, by the sizes of the segments.
     ///
     /// # Errors
     /// A segment that may be cleaned cannot be read.
@@ -296,13 +305,13 @@ impl Log {
         })
     }
 
-    /// Whether what a compaction reported still holds: no truncation came since.
+    /// True if a report is still valid, because the log was not truncated since.
     pub(crate) fn is_current(&self, report: &CompactionReport) -> bool {
         self.truncations.load(std::sync::atomic::Ordering::SeqCst) == report.truncations
     }
 }
 
-/// An error of reading segments that left the log meanwhile is none.
+/// Ignores an error of reading segments that were removed from the log in between.
 fn excused<T>(segments: &[Segment], result: Result<T, Stopped>) -> Result<T, Stopped> {
     let has_left = || segments.iter().any(|segment| segment.files.is_withdrawn());
     match result {
@@ -311,7 +320,7 @@ fn excused<T>(segments: &[Segment], result: Result<T, Stopped>) -> Result<T, Sto
     }
 }
 
-/// The smallest timestamp with which a sealed segment begins that reaches behind `first_dirty`.
+/// The smallest first timestamp of the sealed segments that end above `first_dirty`.
 fn first_dirty_timestamp(
     snapshot: &Snapshot,
     first_dirty: i64,
@@ -328,14 +337,14 @@ fn first_dirty_timestamp(
     Ok(smallest)
 }
 
-/// The timestamp (ms) with which a segment's file of `size` bytes begins, if it has one.
+/// The first timestamp (ms) in a segment file of `size` bytes, if there is one.
 pub(crate) fn first_timestamp(file: &dyn ReadFile, size: u64) -> Option<i64> {
     let mut scanner = BatchScanner::new(file, 0, size);
     let timestamp = scanner.next().ok().flatten().map(|batch| batch.max_timestamp());
     timestamp.filter(|timestamp| *timestamp >= 0)
 }
 
-/// Notes the last offset of each key in the dirty segments; returns where it ended (exclusive).
+/// Stores the last offset of each key in the dirty segments; returns where it ended (exclusive).
 fn note_keys(
     plan: &Plan,
     aborted: &Aborted,
@@ -368,7 +377,7 @@ fn note_keys(
     Ok(end.unwrap_or(plan.upper))
 }
 
-/// Calls `see` for each batch from a position on, until it returns `false`. Each has a valid CRC.
+/// Calls `see` for each batch from a position on, until it returns `false`. Checks each CRC.
 fn walk(
     segment: &Segment,
     position: u64,

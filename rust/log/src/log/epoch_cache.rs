@@ -1,7 +1,7 @@
 //! Which leader wrote which offsets: the leader epochs of one log, each with its first offset.
 //!
-//! Epochs and start offsets both grow strictly. An entry that breaks this is proof that the tail of
-//! the cache describes records that are gone, so the tail yields (KIP-101, KIP-279).
+//! Epochs and start offsets both strictly increase. A new entry that violates this proves that the
+//! last entries describe records that no longer exist, so those are dropped (KIP-101, KIP-279).
 
 use pykafka_record::LeaderEpoch;
 
@@ -10,18 +10,19 @@ use pykafka_record::LeaderEpoch;
 pub struct EpochEntry {
     /// ≥ 0.
     pub epoch: LeaderEpoch,
-    /// First offset, ≥ 0.
+    /// Offset of the first record, ≥ 0.
     pub start_offset: i64,
 }
 
-/// The leader epochs of a log, oldest first. Content of `leader-epoch-checkpoint`.
+/// The leader epochs of a log, oldest first: the content of `leader-epoch-checkpoint`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochCache {
     entries: Vec<EpochEntry>,
 }
 
 impl EpochCache {
-    /// A cache of these entries, taken in order; one that conflicts with later ones is dropped.
+    /// A cache of these entries, added in order; an entry is dropped if it conflicts with a later
+    /// one.
     pub fn from_entries(entries: impl IntoIterator<Item = EpochEntry>) -> Self {
         let mut cache = EpochCache::default();
         for entry in entries {
@@ -30,7 +31,7 @@ impl EpochCache {
         cache
     }
 
-    /// Oldest first.
+    /// All entries, oldest first.
     pub fn entries(&self) -> &[EpochEntry] {
         &self.entries
     }
@@ -40,11 +41,11 @@ impl EpochCache {
         self.entries.last().map(|entry| entry.epoch)
     }
 
-    /// Notes that `epoch` begins at `start_offset`; entries that conflict are dropped.
+    /// Adds that `epoch` starts at `start_offset`, and drops entries that conflict. Ignores
+    /// negative numbers.
     ///
-    /// Negative numbers are ignored.
-    /// Returns whether the cache changed and its file has to be written, which the caller does before
-    /// the epoch's first append.
+    /// Returns true if the cache changed. Then the caller must write its file before the first
+    /// append of the epoch.
     pub fn assign(&mut self, epoch: LeaderEpoch, start_offset: i64) -> bool {
         if epoch < LeaderEpoch::ZERO || start_offset < 0 {
             return false;
@@ -71,10 +72,11 @@ impl EpochCache {
         self.entries[..after].last().map(|entry| entry.epoch)
     }
 
-    /// The end offset, exclusive, of the largest epoch ≤ `epoch`, and that epoch.
+    /// The largest epoch ≤ `epoch`, and its end offset (exclusive).
     ///
-    /// The newest epoch ends at `log_end_offset`. An epoch below the first entry answers itself and the
-    /// first entry's start, negative ones too. `None` if `epoch` is newer than all.
+    /// The newest epoch ends at `log_end_offset`. For an epoch below the first entry, also a
+    /// negative one, returns that epoch and the start offset of the first entry. `None` if `epoch`
+    /// is newer than all.
     pub fn end_offset_for(
         &self,
         epoch: LeaderEpoch,
@@ -89,8 +91,8 @@ impl EpochCache {
         Some((floor, end))
     }
 
-    /// Forgets what lies below the log start: the entry that covers it now begins there.
-    /// Returns whether the cache changed.
+    /// Drops entries below the log start offset: the entry that covers it then starts there.
+    /// Returns true if the cache changed.
     pub fn truncate_from_start(&mut self, log_start_offset: i64) -> bool {
         let covered = self.entries.partition_point(|entry| entry.start_offset <= log_start_offset);
         let Some(last_covered) = covered.checked_sub(1) else {
@@ -102,7 +104,7 @@ impl EpochCache {
         changed
     }
 
-    /// Forgets epochs that begin at or past the log end. Returns whether the cache changed.
+    /// Drops epochs that start at or above the log end offset. Returns true if the cache changed.
     pub fn truncate_from_end(&mut self, log_end_offset: i64) -> bool {
         let kept = self.entries.partition_point(|entry| entry.start_offset < log_end_offset);
         let changed = kept < self.entries.len();

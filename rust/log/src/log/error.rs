@@ -1,4 +1,4 @@
-//! What can go wrong with a log; the broker maps these to Kafka's codes in one place.
+//! Errors of a log; the broker maps them to Kafka's codes in one place.
 
 use std::fmt;
 use std::io;
@@ -13,42 +13,45 @@ use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::ProducerError;
 use crate::segment::{FileKind, file_name};
 
-/// The log cannot be used, or not for this. Every variant is Kafka's `KAFKA_STORAGE_ERROR` on the wire.
+/// The log cannot be used, or not for this operation. Every variant is Kafka's
+/// `KAFKA_STORAGE_ERROR` on the wire.
 #[derive(Debug, Clone, Error)]
 pub enum StorageError {
-    /// The file system is full. Nothing was appended; the log goes on when space returns.
+    /// The file system is full. Nothing was appended; the log works again when there is space.
     #[error("no space left for {path}")]
     NoSpace {
-        /// The file that was to grow.
+        /// The file that could not grow.
         path: PathBuf,
     },
-    /// The process or the system lacks descriptors or memory. Nothing was done; the log goes on when others gave some back.
+    /// The process or the system lacks descriptors or memory. Nothing was changed; the log works
+    /// again when some are released.
     #[error("cannot {action} {path} now: {source}")]
     Exhausted {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system call.
         source: Arc<io::Error>,
     },
-    /// An operation failed, and this log refuses everything that writes until it is reopened.
+    /// An operation failed. The log refuses all writes until it is reopened.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system call.
         source: Arc<io::Error>,
     },
     /// An earlier I/O error closed this log for writing.
     #[error("log refuses writes since an I/O error: {reason}")]
     Failed {
-        /// That error.
+        /// The earlier error.
         reason: Arc<str>,
     },
-    /// Readable up to the damage, and written again only once somebody agreed to lose what is behind it.
+    /// The log is readable up to the damage. It accepts writes again once an administrator has
+    /// decided about the records after the damage.
     #[error("log is damaged: {0}; pykafka-core repair shows what can be done")]
     Damaged(Damage),
     /// A batch in the middle of the log cannot be read.
@@ -56,31 +59,32 @@ pub enum StorageError {
     Malformed {
         /// The segment.
         path: PathBuf,
-        /// Where the batch begins.
+        /// Position of the batch.
         position: u64,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// A stored record exceeds `max.decompressed.message.bytes`, which has been lowered since.
+    /// A stored record exceeds `max.decompressed.message.bytes`, which was lowered after the
+    /// append.
     #[error("a record of the batch in {path} at position {position} cannot be read: {reason}")]
     RecordTooLarge {
         /// The segment.
         path: PathBuf,
-        /// Where the batch begins.
+        /// Position of the batch.
         position: u64,
-        /// Its size and the bound.
+        /// The record's size and the limit.
         reason: String,
     },
     /// A log cannot be truncated to an offset below 0.
     #[error("{offset} is not an offset")]
     NegativeOffset {
-        /// As given.
+        /// The invalid offset.
         offset: i64,
     },
-    /// The library moves no bound of a log beyond its end, or below 0.
+    /// The library cannot move a bound of a log beyond its end, or below 0.
     #[error("offset {offset} is not within the log, which ends at {log_end_offset}")]
     OffsetOutOfRange {
-        /// Offset that was given.
+        /// The offset of the call.
         offset: i64,
         /// Exclusive end of the log.
         log_end_offset: i64,
@@ -94,7 +98,8 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// An I/O error on `path`; what says nothing about the file is told apart: a full file system, no descriptor left.
+    /// An I/O error on `path`. A full file system and a lack of descriptors or memory, which are
+    /// not faults of the file, have variants of their own.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return StorageError::NoSpace { path: path.to_owned() };
@@ -108,29 +113,31 @@ impl StorageError {
         }
     }
 
-    /// Whether the operation was refused, changed nothing and may succeed later: the log is as healthy as before.
+    /// True if the operation changed nothing and may succeed later, so that the log can still be
+    /// used.
     pub fn is_refusal(&self) -> bool {
         matches!(self, StorageError::NoSpace { .. } | StorageError::Exhausted { .. })
     }
 }
 
-/// Why a log ends earlier than it should.
+/// The damage because of which a log refuses writes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Damage {
-    /// A batch is damaged and others behind it are not: no crash of a process leaves that.
+    /// A damaged batch is followed by valid ones, which a crash of the process cannot cause.
     #[error("valid batches follow a damaged one at offset {offset}")]
     Batch {
         /// Offset of the first record that cannot be read.
         offset: i64,
     },
-    /// A whole batch has offsets that cannot follow the log's end: no CRC covers them, or files
-    /// were exchanged, or batches of another log were put there.
+    /// A whole batch has offsets that cannot follow the end of the log: its offsets were damaged,
+    /// as the CRC does not cover them, or files were exchanged, or batches of another log were
+    /// inserted.
     #[error(
         "a batch of offsets {first_offset} to {last_offset} stands at offset {offset}{}",
         NextSegment(*next_base)
     )]
     Misplaced {
-        /// Where the log ends.
+        /// The log end offset before the batch.
         offset: i64,
         /// The base offset of the batch.
         first_offset: i64,
@@ -139,25 +146,25 @@ pub enum Damage {
         /// Base offset of the next segment, if that is at or below the last offset.
         next_base: Option<i64>,
     },
-    /// A batch of a message format that is not supported. It is never cut.
+    /// A batch has an unsupported message format. It is never cut.
     #[error(
         "a batch at or above offset {offset} has message format {magic}, which this version cannot read"
     )]
     UnknownFormat {
-        /// The end of the log before it.
+        /// The log end offset before the batch.
         offset: i64,
         /// The number of the format.
         magic: i8,
     },
-    /// Records are gone from the end of the log.
+    /// Records are missing at the end of the log.
     #[error("it ends at offset {offset}, but offsets below {synced_end} were synced")]
     Lost {
-        /// The log end that is left.
+        /// The remaining log end offset.
         offset: i64,
-        /// Everything below was synced.
+        /// All offsets below were synced.
         synced_end: i64,
     },
-    /// Records are gone from the beginning of the log. It is readable behind them.
+    /// Records are missing at the beginning of the log. The records after them are readable.
     #[error("offsets {offset} to {last_offset} were synced and are gone from its beginning")]
     Beginning {
         /// The log start offset that was checkpointed.
@@ -165,31 +172,33 @@ pub enum Damage {
         /// The last offset that is missing (inclusive).
         last_offset: i64,
     },
-    /// The checkpointed log start is above the log end. Log starts are checkpointed once everything below them was synced,
-    /// so that either the checkpoint is wrong or records are gone.
+    /// The checkpointed log start offset is above the log end offset. Log start offsets are
+    /// checkpointed after everything below them was synced, so either the checkpoint is wrong or
+    /// records are missing.
     #[error(
         "its log start is checkpointed at offset {log_start_offset}, but it ends at offset {offset}{}",
         Synced { below: *synced_end, end: *offset }
     )]
     LogStart {
-        /// The log end that is left.
+        /// The remaining log end offset.
         offset: i64,
         /// The log start offset that was checkpointed.
         log_start_offset: i64,
-        /// Everything below was synced, as far as is known: records are gone if this is above the log end.
+        /// All offsets below were synced, as far as known: records are missing if this is above the
+        /// log end offset.
         synced_end: i64,
     },
-    /// Records are gone from the middle of the log.
+    /// Records are missing in the middle of the log.
     #[error("offsets {offset} to {last_offset} were synced and are gone")]
     Gap {
-        /// The first offset that is missing.
+        /// The first missing offset.
         offset: i64,
-        /// The last one (inclusive).
+        /// The last missing offset (inclusive).
         last_offset: i64,
     },
 }
 
-/// Names the next segment, if a batch reaches it.
+/// Names the next segment if a batch reaches into it.
 struct NextSegment(Option<i64>);
 
 impl fmt::Display for NextSegment {
@@ -199,7 +208,7 @@ impl fmt::Display for NextSegment {
     }
 }
 
-/// Says what was synced, if that is more than is left.
+/// Adds the synced offsets if there are more than those that remain.
 struct Synced {
     below: i64,
     end: i64,
@@ -215,12 +224,13 @@ impl fmt::Display for Synced {
 }
 
 impl Damage {
-    /// Whether it may be cut. Only bytes that are known to be damaged are cut.
+    /// True if it may be cut. Only bytes that are certainly damaged are cut.
     pub fn may_be_cut(&self) -> bool {
         !matches!(self, Damage::UnknownFormat { .. })
     }
 
-    /// Offset of the first record that cannot be read: the log end that is left, except of damage to its beginning.
+    /// Offset of the first unreadable record: the remaining log end offset, except for damage to
+    /// the beginning.
     pub fn offset(&self) -> i64 {
         match self {
             Damage::Batch { offset }
@@ -234,19 +244,19 @@ impl Damage {
     }
 }
 
-/// Why nothing was appended.
+/// The reason why nothing was appended.
 #[derive(Debug, Error)]
 pub enum AppendError {
-    /// The batch itself is refused.
+    /// The batch itself is invalid.
     #[error(transparent)]
     Invalid(#[from] ValidateError),
     /// The batch does not fit the state of its producer.
     #[error(transparent)]
     Producer(#[from] ProducerError),
-    /// The batch, as it would be stored, does not fit a segment.
+    /// The batch, as it would be stored, does not fit into a segment.
     #[error("batch of {size} bytes is larger than a segment of {segment_bytes}")]
     LargerThanSegment {
-        /// Bytes of the batch.
+        /// Size of the batch in bytes.
         size: usize,
         /// `segment.bytes`.
         segment_bytes: i32,
@@ -257,7 +267,7 @@ pub enum AppendError {
         /// Its base offset.
         offset: i64,
     },
-    /// A follower's batch does not begin at the log end.
+    /// A follower's batch does not start at the log end offset.
     #[error("batch begins at offset {found}, not at the log end {expected}")]
     UnexpectedOffset {
         /// The log end offset.
@@ -265,23 +275,24 @@ pub enum AppendError {
         /// The batch's base offset.
         found: i64,
     },
-    /// Of several batches some are in the log already and others are not.
+    /// Some of the batches were appended before, and others were not.
     #[error("{duplicates} of {count} batches were appended before: leave those out")]
     PartlyDuplicate {
-        /// How many were.
+        /// Number of batches that were.
         duplicates: usize,
-        /// Of how many.
+        /// Number of all batches.
         count: usize,
     },
-    /// The batch is of an older leader epoch than the log.
+    /// The batch has an older leader epoch than the log.
     #[error("leader epoch {given} is older than the log's {current}")]
     StaleLeaderEpoch {
         /// The log's latest epoch.
         current: LeaderEpoch,
-        /// The epoch given.
+        /// The epoch of the batch.
         given: LeaderEpoch,
     },
-    /// A batch of the same producer before it was refused, and comes again: this one has to come after it.
+    /// An earlier batch of the same producer was rejected and will be retried: this batch must
+    /// follow it.
     #[error("an earlier batch of this producer was refused: send both again")]
     BehindRefused,
     /// The log cannot be written.
@@ -289,19 +300,19 @@ pub enum AppendError {
     Storage(#[from] StorageError),
 }
 
-/// Why nothing was read.
+/// The reason why nothing was read.
 #[derive(Debug, Clone, Error)]
 pub enum ReadError {
-    /// The offset lies before the log start or behind the log end.
+    /// The offset is below the log start offset or above the log end offset.
     #[error(
         "offset {offset} is out of range: log start offset {log_start_offset}, log end offset {log_end_offset}"
     )]
     OffsetOutOfRange {
-        /// The offset asked for.
+        /// The requested offset.
         offset: i64,
         /// First offset that can be read.
         log_start_offset: i64,
-        /// Exclusive end.
+        /// Log end offset (exclusive).
         log_end_offset: i64,
     },
     /// The log cannot be read.
@@ -309,18 +320,18 @@ pub enum ReadError {
     Storage(#[from] StorageError),
 }
 
-/// Why a log cannot be opened.
+/// The reason why a log cannot be opened.
 #[derive(Debug, Clone, Error)]
 pub enum OpenError {
     /// A file cannot be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A file that cannot be rebuilt is not what its name says.
+    /// A file that cannot be rebuilt has invalid content.
     #[error("{path} is malformed: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A log that this version cannot read to its end, and must not cut.
@@ -331,13 +342,13 @@ pub enum OpenError {
         /// The batch that cannot be read.
         reason: String,
     },
-    /// The directory belongs to another incarnation of the topic.
+    /// The directory belongs to an earlier topic of the same name.
     #[error("{path} belongs to another topic of the same name")]
     TopicIdMismatch {
         /// The partition's directory.
         path: PathBuf,
     },
-    /// The directory is a copy of another partition's.
+    /// The directory is a copy of another partition's directory.
     #[error(
         "{path} has the files of partition {found} of its topic: restore its own files, or move it away"
     )]
@@ -347,20 +358,20 @@ pub enum OpenError {
         /// The partition that its `partition.metadata` names.
         found: i32,
     },
-    /// Other processes changed the log's segments each time that it was looked at.
+    /// Other processes changed the log's segments during each attempt.
     #[error("{path} changed each of the {looks} times that it was looked at: open it again")]
     Changing {
         /// The partition's directory.
         path: PathBuf,
-        /// Times that it was looked at.
+        /// Number of attempts.
         looks: usize,
     },
-    /// Another process, or another part of this one, holds the directory.
+    /// Another process, or another part of this one, has the directory open.
     #[error("{reason}")]
     Locked {
         /// The directory.
         path: PathBuf,
-        /// Who has it.
+        /// The holder of the lock.
         reason: String,
     },
 }

@@ -1,15 +1,18 @@
-//! What a partition remembers of each producer: sequences for idempotence, open transactions.
+//! The state that a partition keeps for each producer: sequences for idempotence, open
+//! transactions.
 //!
 //! # Theory of operation
-//! A producer id's [`ProducerEntry`] holds its epoch and its last five batches. [`ProducerStateManager::check`]
-//! judges a batch before it is appended and changes nothing; [`ProducerStateManager::update`] follows the
-//! append. Replicated and recovered batches were judged by their leader: for them only `update` is called.
+//! The [`ProducerEntry`] of a producer id holds its epoch and its last five batches.
+//! [`ProducerStateManager::check`] validates a batch before the append and changes nothing;
+//! [`ProducerStateManager::update`] is called after the append. The leader has already checked
+//! replicated and recovered batches: for them only `update` is called.
 //!
-//! A transaction is *ongoing* from its first batch to its marker, and *unreplicated* from its marker until the
-//! high watermark has passed it; the first offset of the oldest of either kind bounds the last stable offset.
+//! A transaction is *ongoing* from its first batch to its marker, and *unreplicated* from its
+//! marker until the high watermark has passed the marker. The first offset of the oldest
+//! transaction of both kinds bounds the last stable offset.
 //!
-//! State is a function of the log: it is rebuilt from a snapshot (the last batch of each producer) and the
-//! batches behind it.
+//! The state is a function of the log: it is rebuilt from a snapshot (the last batch of each
+//! producer) and the batches after it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,27 +24,27 @@ mod tests;
 
 pub use snapshot::SnapshotError;
 
-/// Batches kept of each producer: as many as a client may have in flight.
+/// Number of cached batches of a producer: the maximum of a client's requests in flight.
 const BATCHES_KEPT: usize = 5;
 
-/// The transaction version from which on each transaction has an epoch of its own (KIP-890).
+/// The first transaction version in which each transaction has a separate epoch (KIP-890).
 const RAISES_EPOCH_VERSION_MIN: i16 = 2;
 
-/// Who wrote a batch, hence what is checked.
+/// The source of a batch, which decides about the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOrigin {
     /// A client: everything is checked.
     Client,
     /// A coordinator of this node: epochs are checked, sequences are not.
     Coordinator,
-    /// A leader, which has checked already.
+    /// A leader, which has checked the batch.
     Replication,
 }
 
-/// What producer state needs to know of a data batch.
+/// The fields of a data batch that matter for the producer state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSummary {
-    /// Whose it is, if an idempotent producer wrote it.
+    /// Id of the idempotent producer, if there is one.
     pub producer_id: ProducerId,
     /// Epoch of the producer.
     pub producer_epoch: ProducerEpoch,
@@ -55,12 +58,12 @@ pub struct BatchSummary {
     pub last_offset: i64,
     /// The header's max timestamp.
     pub max_timestamp: i64,
-    /// Whether it is part of a transaction.
+    /// True if the batch is part of a transaction.
     pub transactional: bool,
 }
 
 impl BatchSummary {
-    /// Reads the header.
+    /// The fields of a batch's header.
     pub fn of(batch: &BatchHeader<'_>) -> Self {
         BatchSummary {
             producer_id: batch.producer_id(),
@@ -74,19 +77,19 @@ impl BatchSummary {
         }
     }
 
-    /// The same batch at the offsets it was given.
+    /// Sets the offsets of the batch.
     #[must_use]
     pub fn with_offsets(self, first_offset: i64, last_offset: i64) -> Self {
         BatchSummary { first_offset, last_offset, ..self }
     }
 
-    /// Whether it belongs to an idempotent producer.
+    /// True if the batch belongs to an idempotent producer.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id.is_some()
     }
 }
 
-/// A batch as it is remembered for duplicates.
+/// A batch that is cached to detect duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchMetadata {
     /// Sequence of its last record.
@@ -105,7 +108,7 @@ impl BatchMetadata {
         self.last_offset - i64::from(self.offset_delta)
     }
 
-    /// Sequence of its first record, wrapped.
+    /// Sequence of its first record, with wraparound.
     pub fn first_sequence(&self) -> i32 {
         let first = i64::from(self.last_sequence) - i64::from(self.offset_delta);
         let wrapped = if first < 0 { first + (1 << 31) } else { first };
@@ -118,15 +121,15 @@ impl BatchMetadata {
 pub struct ProducerEntry {
     /// Producer id.
     pub producer_id: ProducerId,
-    /// Newest epoch seen.
+    /// Newest epoch.
     pub producer_epoch: ProducerEpoch,
-    /// Epoch of the transaction coordinator that wrote the last marker; −1 before any.
+    /// Epoch of the transaction coordinator that wrote the last marker; −1 without a marker.
     pub coordinator_epoch: i32,
-    /// Timestamp of the last batch or marker, which expiry counts from.
+    /// Timestamp of the last batch or marker, from which the expiration time counts.
     pub last_timestamp: i64,
     /// First offset of its open transaction.
     pub current_txn_first_offset: Option<i64>,
-    /// Oldest first, at most five.
+    /// Cached batches, oldest first, at most five.
     batches: Vec<BatchMetadata>,
 }
 
@@ -142,22 +145,22 @@ impl ProducerEntry {
         }
     }
 
-    /// The remembered batches, oldest first.
+    /// The cached batches, oldest first.
     pub fn batches(&self) -> &[BatchMetadata] {
         &self.batches
     }
 
-    /// Sequence of the last record; −1 if only a marker was seen in this epoch.
+    /// Sequence of the last record; −1 if there was only a marker in this epoch.
     pub fn last_sequence(&self) -> i32 {
         self.batches.last().map_or(NO_SEQUENCE, |batch| batch.last_sequence)
     }
 
-    /// Offset of the last data record; −1 if only a marker was seen.
+    /// Offset of the last data record; −1 if there was only a marker.
     pub fn last_data_offset(&self) -> i64 {
         self.batches.last().map_or(-1, |batch| batch.last_offset)
     }
 
-    /// The remembered batch with exactly these sequences and this epoch.
+    /// The cached batch with exactly these sequences and this epoch.
     fn find_duplicate(&self, batch: &BatchSummary) -> Option<BatchMetadata> {
         if batch.producer_epoch != self.producer_epoch {
             return None;
@@ -192,7 +195,7 @@ impl ProducerEntry {
 
     fn check_sequence(&self, batch: &BatchSummary) -> Result<(), ProducerError> {
         let expected = if self.producer_epoch == ProducerEpoch::NONE {
-            // Nothing is known, so nothing can be out of order.
+            // Without an entry no sequence is out of order.
             return Ok(());
         } else if batch.producer_epoch == self.producer_epoch {
             next_sequence(self.last_sequence())
@@ -217,8 +220,9 @@ impl ProducerEntry {
         Err(self.stale_epoch(producer_epoch))
     }
 
-    /// From transaction version 2 on the coordinator raises the epoch before it writes a marker: one of the epoch at hand is
-    /// late, or the retry of the marker that ended the transaction (KAFKA-19999).
+    /// From transaction version 2 on the coordinator raises the epoch before it writes a marker. So
+    /// a marker with the current epoch is late, or the retry of the marker that ended the
+    /// transaction (KAFKA-19999).
     fn check_marker_epoch(
         &self,
         producer_epoch: ProducerEpoch,
@@ -241,14 +245,14 @@ impl ProducerEntry {
     }
 }
 
-/// What a client's batch must have to become part of a transaction. The default asks for nothing.
+/// Conditions for a client's batch to become part of a transaction. The default has no conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// The transaction is open in the epoch of the batch.
+    /// The transaction must be open in the epoch of the batch.
     pub must_be_open: bool,
-    /// The lowest sequence that was seen of the transaction: none above it goes first.
+    /// The lowest known sequence of the transaction: a batch with a higher one must not be first.
     pub sequence_max: Option<i32>,
-    /// Sequence 0, of a producer of which no batch is known.
+    /// The first known batch of the producer must have sequence 0.
     pub begins_at_zero: bool,
 }
 
@@ -289,15 +293,15 @@ impl Expected {
     }
 }
 
-/// The sequence that follows; 2³¹−1 is followed by 0.
+/// The next sequence; 0 after 2³¹−1.
 fn next_sequence(last: i32) -> i32 {
     last.checked_add(1).unwrap_or(0)
 }
 
-/// Why a batch or a marker is refused.
+/// The reason why a batch or a marker is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProducerError {
-    /// Neither the next batch nor a remembered one.
+    /// The batch is neither the next one nor a cached one.
     #[error(
         "out of order sequence number for producer {producer_id} in epoch {producer_epoch}: \
          {found} instead of {expected}"
@@ -309,10 +313,10 @@ pub enum ProducerError {
         producer_epoch: ProducerEpoch,
         /// First sequence of the batch.
         found: i32,
-        /// The one that would have been accepted.
+        /// The expected sequence.
         expected: i32,
     },
-    /// A newer instance of the producer has written here.
+    /// A newer instance of the producer has written to the log.
     #[error(
         "epoch {found} of producer {producer_id} is smaller than the last seen epoch {current}"
     )]
@@ -321,7 +325,7 @@ pub enum ProducerError {
         producer_id: ProducerId,
         /// Epoch of the batch or marker.
         found: ProducerEpoch,
-        /// Newest epoch seen.
+        /// Newest epoch.
         current: ProducerEpoch,
     },
     /// A write outside of a transaction while one is open.
@@ -330,13 +334,13 @@ pub enum ProducerError {
         /// Producer id.
         producer_id: ProducerId,
     },
-    /// A transactional write of a transaction that is not open, and that was not verified.
+    /// A write to a transaction that is not open and was not verified.
     #[error("a record of producer {producer_id} was not part of an ongoing transaction")]
     NotInTransaction {
         /// Producer id.
         producer_id: ProducerId,
     },
-    /// A newer transaction coordinator has written here.
+    /// A newer transaction coordinator has written to the log.
     #[error(
         "coordinator epoch {found} for producer {producer_id} is smaller than the last seen {current}"
     )]
@@ -345,32 +349,32 @@ pub enum ProducerError {
         producer_id: ProducerId,
         /// Epoch of the marker.
         found: i32,
-        /// Newest epoch seen.
+        /// Newest epoch.
         current: i32,
     },
 }
 
-/// The verdict on a batch that may go on.
+/// The result for an accepted batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// It is the next one: append it.
+    /// It is the next one and must be appended.
     Accepted,
-    /// It was appended before: append nothing, answer these offsets.
+    /// It was appended before at these offsets. Do not append it again; return these.
     Duplicate(BatchMetadata),
 }
 
-/// An end marker of the log.
+/// An end marker in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendedMarker {
-    /// Whose transaction it ends.
+    /// The producer whose transaction it ends.
     pub producer_id: ProducerId,
     /// Epoch of the producer.
     pub producer_epoch: ProducerEpoch,
-    /// What it says.
+    /// The decision and the coordinator's epoch.
     pub marker: EndTransactionMarker,
-    /// Its offset.
+    /// Offset of the marker.
     pub offset: i64,
-    /// Its timestamp.
+    /// Timestamp of the marker.
     pub timestamp: i64,
 }
 
@@ -383,7 +387,7 @@ pub struct CompletedTxn {
     pub first_offset: i64,
     /// Offset of its marker.
     pub last_offset: i64,
-    /// Whether the marker says abort.
+    /// True if the transaction was aborted.
     pub aborted: bool,
 }
 
@@ -394,13 +398,14 @@ pub struct ProducerStateManager {
     producers: HashMap<ProducerId, ProducerEntry>,
     /// Open transactions: first offset → producer id.
     ongoing: BTreeMap<i64, ProducerId>,
-    /// Ended ones that the high watermark has not passed: first offset → offset of the marker.
+    /// Ended transactions whose marker the high watermark has not passed: first offset → offset of
+    /// the marker.
     unreplicated: BTreeMap<i64, i64>,
     map_end_offset: i64,
 }
 
 impl ProducerStateManager {
-    /// Empty state, at offset 0. Producers are forgotten `expiration_ms` after their last batch.
+    /// Empty state at offset 0. Producers expire `expiration_ms` after their last batch.
     pub fn new(expiration_ms: i64) -> Self {
         ProducerStateManager {
             expiration_ms,
@@ -411,7 +416,8 @@ impl ProducerStateManager {
         }
     }
 
-    /// Judges a data batch that is to be appended; changes nothing. The batch's offsets do not matter.
+    /// Validates a data batch before it is appended; changes nothing. The batch's offsets do not
+    /// matter.
     pub fn check(
         &self,
         batch: &BatchSummary,
@@ -420,7 +426,8 @@ impl ProducerStateManager {
         self.check_expected(batch, origin, &Expected::default())
     }
 
-    /// As [`ProducerStateManager::check`], and whether `batch` may be part of its transaction.
+    /// Validates like [`ProducerStateManager::check`], and also checks that `batch` may be part of
+    /// its transaction.
     pub fn check_expected(
         &self,
         batch: &BatchSummary,
@@ -453,7 +460,8 @@ impl ProducerStateManager {
         Ok(Check::Accepted)
     }
 
-    /// A copy of what is known of some producers, to judge batches ahead of the log.
+    /// A copy of the state of some producers, to validate batches before the previous ones are
+    /// appended.
     #[must_use]
     pub fn excerpt(&self, producer_ids: impl Iterator<Item = ProducerId>) -> ProducerStateManager {
         let mut excerpt = ProducerStateManager::new(self.expiration_ms);
@@ -465,7 +473,7 @@ impl ProducerStateManager {
         excerpt
     }
 
-    /// Judges a marker that is to be appended; changes nothing.
+    /// Validates a marker before it is appended; changes nothing.
     pub fn check_marker(
         &self,
         producer_id: ProducerId,
@@ -487,7 +495,7 @@ impl ProducerStateManager {
         Ok(())
     }
 
-    /// Takes note of a data batch that was appended.
+    /// Updates the state with an appended data batch.
     pub fn update(&mut self, batch: &BatchSummary) {
         self.map_end_offset = self.map_end_offset.max(batch.last_offset.saturating_add(1));
         if !batch.has_producer_id() {
@@ -501,10 +509,11 @@ impl ProducerStateManager {
         }
     }
 
-    /// Takes note of an end marker that was appended.
+    /// Updates the state with an appended end marker.
     ///
-    /// Returns the transaction it ends, `None` if the producer had none open here. The transaction stays
-    /// ongoing until [`ProducerStateManager::complete`], which follows its entry in the transaction index.
+    /// Returns the transaction that it ends; `None` if the producer had no open transaction. The
+    /// transaction stays ongoing until [`ProducerStateManager::complete`], which is called after
+    /// its entry in the transaction index.
     pub fn update_marker(&mut self, appended: &AppendedMarker) -> Option<CompletedTxn> {
         let AppendedMarker { producer_id, producer_epoch, marker, offset, timestamp } = *appended;
         let completed = self.ended_by(appended);
@@ -517,7 +526,7 @@ impl ProducerStateManager {
         completed
     }
 
-    /// The transaction that a marker would end, if its producer has one open here.
+    /// The transaction that a marker would end, if its producer has an open one.
     pub fn ended_by(&self, appended: &AppendedMarker) -> Option<CompletedTxn> {
         let entry = self.producers.get(&appended.producer_id)?;
         Some(CompletedTxn {
@@ -528,38 +537,40 @@ impl ProducerStateManager {
         })
     }
 
-    /// The last stable offset once `completed` is over, as its entry in the transaction index tells it:
-    /// the first offset of the oldest transaction of others that is still open, else the end of this one.
+    /// The last stable offset after `completed`, for its entry in the transaction index: the first
+    /// offset of the oldest open transaction of another producer, otherwise the end of this one.
     pub fn last_stable_offset_with(&self, completed: &CompletedTxn) -> i64 {
         let others = self.ongoing.iter().find(|(_, producer)| **producer != completed.producer_id);
         others.map_or(completed.last_offset.saturating_add(1), |(first_offset, _)| *first_offset)
     }
 
-    /// Ends a transaction: it waits for the high watermark from now on.
+    /// Marks a transaction as ended. From now on it waits for the high watermark.
     pub fn complete(&mut self, completed: &CompletedTxn) {
         self.ongoing.remove(&completed.first_offset);
         self.unreplicated.insert(completed.first_offset, completed.last_offset);
     }
 
-    /// First offset of the oldest transaction that is open, or whose marker the high watermark has not passed.
+    /// First offset of the oldest transaction that is open, or whose marker the high watermark has
+    /// not passed.
     pub fn first_unstable_offset(&self) -> Option<i64> {
         let ongoing = self.ongoing.first_key_value().map(|(offset, _)| *offset);
         let unreplicated = self.unreplicated.first_key_value().map(|(offset, _)| *offset);
         ongoing.into_iter().chain(unreplicated).min()
     }
 
-    /// Lets go of ended transactions whose marker lies below `high_watermark` (exclusive).
+    /// Removes ended transactions whose marker is below `high_watermark` (exclusive).
     pub fn on_high_watermark_updated(&mut self, high_watermark: i64) {
         self.unreplicated.retain(|_, marker| *marker >= high_watermark);
     }
 
-    /// The log start moved up. Entries stay: a producer may still retry what was deleted.
+    /// Follows a higher log start offset. Entries are kept: a producer may still retry deleted
+    /// batches.
     pub fn on_log_start_offset_updated(&mut self, log_start_offset: i64) {
         self.on_high_watermark_updated(log_start_offset);
         self.map_end_offset = self.map_end_offset.max(log_start_offset);
     }
 
-    /// Forgets everything; the state is that of an empty log that begins at `offset`.
+    /// Resets the state to that of an empty log that starts at `offset`.
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) {
         self.producers.clear();
         self.ongoing.clear();
@@ -567,39 +578,40 @@ impl ProducerStateManager {
         self.map_end_offset = offset;
     }
 
-    /// Changes `producer.id.expiration.ms`.
+    /// Sets `producer.id.expiration.ms`.
     pub fn set_expiration_ms(&mut self, expiration_ms: i64) {
         self.expiration_ms = expiration_ms;
     }
 
-    /// Forgets producers without a batch for the expiration time and without an open transaction.
+    /// Removes producers without a batch for the expiration time and without an open transaction.
     pub fn expire(&mut self, now_ms: i64) {
         let expiration_ms = self.expiration_ms;
         self.producers.retain(|_, entry| !is_expired(entry, now_ms, expiration_ms));
     }
 
-    /// Offset, exclusive, up to which the log is reflected here.
+    /// Offset (exclusive) up to which the state contains the log.
     pub fn map_end_offset(&self) -> i64 {
         self.map_end_offset
     }
 
-    /// The log was read up to `offset`, exclusive, and had nothing more to note.
+    /// Sets the offset (exclusive) up to which the log was read, after batches without effect on
+    /// the state.
     pub fn set_map_end_offset(&mut self, offset: i64) {
         self.map_end_offset = offset;
     }
 
-    /// The state of one producer.
+    /// The entry of one producer.
     pub fn get(&self, producer_id: ProducerId) -> Option<&ProducerEntry> {
         self.producers.get(&producer_id)
     }
 
-    /// The epoch in which a producer's transaction is open.
+    /// The epoch of a producer's open transaction.
     pub(crate) fn open_epoch(&self, producer_id: ProducerId) -> Option<ProducerEpoch> {
         let entry = self.producers.get(&producer_id).filter(|entry| entry.is_open())?;
         Some(entry.producer_epoch)
     }
 
-    /// The producers whose transactions are open, each with the epoch of it.
+    /// The producers with open transactions, and the epochs of these.
     pub(crate) fn open_transactions(
         &self,
     ) -> impl Iterator<Item = (ProducerId, ProducerEpoch)> + '_ {
@@ -607,14 +619,14 @@ impl ProducerStateManager {
         open.map(|entry| (entry.producer_id, entry.producer_epoch))
     }
 
-    /// All known producers, by id.
+    /// The entries of all producers, by id.
     pub fn active_producers(&self) -> Vec<ProducerEntry> {
         let mut entries: Vec<ProducerEntry> = self.producers.values().cloned().collect();
         entries.sort_by_key(|entry| entry.producer_id);
         entries
     }
 
-    /// Whether nothing is known of any producer.
+    /// True without any producer.
     pub fn is_empty(&self) -> bool {
         self.producers.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Appending several batches in one go, as a reader of another log has them: all of them or none.
+//! Appends several batches from another log: all of them or none.
 
 use pykafka_record::{BatchMut, batches};
 
@@ -8,14 +8,15 @@ use crate::log::state::State;
 use crate::log::{AppendError, AppendInfo, AppendOptions, Log, Shared};
 
 impl Log {
-    /// Appends every batch in `bytes`, one behind the other at the log end, whatever offsets they had.
+    /// Appends every batch in `bytes` in order at the log end, whatever offsets they had.
     ///
-    /// Each is judged, stamped and, where the settings ask for it, rebuilt as [`Log::append_as_leader`] does;
-    /// `bytes` is changed in place. They go to one segment, so that a full disk refuses all of them.
+    /// Each batch is validated, stamped and, if the settings require it, rebuilt as
+    /// [`Log::append_as_leader`] does; `bytes` is changed in place. All go to one segment, so that
+    /// a full disk rejects all of them.
     ///
     /// # Errors
-    /// Nothing was appended: a batch is refused, is incomplete, or was appended before while others were not; or
-    /// all of them together are larger than a segment.
+    /// Nothing was appended: a batch is invalid or incomplete, some but not all batches were
+    /// appended before, or the batches together are larger than a segment.
     pub fn append_all_as_leader(
         &self,
         bytes: &mut [u8],
@@ -43,7 +44,7 @@ impl Log {
         let mut position = 0;
         loop {
             let rest = &mut bytes[position..];
-            // The log that it comes from has numbered it; the checksum does not cover this.
+            // The source log set its offset, which the checksum does not cover.
             BatchMut::new(rest).map_err(ValidateError::from)?.set_base_offset(0);
             let validated = self.validate(rest, origin)?;
             let end = position + validated.size;
@@ -63,9 +64,9 @@ impl Log {
     }
 }
 
-/// Batches that may be appended by their bytes alone.
+/// Batches that passed the checks of their bytes.
 struct ValidatedAll {
-    /// All of them, if one had to be rebuilt.
+    /// All batches, if at least one had to be rebuilt.
     rewritten: Option<Vec<u8>>,
     records_count: i64,
     log_append_time_ms: i64,
@@ -96,7 +97,7 @@ impl State {
         Ok(AppendInfo { log_append_time_ms, ..self.write_all(shared, bytes)? })
     }
 
-    /// The first and the last batch as they were appended before; `None` if none of them was.
+    /// The first and the last batch as appended before; `None` if all batches are new.
     fn find_duplicates(
         &self,
         bytes: &[u8],
@@ -106,7 +107,7 @@ impl State {
             let data = batches(bytes).flatten().filter(|batch| !batch.is_control());
             data.map(|batch| BatchSummary::of(&batch))
         };
-        // Each is judged by what the log would know once those before it are in.
+        // Each batch is checked against the state after the batches before it.
         let mut ahead = self.producers.excerpt(summaries().map(|batch| batch.producer_id));
         let mut found: Vec<BatchMetadata> = Vec::new();
         let mut count = 0;

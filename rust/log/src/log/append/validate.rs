@@ -1,16 +1,19 @@
-//! What a leader accepts from a client: one batch, judged by its bytes alone and corrected where Kafka corrects.
+//! Validation of a client's batch on the leader. It uses only the bytes of the batch, and corrects
+//! what Kafka corrects.
 //!
 //! # Theory of operation
-//! A pure function, outside of any lock: offsets are relative (the base offset stays 0) and the leader epoch is
-//! left alone; whoever appends stamps both, which the checksum does not cover.
+//! A pure function, called without a lock. Offsets are relative (the base offset stays 0) and the
+//! leader epoch is not changed: the append sets both, and the checksum does not cover them.
 //!
-//! Records are always walked, since a consumer would stumble where the walk does. Nothing is allocated on the way
-//! except to decompress, through a window of bounded size. The bytes are then kept as they are, save for max timestamp and timestamp type in the
-//! header, unless
-//! - the topic's `compression.type` asks for another codec, or
-//! - a compressed batch numbers its records other than 0, 1, 2 …
+//! All records are always read, because a consumer would fail where this read fails. Only
+//! decompression allocates memory, through a window of bounded size. The bytes are then kept
+//! unchanged, except for the max timestamp and timestamp type in the header. A new batch is built
+//! if
 //!
-//! when a new batch is built. An uncompressed batch with repeated deltas passes as it is: Kafka lets it pass too.
+//! - the topic's `compression.type` requires another codec, or
+//! - a compressed batch does not number its records 0, 1, 2 …
+//!
+//! An uncompressed batch with repeated deltas is accepted unchanged, as in Kafka.
 
 use std::fmt;
 
@@ -25,19 +28,19 @@ use crate::log::producer_state::AppendOrigin;
 #[cfg(test)]
 mod tests;
 
-/// The codec a topic stores.
+/// The codec in which a topic stores batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionType {
-    /// Whatever the producer chose.
+    /// The producer's codec.
     Producer,
-    /// This one, at this level; batches that come in it stay as they are.
+    /// This codec at this level; batches that already use the codec are kept.
     Fixed(Compression, Option<i32>),
 }
 
-/// What a topic asks of its batches.
+/// The topic's requirements for its batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidateRules {
-    /// Whether each record needs a key (`cleanup.policy` has `compact`).
+    /// True if each record needs a key (`cleanup.policy` contains `compact`).
     pub topic_compacted: bool,
     /// `compression.type`.
     pub compression: CompressionType,
@@ -47,37 +50,38 @@ pub struct ValidateRules {
     pub before_max_ms: i64,
     /// `message.timestamp.after.max.ms`.
     pub after_max_ms: i64,
-    /// `max.message.bytes`: of the batch as it comes and as it is stored.
+    /// `max.message.bytes`, for the batch as sent and as stored.
     pub batch_bytes_max: usize,
-    /// Bounds of decompression, with `max.decompressed.message.bytes`.
+    /// Limits of decompression, with `max.decompressed.message.bytes`.
     pub limits: Limits,
-    /// Who sent it; only clients are held to the form of a produce request.
+    /// The sender; only clients' batches are checked against the rules for produce requests.
     pub origin: AppendOrigin,
 }
 
-/// Buffers that outlive a call. Keep one per thread or connection; its capacity is reused.
+/// Buffers that are reused. Keep one object per thread or connection.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Where records are decompressed to.
+    /// The window for decompressed records.
     pub window: Window,
-    /// A batch as it is stored, if it is read for this.
+    /// The stored bytes of a batch that was read from a log.
     pub(crate) stored: Vec<u8>,
     builder: BatchBuilder,
 }
 
 impl Default for Scratch {
-    /// With a window that takes every batch as a whole.
+    /// Uses a window that takes every batch as a whole.
     fn default() -> Self {
         Scratch::new(usize::MAX)
     }
 }
 
 impl Scratch {
-    /// Bytes that the buffers may hold on to between calls.
+    /// Bytes that the buffers may keep between calls.
     const KEPT_BYTES_MAX: usize = 1 << 20;
 
-    /// Buffers through which batches are decompressed `window_bytes_max` bytes at a time. What needs more at once, and
-    /// what has more and is rewritten, is refused as [`ValidateError::DecompressedTooLarge`].
+    /// Buffers through which batches are decompressed `window_bytes_max` bytes at a time. A batch
+    /// that needs more at once, or that has more and must be rewritten, fails with
+    /// [`ValidateError::DecompressedTooLarge`].
     #[must_use]
     pub fn new(window_bytes_max: usize) -> Self {
         Scratch {
@@ -87,7 +91,7 @@ impl Scratch {
         }
     }
 
-    /// Gives back what a large batch took.
+    /// Releases the memory that a large batch needed.
     pub(crate) fn shrink(&mut self) {
         self.window.shrink(Self::KEPT_BYTES_MAX);
         if self.stored.capacity() > Self::KEPT_BYTES_MAX {
@@ -99,32 +103,33 @@ impl Scratch {
 /// A batch that may be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validated {
-    /// The new batch, where one had to be built; else the first [`Validated::size`] bytes of the input are it.
+    /// The new batch if one had to be built; otherwise the batch is the first [`Validated::size`]
+    /// bytes of the input.
     pub rewritten: Option<Vec<u8>>,
-    /// Bytes of the first batch in the input. What follows it is ignored, as Kafka does.
+    /// Size of the first batch in the input. Bytes after it are ignored, as in Kafka.
     pub size: usize,
-    /// What the batch would have without compression.
+    /// Size that the batch would have without compression.
     pub uncompressed_size: usize,
     /// Number of records.
     pub records_count: i32,
-    /// As now in the header.
+    /// The new value of the header field.
     pub max_timestamp: i64,
-    /// The stamp of a topic with `LogAppendTime`, else −1.
+    /// The time that was set for a topic with `LogAppendTime`, otherwise −1.
     pub log_append_time_ms: i64,
 }
 
 impl Validated {
-    /// Bytes that the batch takes in the log.
+    /// Size of the batch in the log.
     #[must_use]
     pub fn stored_size(&self) -> usize {
         self.rewritten.as_ref().map_or(self.size, Vec::len)
     }
 }
 
-/// Why a batch is refused. Nothing of it may be appended.
+/// The reason why a batch is rejected. No part of it may be appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// Not a whole batch of a known format.
+    /// Not a complete batch of a supported format.
     #[error(transparent)]
     Malformed(#[from] BatchError),
     /// The first offset is not 0.
@@ -133,71 +138,72 @@ pub enum ValidateError {
     /// Larger than `max.message.bytes`.
     #[error("the batch has {size} bytes, which is more than the maximum of {bytes_max}")]
     TooLarge {
-        /// Its size in bytes, as sent or as it would be stored.
+        /// The batch's size in bytes, as sent or as it would be stored.
         size: usize,
-        /// The topic's bound.
+        /// The topic's limit.
         bytes_max: usize,
     },
     /// The checksum is wrong.
     #[error("record is corrupt (stored crc = {stored}, computed crc = {computed})")]
     Crc {
-        /// In the header.
+        /// The value in the header.
         stored: u32,
-        /// Of the bytes.
+        /// The checksum of the bytes.
         computed: u32,
     },
-    /// The last offset lies before the first.
+    /// The last offset is below the first.
     #[error("batch has an invalid offset range: last offset delta {0}")]
     OffsetRange(i32),
-    /// No records, or a negative number.
+    /// No records, or a negative number of records.
     #[error("invalid reported count for record batch: {0}")]
     Count(i32),
-    /// As many offsets as records are needed.
+    /// The number of offsets differs from the number of records.
     #[error("inconsistent batch offset range: {offsets} offsets for {records} records")]
     CountMismatch {
-        /// Offsets in the range.
+        /// Number of offsets in the range.
         offsets: i64,
-        /// Records told.
+        /// Number of records in the header.
         records: i32,
     },
-    /// Clients do not write control records.
+    /// Clients must not write control records.
     #[error("clients are not allowed to write control records")]
     Control,
-    /// An idempotent producer counts from 0 up.
+    /// The first sequence of an idempotent producer's batch is negative.
     #[error("invalid sequence number {sequence} in record batch with producer id {producer_id}")]
     Sequence {
-        /// Of the producer.
+        /// Id of the producer.
         producer_id: ProducerId,
-        /// Of the first record.
+        /// Sequence of the first record.
         sequence: i32,
     },
-    /// Records that the topic does not take, each by its index.
+    /// Records that the topic does not accept, with their indexes.
     #[error("one or more records have been rejected: {} in total, the first: {}", .0.count, First(&.0.listed))]
     Rejected(Rejected),
     /// The records' structure is broken.
     #[error(transparent)]
     Records(RecordError),
-    /// The records cannot be decompressed or not even begun to be read. Kafka has no name for it.
+    /// The records cannot be decompressed, or not even the first can be read. Kafka has no specific
+    /// error for it.
     #[error(transparent)]
     Undecodable(RecordError),
-    /// The records would take too much memory.
+    /// The decompressed records would take too much memory.
     #[error("the records are larger than the bound of decompression: {0}")]
     DecompressedTooLarge(RecordError),
-    /// The batch that the topic's codec asks for cannot be built.
+    /// The batch cannot be rebuilt with the topic's codec.
     #[error("the batch cannot be recompressed: {0}")]
     Rewrite(BuildError),
-    /// No fault of the batch.
+    /// The validation was cancelled; the batch may be valid.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
 
 impl ValidateError {
-    /// Whether the fault lies in timestamps, for which Kafka has a code of its own.
+    /// True if timestamps are invalid, for which Kafka has a separate error code.
     pub fn is_invalid_timestamp(&self) -> bool {
         matches!(self, ValidateError::Rejected(faults) if faults.invalid_timestamp)
     }
 
-    /// The records at fault, if single records are: the first of them.
+    /// The first invalid records; empty if the error does not concern single records.
     pub fn record_faults(&self) -> &[RecordFault] {
         match self {
             ValidateError::Rejected(faults) => &faults.listed,
@@ -236,8 +242,9 @@ impl From<UnknownCompression> for ValidateError {
     }
 }
 
-/// The records of a batch that the topic does not take. Kafka lists all of them; here a batch of 100 KB could have
-/// millions, each with a text in the answer.
+/// The records of a batch that the topic does not accept. Kafka lists all of them; here only the
+/// first are listed, because a batch of 100 KB could have millions, each with a text in the
+/// response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejected {
     listed: Vec<RecordFault>,
@@ -257,37 +264,37 @@ impl Rejected {
     }
 }
 
-/// A record that the topic does not take.
+/// A record that the topic does not accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordFault {
     /// Its index in the batch, from 0.
     pub batch_index: i32,
-    /// What is wrong.
+    /// The reason for the rejection.
     pub kind: RecordFaultKind,
 }
 
-/// What is wrong with a record. Its text is what Kafka's answer carries for it.
+/// The reason why a record is rejected. Its text is the one in Kafka's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFaultKind {
-    /// Without a key a record cannot be compacted.
+    /// The record has no key, so it cannot be compacted.
     #[error("Compacted topic cannot accept message without key.")]
     NullKey,
-    /// Too old or too new.
+    /// The timestamp is too old or too new.
     #[error(
         "Timestamp {timestamp} of message with offset {offset} is out of range. \
          The timestamp should be within [{earliest}, {latest}]"
     )]
     TimestampOutOfRange {
-        /// Of the record.
+        /// Timestamp of the record.
         timestamp: i64,
-        /// Of the record, relative to the batch.
+        /// Offset of the record, relative to the batch.
         offset: i64,
-        /// Bounds, inclusive.
+        /// Lower bound (inclusive).
         earliest: i64,
-        /// Bounds, inclusive.
+        /// Upper bound (inclusive).
         latest: i64,
     },
-    /// Stamping is the broker's.
+    /// Only the broker may set this timestamp type.
     #[error(
         "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
     )]
@@ -305,12 +312,12 @@ impl fmt::Display for First<'_> {
     }
 }
 
-/// Judges the first batch in `bytes`, and corrects its timestamps there or in a new batch.
+/// Validates the first batch in `bytes`, and corrects its timestamps in place or in a new batch.
 ///
-/// `now_ms` is the broker's time, the stamp of topics with `LogAppendTime`.
+/// `now_ms` is the broker's time, used as timestamp in topics with `LogAppendTime`.
 ///
 /// # Errors
-/// Then `bytes` is as before.
+/// The batch is rejected, and `bytes` is unchanged.
 pub fn validate(
     bytes: &mut [u8],
     rules: &ValidateRules,
@@ -322,7 +329,7 @@ pub fn validate(
     check_header(&batch, rules)?;
     let source = batch.compression()?;
     let target = match rules.compression {
-        // Markers stay as the coordinator wrote them.
+        // Markers are kept as the coordinator wrote them.
         _ if batch.is_control() => (source, None),
         CompressionType::Producer => (source, None),
         CompressionType::Fixed(codec, level) => (codec, level),
@@ -373,18 +380,18 @@ pub fn validate(
     Ok(validated)
 }
 
-/// What the header alone tells, in Kafka's order, so that a batch with two faults gets the same answer.
+/// Checks of the header, in Kafka's order, so that a batch with two errors gets the same response.
 fn check_header(batch: &Batch<'_>, rules: &ValidateRules) -> Result<(), ValidateError> {
     let from_client = rules.origin == AppendOrigin::Client;
     if from_client && batch.base_offset() != 0 {
         return Err(ValidateError::BaseOffset(batch.base_offset()));
     }
-    // A marker is small, and the transaction could not end without it.
+    // A marker is small, and its transaction could not end without it.
     if from_client || !batch.is_control() {
         check_size(batch.size(), rules)?;
     }
     if !batch.is_crc_valid() {
-        // The checksum begins behind its own field, whose end is at the attributes.
+        // The checksum covers the bytes after its own field, from the attributes on.
         let covered = batch.bytes().get(21..).unwrap_or_default();
         let computed = pykafka_record::crc32c(covered);
         return Err(ValidateError::Crc { stored: batch.crc(), computed });
@@ -419,14 +426,14 @@ fn check_client_header(batch: &Batch<'_>) -> Result<(), ValidateError> {
     Ok(())
 }
 
-/// What the records told.
+/// Results of reading the records.
 struct Walk {
     max_timestamp: i64,
-    /// Whether they are numbered 0, 1, 2 …
+    /// True if the records are numbered 0, 1, 2 …
     consecutive: bool,
 }
 
-/// Records that are judged between two looks whether anybody waits.
+/// Number of records between two checks for a cancellation.
 const RECORDS_AT_ONCE: i32 = 4096;
 
 fn walk(
@@ -453,10 +460,10 @@ fn walk(
     if faults.count == 0 { Ok(walk) } else { Err(ValidateError::Rejected(faults)) }
 }
 
-/// The rules for single records, with what does not change from one to the next worked out.
+/// The rules for single records, with values that are computed once for a batch.
 struct RecordJudge {
     needs_key: bool,
-    /// Times between which a record's must lie; `None` where the broker stamps.
+    /// Allowed timestamps (inclusive); `None` if the broker sets them.
     range: Option<(i64, i64)>,
     stamped_by_producer: bool,
 }
@@ -489,10 +496,11 @@ impl RecordJudge {
     }
 }
 
-/// Records of a new batch that are held until it is compressed: a larger one is compressed as they come.
+/// Size of the uncompressed records of a new batch up to which they are collected and compressed at
+/// once; larger batches are compressed record by record.
 const COMPRESSED_AT_ONCE_BYTES_MAX: usize = 4 << 20;
 
-/// Rebuilds the batch, records numbered from 0.
+/// Rebuilds the batch with records numbered from 0.
 fn rewrite(
     batch: &Batch<'_>,
     records: RecordIter<'_>,

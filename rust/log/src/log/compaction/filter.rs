@@ -1,12 +1,14 @@
-//! What becomes of a batch: a function of the batch and of what is known of the log.
+//! Decides what is kept of a batch, from the batch and from facts about the log.
 //!
-//! A record goes if a later one of its key was noted, if its transaction was aborted, if it has no key, or if it is a
-//! tombstone whose delete horizon has passed. A marker goes once the log has no data of its transaction and its horizon
-//! has passed. Batches that end at or behind the cleaned end stay as they are.
+//! A record is removed if a later one has the same key, if its transaction was aborted, if it has
+//! no key, or if it is a tombstone whose delete horizon has passed. A marker is removed once the
+//! log has no data of its transaction and its horizon has passed. Batches that end at or above the
+//! end of the cleaning are kept unchanged.
 //!
-//! Some batches stay without records: the last one of each producer, whose sequence the next one has to follow, and the
-//! last one of a group of segments. Apache Kafka keeps the latter of a whole round only. With it segments adjoin after
-//! a compaction as they did before, and recovery finds the same end of each.
+//! Some batches are kept without records: the last one of each producer, because the next batch
+//! must follow its sequence, and the last one of a group of segments. Apache Kafka keeps the latter
+//! only for a whole round. Because of it, segments adjoin after a compaction as before, and
+//! recovery finds the same end for each.
 
 use std::collections::HashMap;
 
@@ -20,16 +22,16 @@ use super::transactions::{Aborted, Control, OpenData};
 use crate::config::LogConfig;
 use crate::log::producer_state::ProducerEntry;
 
-/// What is known of the log.
+/// Facts about the log and the settings.
 #[derive(Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) keys: &'a KeyMap,
     pub(crate) aborted: &'a Aborted,
     pub(crate) last_batches: &'a LastBatches,
     pub(crate) config: &'a LogConfig,
-    /// Below it everything was cleaned before.
+    /// Everything below was cleaned before.
     pub(crate) first_dirty: i64,
-    /// Below it (exclusive) all keys are noted.
+    /// The keys of all records below are in `keys`.
     pub(crate) end: i64,
     pub(crate) now_ms: i64,
 }
@@ -56,7 +58,7 @@ impl Rules<'_> {
     }
 }
 
-/// The last batch of each producer: the one of its last sequence, or the marker that tells its epoch.
+/// The last batch of each producer: the one with its last sequence, or the marker with its epoch.
 #[derive(Debug, Default)]
 pub(crate) struct LastBatches(HashMap<ProducerId, Last>);
 
@@ -86,35 +88,36 @@ impl LastBatches {
     }
 }
 
-/// What became of a batch.
+/// How a batch passed the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Not a byte changed.
+    /// Unchanged.
     Kept,
-    /// As `Kept`: a marker of a transaction that has data in the log.
+    /// Unchanged, and a marker whose transaction still has data in the log.
     KeptWithData,
-    /// It was written again.
+    /// Written again.
     Changed,
-    /// It went.
+    /// Removed.
     Gone,
 }
 
-/// Passes the batches of a log in their order.
+/// Filters the batches of a log in order.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     open_data: OpenData,
     rewriter: BatchRewriter,
-    /// Of each record of the batch that passes, whether it is kept.
+    /// For each record of the current batch: true if it is kept.
     kept: Vec<bool>,
     scratch: Vec<u8>,
-    /// Offset of the last marker that went.
+    /// Offset of the last removed marker.
     pub(crate) last_marker_gone: Option<i64>,
     pub(crate) records_gone: u64,
-    /// Something stayed that was to go: it may be what a tombstone behind it deletes.
+    /// True once records were kept that should have been removed: a later tombstone may delete
+    /// them.
     pub(crate) keeps_tombstones: bool,
 }
 
-/// What is left of the records of a batch.
+/// The records that remain of a batch.
 #[derive(Debug, Clone, Copy, Default)]
 struct Left {
     count: i32,
@@ -123,7 +126,7 @@ struct Left {
 }
 
 impl Filter {
-    /// Appends what is left of `batch` to `out`; something is of one that `must_stay`.
+    /// Appends the remaining part of `batch` to `out`: at least an empty batch if it `must_stay`.
     pub(crate) fn pass(
         &mut self,
         rules: &Rules<'_>,
@@ -189,8 +192,8 @@ impl Filter {
         self.pass_records(rules, batch, must_stay, out)
     }
 
-    /// Passes a batch of format 0 or 1. If a record of it goes, or a tombstone gets its horizon,
-    /// the records that stay are written in format 2.
+    /// Filters a batch of format 0 or 1. If one of its records is removed, or a tombstone gets its
+    /// horizon, the remaining records are written in format 2.
     fn pass_legacy(
         &mut self,
         rules: &Rules<'_>,
@@ -221,7 +224,7 @@ impl Filter {
             return self.empty(batch, batch.records_count(), must_stay, out);
         }
         let keeps_tombstones = self.keeps_tombstones || !rules.is_due(batch);
-        // What cannot be read has keys that nobody knows: none of it goes.
+        // An unreadable batch has unknown keys, so none of its records is removed.
         let Ok(left) = self.judge(rules, batch, keeps_tombstones) else { return self.leave() };
         let gets_horizon = left.has_tombstone
             && batch.delete_horizon_ms().is_none()
@@ -233,7 +236,8 @@ impl Filter {
             return Fate::Kept;
         }
         let retention = rules.retention(batch, gets_horizon);
-        // A timestamp that no delta reaches, or a codec that fails: what may go stays.
+        // If a timestamp exceeds the range of a delta, or the codec fails, the batch is kept
+        // unchanged.
         let Ok(fate) = self.write(batch, rules.limits(), retention, out) else {
             return self.leave();
         };
@@ -241,7 +245,7 @@ impl Filter {
         fate
     }
 
-    /// Takes all records from a batch.
+    /// Removes all records of a batch.
     fn empty(
         &mut self,
         batch: &Batch<'_>,
@@ -266,7 +270,7 @@ impl Filter {
         self.kept.resize(usize::try_from(batch.records_count()).unwrap_or(0), true);
     }
 
-    /// Leaves a batch as it is, of which something was to go.
+    /// Keeps a batch unchanged although records of it should be removed.
     fn leave(&mut self) -> Fate {
         self.keeps_tombstones = true;
         Fate::Kept
@@ -291,7 +295,7 @@ impl Filter {
         Ok(left)
     }
 
-    /// Writes a batch with those of its records that are kept.
+    /// Writes a batch with the records that are kept.
     fn write(
         &mut self,
         batch: &Batch<'_>,

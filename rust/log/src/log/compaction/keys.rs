@@ -6,12 +6,13 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use pykafka_record::{Batch, Limits, Record};
 use siphasher::sip128::SipHasher13;
 
-/// What an entry takes at most: a slot of 25 bytes in a table that is a little less than half full, and in the table of
-/// half the size that it was moved from.
+/// Upper bound of the memory for an entry: a slot of 25 bytes in a table that is a little less than
+/// half full, and in the table of half the size from which it was moved.
 const ENTRY_BYTES: usize = 96;
 
-/// 128 bits under a secret of this process. That two keys of a log have the same would take a record of one of them from
-/// it; nobody can look for such keys, and among 10 million the chance is one in 10²⁴.
+/// 128 bits, computed with a secret of this process. If two keys of a log had the same hash, a
+/// record of one of them would be lost. Without the secret such keys cannot be constructed, and for
+/// 10 million keys the probability is 10⁻²⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash(u64, u64);
 
@@ -21,7 +22,7 @@ impl std::hash::Hash for KeyHash {
     }
 }
 
-/// Passes on what is a hash already.
+/// A hasher whose input is already a hash.
 #[derive(Debug, Default)]
 struct Hashed(u64);
 
@@ -39,7 +40,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// Keys are kept by their hashes, so that one costs the same whatever its length.
+/// Stores keys by their hashes, so that an entry has the same size for keys of any length.
 #[derive(Debug)]
 pub(crate) struct KeyMap {
     hasher: SipHasher13,
@@ -59,26 +60,27 @@ impl KeyMap {
         KeyHash(hash.h1, hash.h2)
     }
 
-    /// Whether no further batch may be noted. An empty map takes one, however large.
+    /// True if no more batches may be added. An empty map accepts a batch of any size.
     pub(crate) fn is_full(&self) -> bool {
         self.offsets.len() * ENTRY_BYTES >= self.bytes_max && !self.offsets.is_empty()
     }
 
-    /// Notes a record; they come in the order of their offsets.
+    /// Stores the offset of a record; records must come in offset order.
     pub(crate) fn note(&mut self, key: KeyHash, offset: i64) {
         self.offsets.insert(key, offset);
     }
 
-    /// Whether a later record of this key was noted.
+    /// True if a later record of this key was stored.
     pub(crate) fn has_later(&self, key: KeyHash, offset: i64) -> bool {
         self.offsets.get(&key).is_some_and(|last| *last > offset)
     }
 }
 
-/// Records whose keys wait to be noted. A larger batch is read twice, which costs time in place of memory.
+/// Number of records whose keys are collected before they are stored. A larger batch is read twice,
+/// to save memory.
 const NOTED_AT_ONCE: i32 = 8192;
 
-/// What is noted of a batch once all of its records could be read.
+/// Collects the keys of a batch until all of its records have been read.
 pub(crate) struct Notes {
     limits: Limits,
     found: Vec<(KeyHash, i64)>,
@@ -90,7 +92,7 @@ impl Notes {
         Notes { limits, found: Vec::new(), scratch: Vec::new() }
     }
 
-    /// Notes the keys of a batch. One that cannot be read is left as it is, by the filter too.
+    /// Stores the keys of a batch. An unreadable batch is ignored; the filter keeps it too.
     pub(crate) fn note(&mut self, batch: &Batch<'_>, first_dirty: i64, keys: &mut KeyMap) {
         let Ok(mut records) = batch.records(&mut self.scratch, self.limits) else { return };
         if records.records_left() > NOTED_AT_ONCE && records.clone().any(|record| record.is_err()) {

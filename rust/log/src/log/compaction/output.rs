@@ -1,4 +1,5 @@
-//! A segment that is written to replace others: `.cleaned` files, synced before they are used.
+//! A segment that will replace others, written to `.cleaned` files that are synced before they are
+//! used.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{CLEANED_SUFFIX, FileKind, Segment, SegmentFiles};
 
-/// See the module. Dropped before [`Output::finish`], its files go.
+/// The segment that is being written. If it is dropped before [`Output::finish`], its files are
+/// removed.
 pub(crate) struct Output<'a> {
     shared: &'a Shared,
     files: Arc<SegmentFiles>,
@@ -23,7 +25,7 @@ pub(crate) struct Output<'a> {
     write_bytes: usize,
     max_timestamp: TimeEntry,
     aborted: Vec<AbortedTxn>,
-    /// Batches that are not written yet, behind `position`.
+    /// Batches that are not written yet; they belong at `position`.
     pub(crate) buffer: Vec<u8>,
     position: u64,
     is_finished: bool,
@@ -38,7 +40,7 @@ impl<'a> Output<'a> {
     ) -> Result<Output<'a>, StorageError> {
         let (dir, disk) = (shared.dir.clone(), shared.disk.clone());
         let files = SegmentFiles::new_cleaned(dir, base_offset, disk);
-        // An earlier attempt may have left some.
+        // An earlier attempt may have left files.
         remove(shared, &files)?;
         let log = shared.disk.create_anew(&files.path(FileKind::Log));
         let log = log.map_err(files.error("create", FileKind::Log))?;
@@ -57,12 +59,12 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Bytes so far.
+    /// Bytes of the batches so far.
     pub(crate) fn size(&self) -> u64 {
         self.position + self.buffer.len() as u64
     }
 
-    /// Takes note of the batch that was put at the end of the buffer, where it begins at `start`.
+    /// Adds the last batch in the buffer, which starts at `start`, to the indexes.
     pub(crate) fn note(&mut self, start: usize) -> Result<(), StorageError> {
         if let Ok(batch) = BatchHeader::read(&self.buffer[start..]) {
             note_max_timestamp(&mut self.max_timestamp, &batch);
@@ -84,8 +86,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Writes and syncs all of it, names too. `last` is the last of the segments that go: the new
-    /// file keeps the time of its last write.
+    /// Writes and syncs all files and their names. `last` is the last of the replaced segments: the
+    /// new file gets its modification time.
     pub(crate) fn finish(mut self, last: &Segment) -> Result<Segment, StorageError> {
         self.write()?;
         let Shared { disk, dir, .. } = self.shared;
@@ -115,7 +117,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Removes its files.
+    /// Removes the segment's files.
     pub(crate) fn discard(mut self) -> Result<(), StorageError> {
         self.is_finished = true;
         remove(self.shared, &self.files)
@@ -130,14 +132,15 @@ impl<'a> Output<'a> {
 impl Drop for Output<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What cannot be removed is removed when the log is opened, or by the next attempt.
+            // Files that cannot be removed now are removed at the next open of the log, or by the
+            // next attempt.
             let _ = remove(self.shared, &self.files);
         }
     }
 }
 
-/// Removes what earlier attempts left. Recovery takes a `.swap` file beside a `.cleaned` one of a lower offset for half of
-/// a result (KAFKA-6264).
+/// Removes the files of earlier attempts. Recovery treats a `.swap` file next to a `.cleaned` file
+/// of a lower offset as half of a result (KAFKA-6264).
 pub(crate) fn remove_leftovers(shared: &Shared) -> Result<(), StorageError> {
     let Shared { disk, dir, .. } = shared;
     let entries = disk.list(dir).map_err(|error| StorageError::io("list", dir, error))?;
@@ -151,7 +154,7 @@ pub(crate) fn remove_leftovers(shared: &Shared) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Removes the files of a segment that did not get into the log.
+/// Removes the files of a segment that did not become part of the log.
 pub(crate) fn remove(shared: &Shared, files: &SegmentFiles) -> Result<(), StorageError> {
     files.release();
     FileKind::SEGMENT.into_iter().try_for_each(|kind| {

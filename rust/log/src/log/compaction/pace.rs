@@ -1,4 +1,4 @@
-//! How fast a compaction reads and writes, and when it is to end.
+//! Limits the speed of a compaction and checks whether it was cancelled.
 
 use std::cell::Cell;
 use std::thread;
@@ -8,10 +8,10 @@ use pykafka_record::{Cancellation, Cancelled};
 
 use crate::clock::Clock;
 
-/// A cancellation waits no longer.
+/// Upper bound of the delay of a cancellation.
 const WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Bytes a second since it was made, on average.
+/// Limits the bytes per second since its creation, on average.
 pub(crate) struct Pace<'a> {
     bytes_per_second_max: f64,
     cancellation: &'a Cancellation,
@@ -30,12 +30,12 @@ impl<'a> Pace<'a> {
         Pace { bytes_per_second_max, cancellation, clock, begun_ns, spent: Cell::new(0) }
     }
 
-    /// Takes note of bytes that were read or are written.
+    /// Counts bytes that were read or will be written.
     pub(crate) fn spend(&self, bytes: usize) {
         self.spent.set(self.spent.get() + bytes as u64);
     }
 
-    /// Waits until what was spent is within the pace.
+    /// Waits until the counted bytes are within the limit.
     pub(crate) fn keep(&self) -> Result<(), Cancelled> {
         loop {
             self.cancellation.check()?;
@@ -47,7 +47,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// How soon what was spent is within the pace.
+    /// The time until the counted bytes are within the limit.
     fn ahead(&self) -> Duration {
         if self.spent.get() == 0 {
             return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Which segments may be cleaned, and which of them become one.
+//! Selects the segments that may be cleaned, and groups those that become one segment.
 
 use std::ops::Range;
 
@@ -8,22 +8,23 @@ use crate::config::LogConfig;
 use crate::log::snapshot::Snapshot;
 use crate::segment::{Segment, offset_index, time_index};
 
-/// Bytes of the smallest batch of any format.
+/// Size of the smallest batch in any format.
 const BATCH_BYTES_MIN: u64 = MessageFormat::V0.size_min() as u64;
 
-/// What a compaction may touch.
+/// The segments that a compaction may change.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Segments that may be cleaned, whole ones from the first on; all lie below what is not stable or too young.
+    /// Whole segments from the first one on; all are below the records that are not stable or too
+    /// young.
     pub(crate) segments: Vec<Segment>,
-    /// Where they end (exclusive).
+    /// The end of the segments (exclusive).
     pub(crate) upper: i64,
     /// Everything below was cleaned before.
     pub(crate) first_dirty: i64,
 }
 
 impl Plan {
-    /// `clean_offset` is where the last compaction ended, as a checkpoint tells.
+    /// `clean_offset` is the checkpointed end of the last compaction.
     pub(crate) fn of(
         snapshot: &Snapshot,
         config: &LogConfig,
@@ -50,12 +51,12 @@ impl Plan {
         Plan { segments, upper, first_dirty }
     }
 
-    /// Where the segment at `index` ends (exclusive).
+    /// The end of the segment at `index` (exclusive).
     pub(crate) fn end_of(&self, index: usize) -> i64 {
         self.segments.get(index + 1).map_or(self.upper, Segment::base_offset)
     }
 
-    /// Segments that hold offsets from `first_dirty` on.
+    /// Segments that contain offsets from `first_dirty` on.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = &Segment> {
         let dirty = self.segments.iter().enumerate();
         dirty
@@ -63,8 +64,9 @@ impl Plan {
             .map(|(_, segment)| segment)
     }
 
-    /// Segments with offsets below `end`, as ranges of those that become one: not more bytes than a segment may have, and
-    /// no offset that an index entry could not tell. Empty ones stay on their own.
+    /// Ranges of segments with offsets below `end` that become one segment: their bytes do not
+    /// exceed the size of a segment, and their offsets can be stored in index entries. Empty
+    /// segments are not in a group.
     pub(crate) fn groups(&self, config: &LogConfig, end: i64) -> Vec<Range<usize>> {
         let mut groups: Vec<Range<usize>> = Vec::new();
         let mut size = 0;
@@ -93,14 +95,14 @@ impl Plan {
     }
 }
 
-/// A checkpoint that tells of offsets which the log does not have says nothing.
+/// Where the dirty part starts. A checkpoint with an offset outside the log is ignored.
 pub(crate) fn first_dirty(snapshot: &Snapshot, clean_offset: i64) -> i64 {
     let start = snapshot.log_start_offset;
     let first = snapshot.segments.get(0).map_or(start, Segment::base_offset);
     if (start..=snapshot.log_end_offset).contains(&clean_offset) { clean_offset } else { first }
 }
 
-/// What the larger index of a segment of `size` bytes takes at most.
+/// Upper bound of the size of the larger index of a segment of `size` bytes.
 fn index_bytes_max(config: &LogConfig, size: u64) -> u64 {
     let interval = (config.index_interval_bytes as u64 + 1).max(BATCH_BYTES_MIN);
     let entry = time_index::ENTRY_SIZE.max(offset_index::ENTRY_SIZE) as u64;

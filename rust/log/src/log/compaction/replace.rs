@@ -1,14 +1,17 @@
-//! A segment takes the place of those that it was made from.
+//! Replaces segments by the segment that was made from them.
 //!
 //! # Order
-//! 1. The cleaned files are durable under their `.cleaned` names. Until here a crash leaves the log as it was.
-//! 2. They are renamed to `.swap`, and the directory is synced. From here on recovery completes the replacement.
-//! 3. The list with the new segment is published: look-ups that begin now open the `.swap` files, or the plain ones once
-//!    those are there. The old segments are withdrawn, and their files renamed to `.deleted`.
-//! 4. The directory is synced, so that none of them comes back beside what replaces it; the `.swap` files get their plain
-//!    names.
+//! 1. The cleaned files are durable under their `.cleaned` names. Up to here a crash leaves the log
+//!    unchanged.
+//! 2. They are renamed to `.swap`, and the directory is synced. From here on recovery completes the
+//!    replacement.
+//! 3. The list with the new segment is published: new look-ups open the `.swap` files, or the plain
+//!    ones once they exist. The old segments are withdrawn, and their files renamed to `.deleted`.
+//! 4. The directory is synced, so that no old file reappears next to the new segment. The `.swap`
+//!    files get their plain names.
 //!
-//! Apache Kafka renames to `.swap` in any order, too: where a `.cleaned` file is left beside one, both go (KAFKA-6264).
+//! Apache Kafka also renames to `.swap` in any order: if a `.cleaned` file is left next to a
+//! `.swap` file, both are removed (KAFKA-6264).
 
 use std::io;
 use std::sync::Arc;
@@ -22,10 +25,11 @@ use crate::log::{Log, Shared, StorageError};
 use crate::segment::{FileKind, Place, Segment, SegmentFiles, file_name};
 
 impl Log {
-    /// Replaces `sources`, which adjoin, by `cleaned`; `false` if the log has changed in between, and nothing was done.
+    /// Replaces `sources`, which adjoin, by `cleaned`. Returns `false` without a change if the log
+    /// has changed in between.
     ///
-    /// Producer snapshots up to the last marker that went are removed: they may tell of a transaction that this marker
-    /// ended.
+    /// Removes producer snapshots up to the last removed marker: they may contain an open
+    /// transaction that this marker ended.
     pub(super) fn replace(
         &self,
         sources: &[Segment],
@@ -36,7 +40,8 @@ impl Log {
         let mut state = self.write();
         state.check_writable()?;
         let first = match state.index_of_all(sources) {
-            // A truncation may have taken what the records were removed for.
+            // A truncation may have removed the later records in favour of which records were
+            // removed.
             Some(first) if self.truncations.load(Ordering::SeqCst) == truncations => first,
             _ => {
                 output::remove(&self.shared, &cleaned.files)?;
@@ -44,13 +49,14 @@ impl Log {
             }
         };
         if let Err(error) = state.prepare_swap(&self.shared, &cleaned, sources, last_marker_gone) {
-            // What stays of it is removed by the next compaction.
+            // Files that remain are removed by the next compaction.
             let _ = output::remove(&self.shared, &cleaned.files);
             return state.fail(Err(error));
         }
         let replaced = state.swap_in(&self.shared, first, sources.len(), cleaned);
         if let Err(error) = &replaced {
-            // What is known and what is on disk may not agree; recovery completes it, or undoes it.
+            // The state in memory and the files may differ. Recovery completes or undoes the
+            // replacement.
             state.status = Status::Failed(error.to_string().into());
         }
         replaced.map(|()| true)
@@ -85,7 +91,7 @@ impl Writing<'_> {
 }
 
 impl State {
-    /// Where `sources` stand in the log, if all of them do.
+    /// The index of `sources` in the log; `None` unless all of them are in it.
     fn index_of_all(&self, sources: &[Segment]) -> Option<usize> {
         let is_same = |one: &Segment, other: &Segment| Arc::ptr_eq(&one.files, &other.files);
         let wanted = sources.first()?;
@@ -94,7 +100,7 @@ impl State {
         found.iter().zip(sources).all(|(one, other)| is_same(one, other)).then_some(first)
     }
 
-    /// What has to be durable before the cleaned segment is one of the log.
+    /// Prepares the files that must be durable before the cleaned segment becomes part of the log.
     fn prepare_swap(
         &mut self,
         shared: &Shared,
@@ -127,7 +133,7 @@ impl State {
     }
 }
 
-/// Renames those of a segment's files that are there, the `.log` last.
+/// Renames the existing files of a segment, the `.log` last.
 fn rename_all(
     shared: &Shared,
     files: &SegmentFiles,

@@ -1,4 +1,4 @@
-//! What transactions say about the batches of a log that is read from its beginning.
+//! Transaction state for reading a log from its beginning.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,13 @@ use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits, ProducerI
 
 use crate::segment::transaction_index::AbortedTxn;
 
-/// What a marker may inflate to. It has 78 bytes.
+/// Decompression limits of a marker, which has 78 bytes.
 const MARKER: Limits = Limits { bytes_max: 64 << 10, ..Limits::NONE };
 
-/// The aborted transactions of a log, searched by batch.
+/// The aborted transactions of a log, found by batch.
 #[derive(Debug, Default)]
 pub(crate) struct Aborted {
-    /// First and last offset of each, by producer, in order: transactions of one producer do not overlap.
+    /// First and last offsets of each producer's transactions, in order: they do not overlap.
     by_producer: HashMap<ProducerId, Vec<(i64, i64)>>,
 }
 
@@ -31,7 +31,7 @@ impl Aborted {
         Aborted { by_producer }
     }
 
-    /// Whether a data batch belongs to an aborted transaction.
+    /// True if a data batch belongs to an aborted transaction.
     pub(crate) fn has(&self, batch: &BatchHeader<'_>) -> bool {
         if !batch.is_transactional() {
             return false;
@@ -42,32 +42,32 @@ impl Aborted {
     }
 }
 
-/// The producers of whose present transaction data was passed, walking from the log's beginning.
+/// Producers whose current transaction has data, when reading from the log's beginning.
 #[derive(Debug, Default)]
 pub(crate) struct OpenData(HashSet<ProducerId>);
 
 impl OpenData {
-    /// Takes note of a data batch.
+    /// Adds a data batch.
     pub(crate) fn pass_data(&mut self, batch: &BatchHeader<'_>) {
         if batch.is_transactional() {
             self.0.insert(batch.producer_id());
         }
     }
 
-    /// Takes note of a marker; whether its transaction still has data in the log.
+    /// Ends a producer's transaction; returns true if it still has data in the log.
     pub(crate) fn pass_marker(&mut self, batch: &BatchHeader<'_>) -> bool {
         self.0.remove(&batch.producer_id())
     }
 }
 
-/// What a control batch is to a cleaner.
+/// Kinds of control batches for a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// It ends a transaction.
+    /// Ends a transaction.
     Marker,
-    /// A marker that was taken out before, as Apache Kafka does.
+    /// A batch whose marker was removed before, by Apache Kafka.
     Empty,
-    /// Not known: it stays.
+    /// Unknown; it is kept.
     Other,
 }
 

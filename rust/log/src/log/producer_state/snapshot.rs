@@ -1,4 +1,5 @@
-//! The `.snapshot` file: the last batch of each producer (docs/FORMAT.md; Kafka's `ProducerSnapshot`).
+//! The `.snapshot` file: the last batch of each producer (docs/FORMAT.md; Kafka's
+//! `ProducerSnapshot`).
 
 use pykafka_record::{NO_SEQUENCE, ProducerEpoch, ProducerId, crc32c};
 
@@ -7,11 +8,12 @@ use super::{BatchMetadata, ProducerEntry, ProducerStateManager, is_expired};
 const VERSION: i16 = 1;
 /// Version, checksum, number of entries.
 const HEADER_BYTES: usize = 2 + 4 + 4;
-/// Where the bytes under the checksum begin.
+/// Where the bytes that the checksum covers start.
 const CRC_START: usize = 6;
 const ENTRY_BYTES: usize = 8 + 2 + 4 + 8 + 4 + 8 + 4 + 8;
 
-/// Why a snapshot cannot be used. The state is then rebuilt from an older one, or from the log alone.
+/// The reason why a snapshot cannot be used. The state is then rebuilt from an older one, or from
+/// the log alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Shorter than its header.
@@ -20,18 +22,18 @@ pub enum SnapshotError {
     /// A version other than 1.
     #[error("producer snapshot has unknown version {0}")]
     Version(i16),
-    /// Damaged.
+    /// The content is damaged.
     #[error("producer snapshot has checksum {found:#010x} instead of {expected:#010x}")]
     Crc {
-        /// As stored.
+        /// The stored checksum.
         expected: u32,
-        /// Of the bytes.
+        /// The checksum of the bytes.
         found: u32,
     },
-    /// The number of entries is not that of the bytes.
+    /// The number of entries does not match the size.
     #[error("producer snapshot declares {declared} entries in {size} bytes")]
     Count {
-        /// As stored.
+        /// The stored number.
         declared: i32,
         /// Size of the file in bytes.
         size: usize,
@@ -39,7 +41,7 @@ pub enum SnapshotError {
 }
 
 impl ProducerStateManager {
-    /// The content of a snapshot file of this state, producers in order of their ids.
+    /// The content of a snapshot file of this state, sorted by producer id.
     pub fn snapshot_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + self.producers.len() * ENTRY_BYTES);
         bytes.extend_from_slice(&VERSION.to_be_bytes());
@@ -53,9 +55,10 @@ impl ProducerStateManager {
         bytes
     }
 
-    /// Replaces the state by that of a snapshot taken at `offset` (exclusive; the file's name).
+    /// Replaces the state by that of a snapshot taken at `offset` (exclusive; part of the file's
+    /// name).
     ///
-    /// Producers that have expired by `now_ms` are left out. On error nothing changes.
+    /// Skips producers that have expired by `now_ms`. On error nothing changes.
     pub fn load_snapshot(
         &mut self,
         bytes: &[u8],
@@ -125,7 +128,7 @@ fn read_entry(fields: &mut Fields<'_>) -> Option<ProducerEntry> {
     entry.last_timestamp = i64::from_be_bytes(fields.take()?);
     entry.coordinator_epoch = i32::from_be_bytes(fields.take()?);
     entry.current_txn_first_offset = Some(i64::from_be_bytes(fields.take()?)).filter(|o| *o >= 0);
-    // Without a data batch only a marker was seen in this epoch.
+    // Without a data batch there was only a marker in this epoch.
     if last_offset >= 0 && last_sequence != NO_SEQUENCE {
         let timestamp = entry.last_timestamp;
         let batch = BatchMetadata { last_sequence, last_offset, offset_delta, timestamp };

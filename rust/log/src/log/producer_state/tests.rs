@@ -4,7 +4,7 @@ use super::*;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Snapshots as Apache Kafka 4.2.1 wrote them: name, offset, hex.
+/// Snapshots that Apache Kafka 4.2.1 wrote: name, offset, hex.
 const GOLDEN: [(&str, i64, &str); 4] = [
     (
         "only markers seen, and a batch",
@@ -58,7 +58,7 @@ const NINE: ProducerId = ProducerId::new(9);
 const COMMIT: EndTransactionMarker = EndTransactionMarker { committed: true, coordinator_epoch: 0 };
 const ABORT: EndTransactionMarker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
 
-/// In producer epoch 0.
+/// A marker in producer epoch 0.
 fn marker(producer_id: i64, marker: EndTransactionMarker, offset: i64) -> AppendedMarker {
     AppendedMarker {
         producer_id: ProducerId::new(producer_id),
@@ -69,7 +69,7 @@ fn marker(producer_id: i64, marker: EndTransactionMarker, offset: i64) -> Append
     }
 }
 
-/// A manager that has seen batches of ten records in epoch 3, sequences 0..70.
+/// A manager after seven batches of ten records in epoch 3, sequences 0..70.
 fn seven_batches() -> ProducerStateManager {
     let mut state = ProducerStateManager::new(DAY_MS);
     for n in 0..7 {

@@ -27,7 +27,7 @@ fn check(bytes: &mut [u8], rules: &ValidateRules) -> Result<Validated, ValidateE
     validate(bytes, rules, NOW, &mut Scratch::default(), &Cancellation::default())
 }
 
-/// Records (timestamp, key) with a value of their own.
+/// A batch with these records (timestamp, key); each value is unique.
 fn batch_of(options: BatchOptions, records: &[(i64, Option<&[u8]>)]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(options);
     for (index, (timestamp, key)) in records.iter().enumerate() {
@@ -44,7 +44,7 @@ fn three(compression: Compression) -> Vec<u8> {
     batch_of(options, &[(NOW, Some(b"a")), (NOW + 5, None), (NOW + 2, Some(b"c"))])
 }
 
-/// Overwrites a field and sets the checksum right.
+/// Overwrites a field and corrects the checksum.
 fn patched(mut bytes: Vec<u8>, at: usize, field: &[u8]) -> Vec<u8> {
     bytes[at..at + field.len()].copy_from_slice(field);
     let crc = pykafka_record::crc32c(&bytes[21..]);
@@ -52,7 +52,7 @@ fn patched(mut bytes: Vec<u8>, at: usize, field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A batch of `count` records whose payload is given as it is.
+/// A batch of `count` records with this payload.
 fn raw(attributes: i16, count: i32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = three(Compression::None);
     bytes.truncate(HEADER);
@@ -64,7 +64,7 @@ fn raw(attributes: i16, count: i32, payload: &[u8]) -> Vec<u8> {
     patched(bytes, 21, &attributes.to_be_bytes())
 }
 
-/// Offset, timestamp, key, value.
+/// The offset, timestamp, key and value of a record.
 type Row = (i64, i64, Option<Vec<u8>>, Vec<u8>);
 
 fn read(bytes: &[u8]) -> Vec<Row> {
@@ -373,7 +373,8 @@ proptest! {
     }
 }
 
-/// 8 MiB of records through a window of 3 MiB, which that of zstd's default level fits into.
+/// Validates 8 MiB of records through a window of 3 MiB, which is large enough for zstd's default
+/// level.
 fn check_through_window(
     bytes: &mut [u8],
     rules: &ValidateRules,
